@@ -20,6 +20,7 @@ from logkeep.kafka.record.documents import ROLE, ClusterRecord, CommitRecord, Gr
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import begin
 from logkeep.repository.backups.content import put_part
@@ -31,7 +32,6 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import SegmentTable, ranges, total
 from logkeep.store.local import LocalStore
 

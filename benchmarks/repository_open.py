@@ -18,6 +18,7 @@ from pathlib import Path
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.content import PartReader, put_part, rows_of, served_parts
 from logkeep.repository.backups.manifest import LogCut, Manifest
 from logkeep.repository.backups.source import ensure_source, read_manifest
@@ -34,7 +35,6 @@ from logkeep.repository.chain.commits import (
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import SegmentTable
 from logkeep.store.local import LocalStore
 

@@ -13,6 +13,7 @@ from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD, verdicts
 from logkeep.repository.backups.verification import stored_verifications
@@ -20,7 +21,6 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.opening import create_repository
 from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

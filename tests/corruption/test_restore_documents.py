@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository, open_repository
 from logkeep.repository.backups.source import view
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
@@ -19,7 +20,6 @@ from logkeep.repository.chain.documents import unseal
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.opening import create_repository, open_repository
 from logkeep.repository.restores import (
     begin_restore,
     list_restores,

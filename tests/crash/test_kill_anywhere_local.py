@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore
 from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup

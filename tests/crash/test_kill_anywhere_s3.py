@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
 from tests.crash.forker import End, Forker

@@ -9,12 +9,12 @@ import pytest
 from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized

@@ -14,6 +14,7 @@ import pytest
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.source import read_facts
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
@@ -22,7 +23,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_c
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair, repair_format

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import LeaseState, read_lease, standing
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.opening import create_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import RunningProcess, descendants
 from logkeep.store.local import LocalStore

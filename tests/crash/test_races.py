@@ -13,12 +13,12 @@ import pytest
 
 from logkeep.errors import CommitConflict
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, append, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository
 from logkeep.store.address import open_store
 from logkeep.store.local import LocalStore
 from tests.crash.forker import Forker, Job

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.opening import open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from tests.crash.points import KILLED, in_child, run_backup

@@ -14,9 +14,9 @@ import jsonschema
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
+from logkeep.repository.access import create_repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository, open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore

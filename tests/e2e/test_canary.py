@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.repository.opening import open_repository
+from logkeep.repository.access import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.store.address import open_store
 from tests.e2e.filled import Filled, backed_up, document, new_repository

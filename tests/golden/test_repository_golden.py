@@ -12,11 +12,11 @@ import pytest
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import open_repository
 from logkeep.repository.backups.source import view
 from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.opening import open_repository
 from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

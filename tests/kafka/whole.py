@@ -13,6 +13,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Engine
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import LogCut, Manifest
@@ -21,7 +22,6 @@ from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.opening import create_repository
 from logkeep.repository.verify.run import Verifier
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore

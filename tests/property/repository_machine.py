@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reader_holds, reading
@@ -30,7 +31,6 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import Writing, pin, writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.parts import objects
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.prune import PruneSituation, delete, plan_delete, plan_prune

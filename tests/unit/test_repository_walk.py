@@ -9,6 +9,7 @@ import pytest
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.holds import reader_holds, reading
 from logkeep.repository.backups.manifest import LogCut
@@ -21,7 +22,6 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import free, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.upkeep.prune import delete
 from logkeep.spark.inline import InlineEngine

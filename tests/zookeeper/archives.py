@@ -5,9 +5,9 @@ from pathlib import Path
 
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.opening import create_repository
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore

@@ -19,8 +19,8 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
+from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.opening import Repository, open_repository
 from logkeep.repository.restores.state_dir import state_place
 from logkeep.store.address import open_store
 from logkeep.store.base import Store

@@ -11,8 +11,8 @@ import pytest
 from logkeep.cli.verbs import zookeeper_subtree
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease, digest_id
 from logkeep.errors import ClusterUnreachable, NotAuthorised, TargetUnsafe
+from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.opening import open_repository
 from logkeep.store.address import open_store
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from logkeep.kafka.backup import plan
 from logkeep.model.work import Engine
-from logkeep.repository.opening import open_repository
+from logkeep.repository.access import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.inline import InlineEngine

@@ -12,9 +12,9 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.ids import BackupId
+from logkeep.repository.access import open_repository
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.chain.commits import read_chain
-from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.spark.processes import RunningProcess, descendants
 from logkeep.store.local import LocalStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.opening import open_repository
+from logkeep.repository.access import open_repository
 from logkeep.spark.engine import SparkEngine
 from logkeep.spark.settings import SparkSettings
 from logkeep.store.local import LocalStore

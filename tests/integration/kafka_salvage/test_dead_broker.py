@@ -12,8 +12,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.topology import TopicPartition as Log
 from logkeep.model.segments import Proof
+from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
-from logkeep.repository.opening import open_repository
 from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.kafka_salvage.conftest import Dead, served_by

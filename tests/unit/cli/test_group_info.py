@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.opening import Repository, open_repository
+from logkeep.repository.access import Repository, open_repository
 from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from tests.scripted.backup import back_up

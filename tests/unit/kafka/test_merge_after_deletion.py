@@ -6,10 +6,10 @@ import pytest
 
 from logkeep.kafka.merge import optimizing
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.opening import create_repository
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized

@@ -11,10 +11,10 @@ from logkeep.cli.run import Run
 from logkeep.cli.verb import verb
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
 from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe
+from logkeep.repository.access import Repository, create_repository, open_repository
 from logkeep.repository.backups.source import view
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.opening import Repository, create_repository, open_repository
 from logkeep.store.address import create_place, parse_address, place_exists
 from logkeep.store.base import Store
 from logkeep.store.probe import ProbeReport, Result, probe
