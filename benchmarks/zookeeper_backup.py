@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.zookeeper_files import PAYLOADS, Workload, set_data_bodies, write_log
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
@@ -22,7 +23,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
 from tests.scripted.backup import expected, restored

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.time import random_token, utc_now
@@ -38,7 +39,6 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.points import AT_ONCE, run_backup

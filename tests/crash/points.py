@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -17,7 +18,6 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from tests.scripted.backup import Ends, back_up, expected, restored
 
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))

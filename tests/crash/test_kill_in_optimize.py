@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -19,7 +20,6 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part

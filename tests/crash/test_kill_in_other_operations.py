@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -27,7 +28,6 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair, repair_format
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup
 from tests.crash.seeds import seeded_part

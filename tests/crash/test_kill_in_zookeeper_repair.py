@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
@@ -19,7 +20,6 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repo.repair import Repairing

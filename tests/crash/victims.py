@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from logkeep.store.retrying import RetryingStore
 from tests.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults

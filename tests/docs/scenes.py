@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from tests.crash.points import KILLED, in_child, run_backup
 from tests.faults.plan import KillAfter

@@ -12,12 +12,12 @@ from typing import Any
 
 import jsonschema
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
 from logkeep.repository.access import create_repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from tests.scripted.backup import Ends, back_up

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import begin
 from logkeep.repository.backups.source import ensure_source
@@ -19,7 +20,6 @@ from logkeep.repository.chain.actions import HoldAction
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.upkeep.prune import delete
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.scripted.backup import back_up
 

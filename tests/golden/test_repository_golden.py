@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
@@ -18,7 +19,6 @@ from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
 from tests.scripted.backup import expected, restored

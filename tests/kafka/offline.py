@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 
 import google_crc32c
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.kafka.offline_restore.values import OfflineReport, OfflineWish
@@ -15,7 +16,6 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.inline import InlineEngine
 from tests.kafka.disks import made_disk
 from tests.kafka.salvaged import salvaged
 from tests.kafka.whole import new_place

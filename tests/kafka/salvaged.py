@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.disks.directories import held, look
 from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.inline import InlineEngine
 from tests.kafka.whole import Archive
 
 

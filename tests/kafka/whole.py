@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -23,7 +24,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import archived
 

@@ -14,6 +14,7 @@ from itertools import count
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import create_repository
@@ -37,7 +38,6 @@ from logkeep.repository.upkeep.prune import PruneSituation, delete, plan_delete,
 from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.upkeep.retention import Policy
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.faults.plan import Fault, Plan
 from tests.faults.store import FaultyStore

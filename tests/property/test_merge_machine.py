@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.merge import optimizing
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import create_repository
@@ -19,7 +20,6 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import Cuts, expected, read_back, take_round
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.engine.inline import InlineEngine
+from logkeep.engine.stop import SignalStop
 from logkeep.errors import Interrupted, StoreBusy, StoreFull, TaskFailed, Terminated
 from logkeep.model.work import Progress
-from logkeep.spark.inline import InlineEngine
-from logkeep.spark.stop import SignalStop
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from logkeep.engine.inline import InlineEngine
+from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import Interrupted, Terminated
 from logkeep.model.work import Engine, NoProgress, Progress, ProgressSink
-from logkeep.spark.inline import InlineEngine
-from logkeep.spark.threads import ThreadedEngine
 
 
 class Done(msgspec.Struct, frozen=True):

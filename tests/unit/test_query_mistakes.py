@@ -10,9 +10,9 @@ import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from logkeep.engine.outcomes import encode, foreseen
 from logkeep.errors import Damaged, UsageError
 from logkeep.spark.failures import job_error, mistake_in, spark_text
-from logkeep.spark.outcomes import encode, foreseen
 from logkeep.spark.query import Query, answer
 from logkeep.spark.session import EngineSession
 

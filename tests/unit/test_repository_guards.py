@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import BackupFailed, CommitConflict, LeaseLost
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.backup import FinishedRun, begin
@@ -16,7 +17,6 @@ from logkeep.repository.chain.commits import SourceRef, follow, put_checkpoint, 
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, StoredMark, collect, decide
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.base import ObjectInfo
 from tests.faults.plan import Fault
 from tests.faults.store import FaultyStore

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import CommitConflict, Damaged, IllegalTransition, LeaseLost, Locked, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Segment
@@ -24,7 +25,6 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.upkeep.prune import delete
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.faults.plan import lost_ack
 from tests.faults.store import FaultyStore

@@ -7,10 +7,10 @@ import threading
 import msgspec
 import pytest
 
+from logkeep.engine.stop import SignalStop
+from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import Interrupted, StoreBusy, StoreFull, TaskFailed, Terminated
 from logkeep.model.work import Progress
-from logkeep.spark.stop import SignalStop
-from logkeep.spark.threads import ThreadedEngine
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, SetData, Transaction, decode
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import EngineFor
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace

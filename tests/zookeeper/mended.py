@@ -1,11 +1,11 @@
 """Backups in a repository that are damaged, verified and mended, for tests."""
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
 from logkeep.zookeeper.repo.repair import Mended, Repairing
 from logkeep.zookeeper.repo.verify import DeepVerification

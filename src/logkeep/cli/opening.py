@@ -28,8 +28,8 @@ from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
+    from logkeep.engine.stop import SignalStop
     from logkeep.spark.engine import SparkEngine
-    from logkeep.spark.stop import SignalStop
 
 INLINE_BELOW = 64 * 1024 * 1024
 """Starting Spark takes longer than reading this many bytes."""
@@ -109,7 +109,7 @@ def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) 
     """
     refuse_contradictions(run)
     if runs_inline(run, total_bytes):
-        from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
+        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
 
         return InlineEngine(sink=_inline_sink(run, stop), stop=stop)
     return spark_engine(run, stop)
@@ -138,7 +138,7 @@ class WarmEngines:
         self._spark: Engine | None = None
 
     def __call__(self, total_bytes: int) -> Engine:
-        from logkeep.spark.inline import InlineEngine  # noqa: PLC0415 - as above
+        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - as above
 
         if self._spark is not None and not runs_inline(self._run, total_bytes):
             return self._spark

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from logkeep.spark.outcomes import UnitFailed, decode, encode
+from logkeep.engine.outcomes import UnitFailed, decode, encode
 
 _HEADER = struct.Struct("!16sIIQ")
 _INTERVAL_S = 0.3

@@ -4,8 +4,8 @@ import re
 from contextlib import suppress
 from functools import partial
 
+from logkeep.engine.background import Background
 from logkeep.errors import TaskFailed
-from logkeep.spark.background import Background
 
 _LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]+: )?(.*)")
 _JAVA_NAME = re.compile(r"^(?:\w+\.)+(\w+): ")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from logkeep.engine.outcomes import UnitFailed, decode, encode, foreseen, to_error
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.spark.failures import mistake_in, one_line, spark_text, whole_text
-from logkeep.spark.outcomes import UnitFailed, decode, encode, foreseen, to_error
 from logkeep.spark.session import EngineSession
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logkeep.engine.background import Background
 from logkeep.errors import EngineUnavailable
 from logkeep.spark.archive import ClassArchive, class_archive
-from logkeep.spark.background import Background
 from logkeep.spark.cache import archive_dir, log_dir
 from logkeep.spark.failures import start_failure
 from logkeep.spark.java import find_java

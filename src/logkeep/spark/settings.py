@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from logkeep.spark.outcomes import MAX_ATTEMPTS
+from logkeep.engine.outcomes import MAX_ATTEMPTS
 
 _PLAIN_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
 _MAX_SOCKET_DIR = 60

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from logkeep.engine.outcomes import UnitFailed, attempt, encode
 from logkeep.model.work import Task
 from logkeep.spark.counters import CounterAddress, CounterSender
-from logkeep.spark.outcomes import UnitFailed, attempt, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from logkeep.cli.zkbackup import backup_command, checking
+from logkeep.engine.threads import ThreadedEngine
 from logkeep.formats.zookeeper.txnlog import scan
-from logkeep.spark.threads import ThreadedEngine
 from logkeep.zookeeper.backup import source_file
 from tests.e2e.zkbackup.served import Served
 from tests.unit.cli.calling import clean_environment

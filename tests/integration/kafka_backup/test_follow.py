@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
+from logkeep.engine.stop import SignalStop
 from logkeep.errors import Locked
 from logkeep.kafka.backup.run import KafkaBackupOptions
 from logkeep.kafka.follow.rules import MERGE_EVERY
@@ -18,8 +20,6 @@ from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain.write_session import writing
-from logkeep.spark.inline import InlineEngine
-from logkeep.spark.stop import SignalStop
 from logkeep.store.local import LocalStore
 from tests.e2e.filled import Filled
 from tests.integration.processes import wait_for

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicCollection, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.compare.digest import Digest
 from logkeep.formats.kafka.batches import Batches, walk
 from logkeep.formats.kafka.transactions import Settling
@@ -20,7 +21,6 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import program
 from tests.kafka.archive import object_paths, on_disk
 from tests.kafka.matrix import Matrix

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
@@ -16,7 +17,6 @@ from logkeep.model.segments import Codec
 from logkeep.model.time import random_token
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import check_features, open_format
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.local import LocalStore
 from tests.e2e.filled import Filled, tree
 from tests.kafka.archive import archived, on_disk, unit_of, whole_range

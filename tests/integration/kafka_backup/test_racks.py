@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import FetchConnection
@@ -18,7 +19,6 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.model.time import random_token, utc_now
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import BROKER, Matrix

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -26,7 +27,6 @@ from logkeep.repository.backups.verification import put_verification, stored_ver
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import EVERYTHING, VerifySample
 from logkeep.repository.verify.run import Deeper, Verifier, VerifyResult
-from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled, document
 from tests.e2e.test_bad_input import one_error
 from tests.integration.processes import wait_for

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import ElectionType, Producer
 from confluent_kafka import TopicPartition as Position
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.produce import ProduceReply, parse
@@ -28,7 +29,6 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import RestoreVerdict
-from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.seen import seen, watermarks

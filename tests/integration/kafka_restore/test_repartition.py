@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.selection import RestoreSelection
@@ -20,7 +21,6 @@ from logkeep.kafka.restore.write import LogWriting
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore
-from logkeep.spark.inline import InlineEngine
 from tests.e2e.filled import Filled
 from tests.kafka.group_rows import commit
 from tests.kafka.kernels import share_kernels

@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as ConsumerPosition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.admin.offsets import describe_producers
 from logkeep.kafka.client.cluster import Cluster
@@ -28,7 +29,6 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore, read_producers
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.inline import InlineEngine
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import own_configs
 from tests.kafka.matrix import BROKER, Matrix

@@ -12,10 +12,10 @@ from functools import cached_property
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import CloseSession, decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import KeptLog, Member

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import Repository, open_repository
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.address import open_store
 from tests.scripted.backup import back_up
 from tests.unit.cli.calling import logkeep

@@ -6,8 +6,8 @@ import pytest
 
 from logkeep.cli.look import TerminalStyle
 from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.compare import TreeSide, compare
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import history

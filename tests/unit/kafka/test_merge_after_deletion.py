@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.merge import optimizing
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
@@ -14,7 +15,6 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.repository.upkeep.prune import delete
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from tests.kafka.rounds import batches_of, expected, log_objects, read_back, take_round
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import HistoryUnproven, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, Collection, Proof
@@ -17,7 +18,6 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.convert import export_backup, import_bundle

@@ -8,13 +8,13 @@ import pytest
 
 from logkeep import errors
 from logkeep.embedded import booting
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.restore.drill import Drilled, drill

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
@@ -19,7 +20,6 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.optimize import MergeUnit
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper import follow as following
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow

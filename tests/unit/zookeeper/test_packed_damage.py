@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import SetData, Transaction
 from logkeep.formats.zstd_frames import MAGIC
 from logkeep.model.segments import Codec
 from logkeep.model.work import Engine
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import history
 from logkeep.zookeeper.history.selection import choice

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.cli.verbs.zookeeper_past import parted
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import (
@@ -26,7 +27,6 @@ from logkeep.formats.zookeeper.transactions import (
     Transaction,
 )
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.compare import TreeSide, compare, one_member, written_digest
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents, find, wanted_path
 from logkeep.zookeeper.history.pieces import pieces, searched

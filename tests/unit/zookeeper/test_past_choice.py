@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from logkeep.cli.verbs.zookeeper_past import damaged_if
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.history.selection import choice

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.around_damage import Missing, around, between
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents
 from logkeep.zookeeper.history.run import History, history

@@ -6,10 +6,10 @@ from typing import BinaryIO
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.conflicts import PairUnit, compare_logs
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history

@@ -6,11 +6,11 @@ from typing import BinaryIO
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSession, Create, SetData, Transaction
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.ephemeral_owners import witnesses
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history

@@ -1,10 +1,10 @@
 """Ephemeral nodes whose creation only a snapshot has: the end of their session is their deletion too."""
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSession, Create, Delete, Transaction
 from logkeep.model.findings import Severity
 from logkeep.model.work import Engine
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import Member

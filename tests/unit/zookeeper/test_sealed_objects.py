@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
@@ -13,7 +14,6 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.prune import delete
-from logkeep.spark.inline import InlineEngine
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup import rounds
 from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.spark.inline import InlineEngine
+from logkeep.engine.inline import InlineEngine
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.timeline.object_check import CheckedObject, ObjectChecks, check_data, named, to_read
 from logkeep.zookeeper.verify.tasks import CheckedUnit, ObjectsUnit, check_unit, checked_by, shares

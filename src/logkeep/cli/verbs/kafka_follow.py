@@ -10,11 +10,11 @@ from logkeep.cli.run import Run
 from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThreat, round_text
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
+from logkeep.engine.stop import SignalStop
 from logkeep.errors import BackupFailed
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
 from logkeep.model.findings import Finding, Severity
-from logkeep.spark.stop import SignalStop
 
 _KEPT = 100
 """Gaps and findings that the summary repeats: a run may go on for a year. Backups keep all of their own."""

@@ -11,12 +11,12 @@ from logkeep.cli.verbs.zookeeper_backup import ZooKeeperBackupReport, ask_word, 
 from logkeep.cli.verbs.zookeeper_optimize import optimizing
 from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, ZooKeeperRound, round_text
 from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
+from logkeep.engine.stop import SignalStop
 from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.upkeep.merge_plan import MergeRule
-from logkeep.spark.stop import SignalStop
 from logkeep.zookeeper.backup.findings import PARTIAL
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import MERGE_LEAST, ZooKeeperFollowRound

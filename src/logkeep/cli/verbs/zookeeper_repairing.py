@@ -9,6 +9,7 @@ from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places
 from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
+from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Progress
@@ -18,7 +19,6 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult, sharing
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.repair.plan import RepairPlan
 from logkeep.zookeeper.repo.repair import Mended, Repairing, origin, told_of

@@ -33,9 +33,9 @@ from logkeep.cli.zkbackup.options import (
     VALIDATION_TIMEOUT,
     VERIFY,
 )
+from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import UsageError
 from logkeep.model.segments import Codec
-from logkeep.spark.threads import ThreadedEngine
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.backup.server_files import MemberPlace

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.inline import InlineEngine
 from logkeep.zookeeper.convert import import_bundle
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.condition import Condition

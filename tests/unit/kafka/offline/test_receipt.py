@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import RestoreFailed, StoreDenied
 from logkeep.kafka.offline_restore import run
 from logkeep.kafka.offline_restore.receipt import KIND, OfflineBody
@@ -20,7 +21,6 @@ from logkeep.repository.restores import (
     read_plan,
     state_place,
 )
-from logkeep.spark.inline import InlineEngine
 from tests.faults.store import FaultyStore
 from tests.kafka.batches import dense
 from tests.kafka.disks import flip

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitFailed, attempt, heaviest_first, to_error, to_result
+from logkeep.engine.stop import SignalStop
 from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
-from logkeep.spark.outcomes import MAX_ATTEMPTS, Outcome, UnitFailed, attempt, heaviest_first, to_error, to_result
-from logkeep.spark.stop import SignalStop
 
 _INTERVAL_S = 0.25
 

@@ -9,8 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from threading import Lock
 
-from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
-from logkeep.spark.outcomes import (
+from logkeep.engine.outcomes import (
     MAX_ATTEMPTS,
     Outcome,
     UnitDone,
@@ -20,7 +19,8 @@ from logkeep.spark.outcomes import (
     to_error,
     to_result,
 )
-from logkeep.spark.stop import SignalStop
+from logkeep.engine.stop import SignalStop
+from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
 
 _INTERVAL_S = 0.25
 
