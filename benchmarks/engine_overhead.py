@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.session_start import Nothing, do_nothing
 from logkeep.engine.inline import InlineEngine
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.work import Engine
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 
 CORES = 2
 

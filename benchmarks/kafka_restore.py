@@ -43,6 +43,8 @@ from benchmarks.raw_produce import Fastest, fastest
 from benchmarks.restore_fillings import after_a_first_offset, with_lone_markers
 from benchmarks.restore_growth import growth, tell
 from benchmarks.timed import Span, TimedEngine
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.backup_view import view_backup
@@ -56,8 +58,6 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 from tests.kafka.whole import Archive, new_place
 
 WORKERS = 2

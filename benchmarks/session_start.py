@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.engine.spark.class_archive import ClassArchive
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.work import Progress
-from logkeep.spark.archive import ClassArchive
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 
 
 class Nothing(msgspec.Struct, frozen=True):

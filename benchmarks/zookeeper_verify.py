@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.zookeeper_files import PAYLOADS, Workload, cpu_s, set_data_bodies, write_log
+from logkeep.engine.spark.jars import spark_home
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
-from logkeep.spark.jars import spark_home
 
 _PIECE_BYTES = 4 << 20
 _TOOLKIT = "org.apache.zookeeper.server.persistence.TxnLogToolkit"

@@ -10,11 +10,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore

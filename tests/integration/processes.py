@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.spark.processes import RunningProcess, descendants, kill_all
+from logkeep.engine.spark.processes import RunningProcess, descendants, kill_all
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0

@@ -9,10 +9,10 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.processes import descendants
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import LogkeepError
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.processes import descendants
-from logkeep.spark.settings import SparkSettings
 from tests.integration import spark_tasks
 
 

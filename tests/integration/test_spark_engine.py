@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.query import Query
+from logkeep.engine.spark.query import QueryResult as QueryAnswer
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.query import Query
-from logkeep.spark.query import QueryResult as QueryAnswer
-from logkeep.spark.settings import SparkSettings
 from tests.integration import spark_tasks
 from tests.integration.spark_tasks import Answer, Unit, weight
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import EngineUnavailable
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 from tests.integration import spark_tasks
 from tests.integration.processes import PATIENCE_S, files_below, program
 

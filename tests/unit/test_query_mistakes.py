@@ -11,10 +11,10 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from logkeep.engine.outcomes import encode, foreseen
+from logkeep.engine.spark.failures import job_error, mistake_in, spark_text
+from logkeep.engine.spark.query import Query, answer
+from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import Damaged, UsageError
-from logkeep.spark.failures import job_error, mistake_in, spark_text
-from logkeep.spark.query import Query, answer
-from logkeep.spark.session import EngineSession
 
 CAST = (
     '[CAST_INVALID_INPUT] The value \'0x3\' of the type "STRING" cannot be cast to "BIGINT" because it is malformed. '

@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 
 from logkeep.engine.outcomes import UnitFailed
+from logkeep.engine.spark.counters import CounterAddress, CounterReceiver, CounterSender
+from logkeep.engine.spark.failures import one_line, start_failure
+from logkeep.engine.spark.session import end_patience_s
+from logkeep.engine.spark.settings import (
+    SparkSettings,
+    attempts,
+    effective_master,
+    is_local,
+    session_conf,
+    tasks_at_once,
+)
 from logkeep.spark.cache import cache_dir
-from logkeep.spark.counters import CounterAddress, CounterReceiver, CounterSender
-from logkeep.spark.failures import one_line, start_failure
-from logkeep.spark.session import end_patience_s
-from logkeep.spark.settings import SparkSettings, attempts, effective_master, is_local, session_conf, tasks_at_once
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
+    from logkeep.engine.spark.engine import SparkEngine
     from logkeep.engine.stop import SignalStop
-    from logkeep.spark.engine import SparkEngine
 
 INLINE_BELOW = 64 * 1024 * 1024
 """Starting Spark takes longer than reading this many bytes."""
@@ -120,8 +120,8 @@ def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
     if run[ENGINE] == "inline":
         raise UsageError("this needs Spark, and --engine says inline", remedy="leave --engine out; Spark needs Java 17")
     refuse_contradictions(run)
-    from logkeep.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
-    from logkeep.spark.settings import SparkSettings  # noqa: PLC0415
+    from logkeep.engine.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
+    from logkeep.engine.spark.settings import SparkSettings  # noqa: PLC0415
 
     master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
     settings = SparkSettings(run.cache, master, _conf(run), keep_log=run[VERBOSE] > 0)

@@ -11,7 +11,7 @@ from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
-from logkeep.spark.jars import resolve_jars, spark_jar
+from logkeep.engine.spark.jars import resolve_jars, spark_jar
 
 _READY_S = 180.0
 _LOG4J = """\

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from logkeep.embedded.refusal import machine_trouble, without_frames
+from logkeep.engine.spark.java import find_java
 from logkeep.errors import ServerFailed, ServerRefused
-from logkeep.spark.java import find_java
 
 _PR_SET_PDEATHSIG = 1
 _POLL_S = 0.1

@@ -15,8 +15,8 @@ from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
+from logkeep.engine.spark.jars import resolve_jars, spark_home, spark_jar
 from logkeep.errors import ClusterUnreachable
-from logkeep.spark.jars import resolve_jars, spark_home, spark_jar
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 
 RELEASES = ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")

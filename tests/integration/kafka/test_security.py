@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from logkeep.engine.spark.java import find_java
 from logkeep.errors import (
     AuthenticationFailed,
     ClusterError,
@@ -27,7 +28,6 @@ from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.spark.java import find_java
 from tests.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 
 pytestmark = pytest.mark.xdist_group("kafka")

@@ -5,11 +5,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
-from logkeep.spark.engine import SparkEngine
-from logkeep.spark.settings import SparkSettings
 from logkeep.store.local import LocalStore
 from tests.kafka.offline import wished
 

@@ -91,7 +91,7 @@ def log(run: Run, backup: str) -> LogReport:
     sql = run[SQL]
     if sql is None:
         raise UsageError("no query is given", remedy=f'pass --sql "SELECT …"; `{VIEW}` has: {COLUMNS}')
-    from logkeep.spark.query import Query  # noqa: PLC0415 - help must not load Spark
+    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - help must not load Spark
 
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import UnitFailed, attempt, encode
+from logkeep.engine.spark.counters import CounterAddress, CounterSender
 from logkeep.model.work import Task
-from logkeep.spark.counters import CounterAddress, CounterSender
 
 if TYPE_CHECKING:
     import pyarrow as pa

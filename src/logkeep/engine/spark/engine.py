@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkeep.engine.background import Background
 from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, heaviest_first, to_error, to_result
+from logkeep.engine.spark.counters import CounterReceiver
+from logkeep.engine.spark.failures import job_error
+from logkeep.engine.spark.query import Query, QueryResult, answer
+from logkeep.engine.spark.session import EngineSession
+from logkeep.engine.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
+from logkeep.engine.spark.worker import ROW, WorkerJob, run_partition
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import LogkeepError
 from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
-from logkeep.spark.counters import CounterReceiver
-from logkeep.spark.failures import job_error
-from logkeep.spark.query import Query, QueryResult, answer
-from logkeep.spark.session import EngineSession
-from logkeep.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
-from logkeep.spark.worker import ROW, WorkerJob, run_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.background import Background
+from logkeep.engine.spark.class_archive import ClassArchive, class_archive
+from logkeep.engine.spark.failures import start_failure
+from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.processes import descendants, family_with_argument, kill_all
+from logkeep.engine.spark.settings import SparkSettings, is_local, session_conf
+from logkeep.engine.spark.shipping import package_zip
 from logkeep.errors import EngineUnavailable
-from logkeep.spark.archive import ClassArchive, class_archive
 from logkeep.spark.cache import archive_dir, log_dir
-from logkeep.spark.failures import start_failure
-from logkeep.spark.java import find_java
-from logkeep.spark.processes import descendants, family_with_argument, kill_all
-from logkeep.spark.settings import SparkSettings, is_local, session_conf
-from logkeep.spark.shipping import package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

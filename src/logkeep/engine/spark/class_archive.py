@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.spark.java import Java
+from logkeep.engine.spark.java import Java
 
 _UNUSED_S = 60 * 86_400
 """An archive is about 160 MB: those of combinations that were not used for so long are removed."""

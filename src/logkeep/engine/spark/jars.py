@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from logkeep.engine.spark.java import find_java
 from logkeep.errors import ServerFailed
 from logkeep.spark.cache import jars_dir
-from logkeep.spark.java import find_java
 
 _TRIES = 3
 """A registry drops a request now and then; what one attempt has fetched, the next one finds in its directory."""

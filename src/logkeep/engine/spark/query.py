@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import UnitFailed, decode, encode, foreseen, to_error
+from logkeep.engine.spark.failures import mistake_in, one_line, spark_text, whole_text
+from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import LogkeepError, UsageError
-from logkeep.spark.failures import mistake_in, one_line, spark_text, whole_text
-from logkeep.spark.session import EngineSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
