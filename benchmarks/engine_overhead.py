@@ -15,8 +15,8 @@ from benchmarks.session_start import Nothing, do_nothing
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
+from logkeep.model.cache import cache_dir
 from logkeep.model.work import Engine
-from logkeep.spark.cache import cache_dir
 
 CORES = 2
 

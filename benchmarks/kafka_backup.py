@@ -34,12 +34,12 @@ from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.jars import resolve_jars
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.logs.batch_check import check_logs
+from logkeep.model.cache import cache_dir
 from logkeep.model.ids import backup_id
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import hash_objects
 from logkeep.repository.verify.run import Verifier
-from logkeep.spark.cache import cache_dir
 from tests.kafka.archive import whole_range
 from tests.kafka.plain import PlainBrokers
 from tests.kafka.whole import Archive, new_place

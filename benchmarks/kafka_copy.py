@@ -31,8 +31,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits, PartitionFetch, encode, parse
+from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import whole_range
 from tests.kafka.plain import PlainBrokers, PlainConnection

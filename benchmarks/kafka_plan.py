@@ -30,7 +30,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.copy_program import peak_kb
 
 _PER_TOPIC = 100

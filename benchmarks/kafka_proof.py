@@ -30,8 +30,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof.compare import prove
+from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import unit_of, whole_range
 from tests.kafka.plain import PlainBrokers

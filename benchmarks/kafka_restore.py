@@ -54,10 +54,10 @@ from logkeep.kafka.restore.plan.plan import Wishes
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
+from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.spark.cache import cache_dir
 from tests.kafka.whole import Archive, new_place
 
 WORKERS = 2

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.journal import open_ids
@@ -19,7 +20,6 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.lease import LeaseState, read_lease, standing
 from logkeep.repository.chain.owner import this_process
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
 from tests.integration.processes import program, wait_for

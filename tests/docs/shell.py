@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.embedded.ports import free_ports
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
 from tests.kafka.kernels import share_kernels

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
-from logkeep.spark.cache import cache_dir
 from logkeep.store.address import open_store
 from tests.e2e.filled import Filled, backed_up, document, new_repository
 from tests.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed

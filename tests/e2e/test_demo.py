@@ -14,7 +14,7 @@ import pytest
 from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.story import CHAPTERS
 from logkeep.engine.spark.processes import descendants
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.e2e.zookeeper.here import Here
 from tests.integration.processes import files_below, program, wait_for
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import acls, delete_acls, delete_topic, topic_names
 from tests.servers.kafka_cluster import KafkaCluster, kafka_cluster

@@ -10,7 +10,7 @@ from logkeep.embedded.kafka import EmbeddedKafka, answers
 from logkeep.engine.spark.jars import resolve_jars
 from logkeep.engine.spark.processes import look
 from logkeep.errors import ServerFailed
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.processes import program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")

@@ -12,12 +12,12 @@ from logkeep.formats.kafka.batches import CODEC_MASK, CONTROL, TRANSACTIONAL, wa
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyResult
+from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.processes import program
 from tests.kafka.archive import archived, object_paths, on_disk, split, unit_of, whole_range

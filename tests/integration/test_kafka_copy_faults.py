@@ -15,12 +15,12 @@ from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, Gap, RangeResult, result_of
 from logkeep.kafka.logs.lost_offset import Cause
+from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.time import random_token
 from logkeep.repository.backups.journal import receipts
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.store.base import ObjectWriter
 from logkeep.store.local import LocalStore
 from tests.kafka.archive import archived, on_disk, unit_of, whole_range

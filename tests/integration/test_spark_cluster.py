@@ -13,7 +13,7 @@ import pytest
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
 from logkeep.engine.spark.jars import spark_home
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.processes import PATIENCE_S, ROOT, program
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -13,7 +13,7 @@ from logkeep.engine.spark.query import Query
 from logkeep.engine.spark.query import QueryResult as QueryAnswer
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration import spark_tasks
 from tests.integration.spark_tasks import Answer, Unit, weight
 

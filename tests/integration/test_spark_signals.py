@@ -11,7 +11,7 @@ from logkeep.engine.spark.class_archive import class_archive
 from logkeep.engine.spark.jars import spark_home
 from logkeep.engine.spark.java import find_java
 from logkeep.engine.spark.processes import descendants
-from logkeep.spark.cache import archive_dir, cache_dir
+from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("spark")

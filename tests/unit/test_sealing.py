@@ -4,7 +4,7 @@ import pyrage
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.model.sealing import check_recipients, sealed_to
+from logkeep.model.age_encryption import check_recipients, sealed_to
 
 
 def test_each_recipient_opens_it_and_nobody_else() -> None:

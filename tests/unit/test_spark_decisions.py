@@ -17,7 +17,7 @@ from logkeep.engine.spark.settings import (
     session_conf,
     tasks_at_once,
 )
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kazoo.exceptions import MarshallingError
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.zookeeper.files import logs, snapshots
 from tests.zookeeper.load import Load
 from tests.zookeeper.recording import Recording, Seen, record

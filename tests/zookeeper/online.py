@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
+from logkeep.model.cache import cache_dir
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace

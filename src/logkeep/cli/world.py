@@ -13,8 +13,8 @@ from pathlib import Path
 
 from logkeep.cli.console import Console, standard_console
 from logkeep.config.places import Places, standard_places
+from logkeep.model.cache import cache_dir
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
-from logkeep.spark.cache import cache_dir
 
 PlacesOf = Callable[[Path | None], Places]
 """The configuration files to read, when `--config` named one or none."""

@@ -1,4 +1,9 @@
-"""Where Logkeep keeps what it can make again. Pure path logic: nothing here touches the disk."""
+"""Where Logkeep keeps what it can make again. Pure path logic: nothing here touches the disk.
+
+Where Logkeep keeps what it can make again: class archives, resolved jars, logs of servers.
+
+Pure path logic: nothing here touches the disk. Removing the whole directory is always safe.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,3 +17,18 @@ def cache_dir(environ: Mapping[str, str], home: Path) -> Path:
     # The XDG rules: a relative path there is to be ignored.
     base = Path(shared) if shared.startswith("/") else home / ".cache"
     return base / "logkeep"
+
+
+__all__ = ["archive_dir", "cache_dir", "jars_dir", "log_dir"]
+
+
+def log_dir(cache: Path) -> Path:
+    return cache / "logs"
+
+
+def archive_dir(cache: Path) -> Path:
+    return cache / "classes"
+
+
+def jars_dir(cache: Path) -> Path:
+    return cache / "jars"

@@ -12,7 +12,7 @@ from typing import Any
 from kazoo.security import make_digest_acl
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.unit.cli.zkbackup.bundles import zkbackup
 from tests.zookeeper.recording import Seen, kazoo, record
 

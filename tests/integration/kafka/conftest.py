@@ -9,7 +9,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.servers.secured_kafka import SecuredKafka
 
 

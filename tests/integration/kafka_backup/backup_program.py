@@ -16,9 +16,9 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.backup import plan
+from logkeep.model.cache import cache_dir
 from logkeep.model.work import Engine
 from logkeep.repository.access import open_repository
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.faults.plan import Fault, KillAfter, Plan
 from tests.faults.store import FaultyStore

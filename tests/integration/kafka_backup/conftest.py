@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.kafka.kernels import share_kernels
 from tests.kafka.matrix import BROKER, Matrix

@@ -12,11 +12,11 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.processes import RunningProcess, descendants
+from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.chain.commits import read_chain
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.processes import program, wait_for
 from tests.kafka.matrix import Matrix

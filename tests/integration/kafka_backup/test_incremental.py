@@ -13,7 +13,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.backup.assemble import exit_code
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import Matrix
 from tests.kafka.whole import Archive

@@ -18,7 +18,7 @@ from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
 from logkeep.kafka.restore.plan.topics import TopicWishes, difference_findings, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, tried
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
 from tests.integration.kafka_restore.killing import GROUP, SOURCES, write_sources

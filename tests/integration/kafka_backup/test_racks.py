@@ -17,8 +17,8 @@ from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
+from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
-from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import BROKER, Matrix

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.processes import program
 from tests.kafka.batches import dense
 from tests.kafka.offline import backed_up, made_target, offline, tree

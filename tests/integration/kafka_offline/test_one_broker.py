@@ -20,8 +20,8 @@ from logkeep.kafka.offline_restore.instructions import HELD_OFF
 from logkeep.kafka.offline_restore.run import preview
 from logkeep.kafka.offline_restore.staging import staged_name
 from logkeep.kafka.offline_restore.values import OfflineReport
+from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token
-from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.matrix import BROKER, Matrix, let_go
 from tests.kafka.offline import archived_as, offline, wished

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.kafka.matrix import BROKER, Matrix, let_go
 from tests.kafka.plain import PlainBrokers

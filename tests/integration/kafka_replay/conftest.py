@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.kafka_replay.attempts import Attempts, attempts
 from tests.kafka.matrix import Matrix
 from tests.kafka.replaying import Target

@@ -10,7 +10,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
 from logkeep.kafka.restore.replay.task import replay
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.kafka_replay.conftest import Archived
 from tests.kafka.replaying import committed, expected, nothing
 from tests.servers.older_kafka import kraft_39

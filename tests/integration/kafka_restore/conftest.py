@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.integration.kafka_restore.scene import Scene
 from tests.kafka.kernels import share_kernels

@@ -10,8 +10,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import write
 from logkeep.kafka.restore.facts.units import ReplayResult, ReplayUnit
 from logkeep.kafka.restore.replay.task import Ways, replay_with
+from logkeep.model.cache import cache_dir
 from logkeep.model.work import Progress
-from logkeep.spark.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
 from tests.integration.kafka_restore.scene import Scene, log_end, troubles

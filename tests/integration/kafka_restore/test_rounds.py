@@ -24,11 +24,11 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.kafka.restore.write import LogWriting
+from logkeep.model.cache import cache_dir
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore, read_producers
-from logkeep.spark.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.judged_configs import own_configs
 from tests.kafka.matrix import BROKER, Matrix

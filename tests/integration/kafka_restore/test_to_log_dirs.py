@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.e2e.filled import Filled
 from tests.e2e.test_bad_input import one_error
 from tests.kafka.group_rows import commit

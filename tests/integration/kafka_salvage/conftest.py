@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.topology import TopicPartition as Log
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from tests.integration.processes import wait_for
 from tests.kafka.archive import on_disk
 from tests.kafka.matrix import BROKER, Matrix

@@ -11,10 +11,10 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.client.topology import TopicPartition as Log
+from logkeep.model.cache import cache_dir
 from logkeep.model.segments import Proof
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import read_chain
-from logkeep.spark.cache import cache_dir
 from logkeep.store.local import LocalStore
 from tests.integration.kafka_salvage.conftest import Dead, served_by
 from tests.kafka.disks import flip

@@ -9,7 +9,7 @@ import pytest
 from logkeep.embedded.zookeeper import ZooKeeperRelease
 from logkeep.formats.zookeeper.names import follows
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.model.tree import Tree
 from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
 from tests.zookeeper.encoding import LOG_HEADER

@@ -14,7 +14,7 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.transactions import TransactionType
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.model.tree import new_tree
 from tests.zookeeper.files import bodies, whole_snapshots
 from tests.zookeeper.judged import differences

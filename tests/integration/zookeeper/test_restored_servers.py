@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import TargetUnsafe
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.restore.finish import roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out

@@ -11,7 +11,7 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.engine.spark.processes import look
 from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed, ServerRefused
-from logkeep.spark.cache import cache_dir
+from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.client import Credential, four_letter, server_state, session
 from tests.integration.processes import wait_for
 from tests.zookeeper import raw

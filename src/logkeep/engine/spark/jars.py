@@ -16,7 +16,7 @@ from pathlib import Path
 
 from logkeep.engine.spark.java import find_java
 from logkeep.errors import ServerFailed
-from logkeep.spark.cache import jars_dir
+from logkeep.model.cache import jars_dir
 
 _TRIES = 3
 """A registry drops a request now and then; what one attempt has fetched, the next one finds in its directory."""

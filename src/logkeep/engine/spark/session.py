@@ -24,7 +24,7 @@ from logkeep.engine.spark.processes import descendants, family_with_argument, ki
 from logkeep.engine.spark.settings import SparkSettings, is_local, session_conf
 from logkeep.engine.spark.shipping import package_zip
 from logkeep.errors import EngineUnavailable
-from logkeep.spark.cache import archive_dir, log_dir
+from logkeep.model.cache import archive_dir, log_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

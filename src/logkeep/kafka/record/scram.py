@@ -17,9 +17,9 @@ from logkeep.kafka.admin.security import scram_users
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.metadata_log import MetadataLog, controller_listeners, open_quorum
 from logkeep.kafka.client.settings import ClientSettings
+from logkeep.model.age_encryption import check_recipients, sealed_to
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
-from logkeep.model.sealing import check_recipients, sealed_to
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.manifest import AttachmentRef
 from logkeep.repository.chain.commits import SourceRef
