@@ -16,8 +16,8 @@ from logkeep.cli.look import TerminalStyle
 from logkeep.cli.metrics import MetricSample
 from logkeep.cli.run import CommandOutcome, VerbJob, carry_out
 from logkeep.cli.world import World
-from logkeep.config.kinds import Bool, FilePath, OneOf, Repeatable
 from logkeep.config.option import Option, Spelling
+from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable
 from logkeep.config.options import (
     COLOR,
     CONFIG,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from logkeep.config.kinds import Repeatable, SourceName
 from logkeep.config.option import Option, Spelling
+from logkeep.config.option_types import Repeatable, SourceName
 from logkeep.config.options import OPTIONS, PLAIN_VARIABLES, SOURCE
 from logkeep.config.places import Places
 from logkeep.config.secrets import CommandReference

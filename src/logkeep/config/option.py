@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from logkeep.config.kinds import FilePath, OptionType
+from logkeep.config.option_types import FilePath, OptionType
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from logkeep.config.kinds import (
+from logkeep.config.option import Option, Where
+from logkeep.config.option_types import (
     Bool,
     Duration,
     FilePath,
@@ -24,7 +25,6 @@ from logkeep.config.kinds import (
     Timestamp,
     ZxidNumber,
 )
-from logkeep.config.option import Option, Where
 
 _AUTO = ("auto", "always", "never")
 

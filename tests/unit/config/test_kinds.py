@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.config.kinds import (
+from logkeep.config.option_types import (
     Bool,
     Duration,
     FilePath,

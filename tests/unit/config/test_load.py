@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.config.kinds import Text
 from logkeep.config.load import Loaded, examine, load
 from logkeep.config.option import SECRET, Option, SecretOption
+from logkeep.config.option_types import Text
 from logkeep.config.options import (
     GC_AGE,
     KEEP_TAG,

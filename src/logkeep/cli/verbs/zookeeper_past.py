@@ -8,7 +8,7 @@ from pathlib import Path
 from logkeep.cli.opening import chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
-from logkeep.config.kinds import ZxidNumber
+from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity

@@ -12,7 +12,7 @@ import click
 from logkeep.cli.exits import EXITS
 from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.options import COMMON
-from logkeep.config.kinds import Bool, FilePath, OneOf
+from logkeep.config.option_types import Bool, FilePath, OneOf
 
 Called = Callable[[Mapping[str, object], Mapping[str, Any]], int]
 """Flags and arguments in, exit code out."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.config.kinds import Bool, FilePath, Int, OneOf, Size, Text, Timestamp, ZxidNumber
+from logkeep.config.option_types import Bool, FilePath, Int, OneOf, Size, Text, Timestamp, ZxidNumber
 
 _TEXT_OR_JSON: Final = ("text", "json")
 

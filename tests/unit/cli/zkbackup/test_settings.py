@@ -20,7 +20,7 @@ from logkeep.cli.zkbackup.options import (
     VERIFY,
 )
 from logkeep.cli.zkbackup.settings import load_settings, places
-from logkeep.config.kinds import ZxidNumber
+from logkeep.config.option_types import ZxidNumber
 from logkeep.errors import ConfigError
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 
