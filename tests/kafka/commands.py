@@ -8,8 +8,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from logkeep.cli.console import standard_console
 from logkeep.cli.main import call
+from logkeep.cli.terminal.console import standard_console
 from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.model.cache import cache_dir

@@ -8,7 +8,7 @@ import json
 
 import click
 
-from logkeep.cli.look import TerminalStyle, printable
+from logkeep.cli.terminal.text import TerminalStyle, printable
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError

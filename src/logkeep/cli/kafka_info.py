@@ -6,7 +6,7 @@ Pure: a `KafkaReport` in, text out. Large things first, and only as many as fit 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from logkeep.cli.look import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.kafka.record.contents import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
 from logkeep.kafka.record.restore_needs import RestoreNeeds
 

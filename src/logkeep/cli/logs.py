@@ -11,7 +11,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import IO, Any
 
-from logkeep.cli.console import Console
+from logkeep.cli.terminal.console import Console
 from logkeep.errors import ConfigError
 from logkeep.model.redaction import redact, redact_values
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.cli.console import Console
+from logkeep.cli.terminal.console import Console
 from logkeep.errors import UsageError
 from logkeep.model.ids import RestoreId
 from logkeep.repository.chain.actions import ObjectRef

@@ -6,7 +6,7 @@ Bad news comes first and is never summed up. A restore of ten thousand partition
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from logkeep.cli.look import TerminalStyle, count, plural, size
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
 
 SHOWN = 40

@@ -12,9 +12,9 @@ import click
 import msgspec
 
 from logkeep.cli.exits import EXITS, possible
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.metrics import MetricSample
 from logkeep.cli.run import CommandOutcome, VerbJob, carry_out
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.world import World
 from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable

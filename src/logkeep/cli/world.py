@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from logkeep.cli.console import Console, standard_console
+from logkeep.cli.terminal.console import Console, standard_console
 from logkeep.config.places import Places, standard_places
 from logkeep.model.cache import cache_dir
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from logkeep.cli.kafka_info import moment
-from logkeep.cli.look import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.zookeeper.repo.report import MemberReport, ZooKeeperReport
 
 _MEMBERS = ("MEMBER", "ROLE", "VERSION", "SNAPSHOTS", "FROM", "TO", "RECORDS", "SIZE", "OLDEST", "NEWEST", "NOTES")

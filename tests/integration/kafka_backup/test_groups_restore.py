@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from logkeep.cli.console import standard_console
 from logkeep.cli.main import call
+from logkeep.cli.terminal.console import standard_console
 from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka

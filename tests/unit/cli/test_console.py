@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.console import Console, use_colour
-from logkeep.cli.look import TerminalStyle
-from logkeep.cli.progress import Bar, Lines, choose_progress
+from logkeep.cli.terminal.console import Console, use_colour
+from logkeep.cli.terminal.progress import Bar, Lines, choose_progress
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined
 from logkeep.model.work import NoProgress
 from tests.unit.cli.calling import TRIAL, clean_environment

@@ -4,7 +4,7 @@ from datetime import UTC
 
 import pytest
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
 from logkeep.model.findings import Finding, Severity
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.console import Console
 from logkeep.cli.logs import choose_level, open_private, set_up_logs, take_down_logs
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.console import Console
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import ConfigError
 from logkeep.model.secret import Secret
 

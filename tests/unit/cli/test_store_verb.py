@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.store import probe
 from logkeep.store.probe import ProbeCheck, ProbeReport, Result
 from tests.unit.cli.calling import ROOT, logkeep

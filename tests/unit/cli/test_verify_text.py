@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified, _code, _text
 from logkeep.model.findings import Finding, Severity
 

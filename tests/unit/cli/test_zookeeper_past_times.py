@@ -4,7 +4,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction

@@ -1,6 +1,6 @@
 """What people read of a repair: why something is left, and who was not asked."""
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.zookeeper_repair import RepairedObject, ZooKeeperRepairReport, repair
 
 

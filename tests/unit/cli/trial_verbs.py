@@ -9,10 +9,10 @@ import click
 import msgspec
 
 from logkeep.cli.catalogue import VERBS, VerbEntry
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.main import main
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.config.options import PROGRESS, REPO, SOURCE
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference, fetch

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.look import duration
+from logkeep.cli.terminal.text import duration
 from logkeep.errors import LogkeepError
 
 _TIMEOUT_S = 600

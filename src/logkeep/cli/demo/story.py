@@ -6,7 +6,7 @@ from collections.abc import Callable
 from logkeep.cli.demo.shop import Shop
 from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.zookeeper_story import tell_of_zookeeper
-from logkeep.cli.look import count
+from logkeep.cli.terminal.text import count
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import LogkeepError
 

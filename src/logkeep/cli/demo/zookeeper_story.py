@@ -4,7 +4,7 @@ import re
 
 from logkeep.cli.demo.settings import ZkCliUser
 from logkeep.cli.demo.stage import Stage
-from logkeep.cli.look import count
+from logkeep.cli.terminal.text import count
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.errors import LogkeepError
 

@@ -4,8 +4,8 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.errors import UsageError
 

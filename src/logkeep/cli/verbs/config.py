@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import COMMON, verb
 from logkeep.config.load import examine
 from logkeep.config.option import Option, Where

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logkeep.cli.look import count, duration, size
+from logkeep.cli.terminal.text import count, duration, size
 
 
 class TopicThreat(msgspec.Struct, frozen=True, kw_only=True):

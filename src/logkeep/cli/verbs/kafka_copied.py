@@ -5,9 +5,9 @@ from typing import TypeVar
 
 import msgspec
 
-from logkeep.cli.look import count, size
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.run import CommandOutcome
+from logkeep.cli.terminal.text import count, size
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.backups.manifest import KnownGap

@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from logkeep.cli.kafka_info import moment
-from logkeep.cli.look import TerminalStyle, count
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, count
 from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, GROUP, REPO, SOURCE
 from logkeep.errors import UnknownBackup, UsageError

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.restored_rows import group_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_groups import archived_logs

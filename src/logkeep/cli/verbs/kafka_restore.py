@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from logkeep.cli.look import plural
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import (
     STORE_EXITS,
@@ -19,6 +18,7 @@ from logkeep.cli.opening import (
 )
 from logkeep.cli.rows import health_of, seen
 from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.terminal.text import plural
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_restore_asking import ask

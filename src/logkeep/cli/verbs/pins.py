@@ -3,10 +3,10 @@
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, printable
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, printable
 from logkeep.cli.verb import verb
 from logkeep.config.options import REASON, REPO, SOURCE
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction

@@ -5,9 +5,9 @@ from typing import Literal
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, opened_store
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
 from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe

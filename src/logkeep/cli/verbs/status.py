@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, count, duration
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_sources
 from logkeep.cli.restored import LastRestore, last_of_all, last_of_each, restore_line
 from logkeep.cli.rows import backup_row, health_of, seen
 from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.terminal.text import TerminalStyle, count, duration
 from logkeep.cli.verb import verb
 from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName

@@ -2,8 +2,8 @@
 
 import click
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.store.address import open_store
 from logkeep.store.probe import ProbeReport, Result

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, opened_repository
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
 from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing

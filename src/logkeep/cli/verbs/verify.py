@@ -6,11 +6,11 @@ from fractions import Fraction
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, count, size
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.cli.rows import seen
 from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,

@@ -6,8 +6,8 @@ import sys
 import msgspec
 
 from logkeep import __version__
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, count, plural, size
 from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, WarmEngines, refuse_contradictions, written_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_admin import admin_member, back_up_over_http
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, plural, size
 from logkeep.cli.opening import STORE_EXITS, WarmEngines, chosen_source, written_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_backup import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.config.options import (

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, count, plural
 from logkeep.cli.opening import STORE_EXITS
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, count, plural
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_past import opened_side
 from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE

@@ -3,11 +3,11 @@
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verb import verb
 from logkeep.config.options import (
     ACCEPT_LOSS,

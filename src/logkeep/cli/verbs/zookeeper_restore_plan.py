@@ -6,11 +6,11 @@ import click
 import msgspec
 
 from logkeep.cli.document_file import write_document
-from logkeep.cli.look import TerminalStyle, plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_restore_report import RestoredTree, tree_lines, tree_of_all

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logkeep.cli.look import count, duration, plural, size
+from logkeep.cli.terminal.text import count, duration, plural, size
 
 
 class ZooKeeperRound(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ import click
 import msgspec
 
 from logkeep.cli.going_on import Begun, run_again
-from logkeep.cli.look import plural
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.run import Run
 from logkeep.cli.signals import as_error
+from logkeep.cli.terminal.text import plural
 from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_subtree_report import (

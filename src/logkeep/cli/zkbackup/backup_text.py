@@ -3,8 +3,8 @@
 import shlex
 from pathlib import Path
 
-from logkeep.cli.look import TerminalStyle, count, duration, plural, size
-from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, told
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, told
+from logkeep.cli.terminal.text import TerminalStyle, count, duration, plural, size
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from logkeep.cli.look import printable
-from logkeep.cli.zkbackup.boxes import BAD, FAIR
+from logkeep.cli.terminal.boxes import BAD, FAIR
+from logkeep.cli.terminal.text import printable
 from logkeep.model.findings import Finding, Severity
 
 _MOST: Final = 50

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.catalogue import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun

@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from logkeep.cli.look import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.boxes import GOOD, SIGNS, branches, columns, title, told
+from logkeep.cli.terminal.boxes import GOOD, SIGNS, branches, columns, title, told
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.catalogue import Shelved, shelved
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.left_over import DELETING, left_over, remove_bundle

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, title, told
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, title, told
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.view import BundleView

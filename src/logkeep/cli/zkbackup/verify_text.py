@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.look import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.boxes import BAD, FAIR, GOOD, condition_word, title, told
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, title, told
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.look import TerminalStyle, cell_width
-from logkeep.cli.zkbackup.boxes import BAD, told
+from logkeep.cli.terminal.boxes import BAD, told
+from logkeep.cli.terminal.text import TerminalStyle, cell_width
 
 _WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=12), min_size=1, max_size=40)
 

@@ -6,8 +6,8 @@ faster costs energy and shows nothing more.
 
 from collections.abc import Callable
 
-from logkeep.cli.console import Console
-from logkeep.cli.look import cell_width, duration, size
+from logkeep.cli.terminal.console import Console
+from logkeep.cli.terminal.text import cell_width, duration, size
 from logkeep.model.work import NoProgress, ProgressSink
 
 Monotonic = Callable[[], float]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from logkeep.cli.look import TerminalStyle, cell_width, printable
+from logkeep.cli.terminal.text import TerminalStyle, cell_width, printable
 from logkeep.zookeeper.model.condition import Condition
 
 GOOD: Final = "✅"

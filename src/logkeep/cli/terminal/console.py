@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
-from logkeep.cli.look import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, LogkeepError
 from logkeep.model.redaction import redact
 
