@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from logkeep.cli.catalogue import VERBS
+from logkeep.cli.frame.catalogue import VERBS
 from logkeep.config.options import OPTIONS
 from tests.docs.pages import ROOT, links, own_files
 

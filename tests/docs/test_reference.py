@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from logkeep import errors
-from logkeep.cli.catalogue import GROUPS, VERBS
-from logkeep.cli.exits import EXITS
+from logkeep.cli.frame.catalogue import GROUPS, VERBS
+from logkeep.cli.frame.exit_codes import EXITS
+from logkeep.cli.frame.verb import COMMON
 from logkeep.cli.reference import all_pages, all_schemas, lost_fields
 from logkeep.cli.reference.__main__ import write_reference
-from logkeep.cli.verb import COMMON
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.catalogue import VERBS
+from logkeep.cli.frame.catalogue import VERBS
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.backup import begin

@@ -8,9 +8,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from logkeep.cli.main import call
+from logkeep.cli.frame.main import call
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.model.cache import cache_dir
 from tests.e2e.filled import document_of

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from logkeep.cli.signals import as_error
+from logkeep.cli.frame.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.target_dirs import place_of

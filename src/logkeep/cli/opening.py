@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
 from logkeep.config.options import (
     ENGINE,
     LIMIT_DOWNLOAD,

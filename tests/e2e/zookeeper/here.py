@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from logkeep.cli.main import call
+from logkeep.cli.frame.main import call
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from tests.e2e.filled import document_of, tree
 

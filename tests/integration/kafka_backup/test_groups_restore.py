@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from logkeep.cli.main import call
+from logkeep.cli.frame.main import call
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.world import World
 from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.run_map.stored import Route

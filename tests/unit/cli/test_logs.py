@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.logs import choose_level, open_private, set_up_logs, take_down_logs
+from logkeep.cli.frame.logs import choose_level, open_private, set_up_logs, take_down_logs
 from logkeep.cli.terminal.console import Console
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import ConfigError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.failures import as_text
+from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.rows import BackupRow, backup_table
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, duration, size
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport, backup

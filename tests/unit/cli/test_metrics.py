@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from logkeep.cli.metrics import METRICS, MetricSample, MetricsFile, parse, render, sample
+from logkeep.cli.frame.metrics import METRICS, MetricSample, MetricsFile, parse, render, sample
 from logkeep.errors import ConfigError
 from tests.unit.cli.calling import ROOT, TRIAL, logkeep
 

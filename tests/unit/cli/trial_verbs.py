@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.catalogue import VERBS, VerbEntry
-from logkeep.cli.main import main
-from logkeep.cli.metrics import MetricSample, sample
-from logkeep.cli.run import CommandOutcome, Run
+from logkeep.cli.frame.catalogue import VERBS, VerbEntry
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.main import main
+from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 from logkeep.config.options import PROGRESS, REPO, SOURCE
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, SecretReference, fetch
 from logkeep.errors import BackupFailed

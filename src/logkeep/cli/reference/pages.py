@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from logkeep import errors
-from logkeep.cli.catalogue import VERBS, VerbEntry
-from logkeep.cli.exits import ALWAYS, EXITS
-from logkeep.cli.failures import as_json
-from logkeep.cli.metrics import METRICS
+from logkeep.cli.frame.catalogue import VERBS, VerbEntry
+from logkeep.cli.frame.error_text import as_json
+from logkeep.cli.frame.exit_codes import ALWAYS, EXITS
+from logkeep.cli.frame.metrics import METRICS
 from logkeep.config.option import Option
 from logkeep.config.options import OPTIONS, PLAIN_VARIABLES
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.catalogue import VERBS
-from logkeep.cli.verb import Verb
+from logkeep.cli.frame.catalogue import VERBS
+from logkeep.cli.frame.verb import Verb
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -4,9 +4,9 @@ import click
 import msgspec
 from click.shell_completion import get_completion_class
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 from logkeep.errors import UsageError
 
 _SHELLS = ("bash", "zsh", "fish")

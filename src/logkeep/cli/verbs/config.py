@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import COMMON, verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import COMMON, verb
 from logkeep.config.load import examine
 from logkeep.config.option import Option, Where
 from logkeep.config.options import OPTIONS

@@ -9,9 +9,9 @@ import msgspec
 
 from logkeep.cli.demo.stage import DemoStep, Stage
 from logkeep.cli.demo.story import BEGINNING, CHAPTERS
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, duration
-from logkeep.cli.verb import verb
 from logkeep.config.options import DIRECTORY, KEEP, ONLY
 from logkeep.errors import UsageError
 

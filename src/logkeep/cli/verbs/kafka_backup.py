@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.metrics import MetricSample, sample
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
-from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
 from logkeep.cli.verbs.kafka_copied import (
     FIRST_SOURCE,

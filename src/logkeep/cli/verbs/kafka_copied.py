@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import msgspec
 
-from logkeep.cli.metrics import MetricSample, sample
-from logkeep.cli.run import CommandOutcome
+from logkeep.cli.frame.execute import CommandOutcome
+from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.terminal.text import count, size
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import WarmEngines
-from logkeep.cli.run import Run
 from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThreat, round_text
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.config.options import ALLOW_GAPS, INTERVAL

@@ -1,8 +1,8 @@
 """`logkeep kafka optimize`: the small objects of frequent backups, merged into few."""
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import chosen_source
-from logkeep.cli.run import Run
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.optimize_report import (
     EXITS,
     HOW,

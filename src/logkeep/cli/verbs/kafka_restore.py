@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from logkeep.cli.metrics import MetricSample, sample
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import (
     STORE_EXITS,
     chosen_engine,
@@ -17,9 +19,7 @@ from logkeep.cli.opening import (
     runs_inline,
 )
 from logkeep.cli.rows import health_of, seen
-from logkeep.cli.run import CommandOutcome, Run
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_restore_asking import ask
 from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text

@@ -3,7 +3,7 @@
 Where --yes answers it, the plan is shown all the same, before the work begins: a log without it tells half the story.
 """
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_lines
 from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
 from logkeep.errors import TargetUnsafe

@@ -1,9 +1,9 @@
 """`logkeep kafka salvage`: a backup from the disks of brokers that run no more."""
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import STORE_EXITS, chosen_engine, written_source
-from logkeep.cli.run import Run
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.kafka_copied import (
     FIRST_SOURCE,
     KafkaCopied,

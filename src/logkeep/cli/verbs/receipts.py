@@ -6,6 +6,8 @@ from datetime import datetime
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.map_file import write_map
 from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, restores_place
 from logkeep.cli.receipt_text import (
@@ -16,9 +18,7 @@ from logkeep.cli.receipt_text import (
     when,
 )
 from logkeep.cli.restored_rows import group_lines, partition_lines
-from logkeep.cli.run import Run
 from logkeep.cli.terminal.text import TerminalStyle, size
-from logkeep.cli.verb import verb
 from logkeep.config.options import ALL, JSON, MAP_FILE, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, ObjectMissing, UsageError
 from logkeep.model.findings import Finding

@@ -2,9 +2,9 @@
 
 import click
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 from logkeep.store.address import open_store
 from logkeep.store.probe import ProbeReport, Result
 from logkeep.store.probe import probe as run_probe

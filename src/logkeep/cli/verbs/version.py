@@ -6,9 +6,9 @@ import sys
 import msgspec
 
 from logkeep import __version__
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verb import verb
 
 
 class VersionReport(msgspec.Struct, frozen=True, kw_only=True):

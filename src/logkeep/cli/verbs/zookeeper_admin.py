@@ -4,8 +4,8 @@ import re
 import time
 from typing import Any
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import WarmEngines
-from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_members import named_value
 from logkeep.config.option import Option
 from logkeep.config.options import (

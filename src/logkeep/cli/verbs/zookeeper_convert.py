@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import STORE_EXITS, WarmEngines, chosen_source, written_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Run
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_backup import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.config.options import (
     BACKUP_ID,

@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import restores_place
-from logkeep.cli.run import Run
 from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, note_failed, passed_over
 from logkeep.config.option import Option

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import WarmEngines
-from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_backup import ZooKeeperBackupReport, ask_word, done_report, opened_sink, rounds
 from logkeep.cli.verbs.zookeeper_optimize import optimizing
 from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, ZooKeeperRound, round_text

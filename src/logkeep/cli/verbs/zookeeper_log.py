@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.opening import STORE_EXITS, spark_engine
 from logkeep.cli.receipt_text import finding_lines
-from logkeep.cli.run import Run
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_past import damaged_if, opened_backup
 from logkeep.config.options import (
     ENGINE,

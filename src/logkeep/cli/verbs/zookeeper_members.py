@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
 from logkeep.config.options import ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.errors import UsageError
 from logkeep.zookeeper.backup.server_files import VERSION_2, MemberPlace

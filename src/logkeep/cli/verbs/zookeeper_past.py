@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import chosen_source
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Run
 from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError

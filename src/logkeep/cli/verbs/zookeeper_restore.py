@@ -6,12 +6,12 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.metrics import MetricSample, sample
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, go_on, run_again
-from logkeep.cli.metrics import MetricSample, sample
 from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
-from logkeep.cli.run import CommandOutcome, Run
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from logkeep.cli.run import Run
+from logkeep.cli.frame.execute import Run
 from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,

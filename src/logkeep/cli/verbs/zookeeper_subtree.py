@@ -9,13 +9,13 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.signals import as_error
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, run_again
 from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
-from logkeep.cli.run import Run
-from logkeep.cli.signals import as_error
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verb import verb
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_subtree_report import (
     SubtreeReport,

@@ -5,8 +5,8 @@ Works without a repository. Where the one that has the receipt is named, it is t
 
 from pathlib import Path
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.opening import opened_repository, restores_place
-from logkeep.cli.run import Run
 from logkeep.cli.verbs.zookeeper_subtree import (
     by_journal,
     name_journal,

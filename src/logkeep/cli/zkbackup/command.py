@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from logkeep.cli.exits import EXITS
+from logkeep.cli.frame.exit_codes import EXITS
 from logkeep.cli.zkbackup.option import ZkOption
 from logkeep.cli.zkbackup.options import COMMON
 from logkeep.config.option_types import Bool, FilePath, OneOf

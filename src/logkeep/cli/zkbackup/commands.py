@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from logkeep.cli.world import World
+from logkeep.cli.frame.world import World
 from logkeep.cli.zkbackup.command import ZkCommand
 from logkeep.cli.zkbackup.frame import CommandJob, carry_out
 

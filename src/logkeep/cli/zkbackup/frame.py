@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from logkeep.cli.logs import set_up_logs, take_down_logs
-from logkeep.cli.metrics import MetricSample, MetricsFile
-from logkeep.cli.signals import as_error
+from logkeep.cli.frame.logs import set_up_logs, take_down_logs
+from logkeep.cli.frame.metrics import MetricSample, MetricsFile
+from logkeep.cli.frame.signals import as_error
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console, standard_console
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.world import World
 from logkeep.cli.zkbackup.options import (
     FORMAT,
     LIST_FORMAT,

@@ -14,11 +14,11 @@ from typing import NoReturn
 import click
 
 from logkeep import __version__
-from logkeep.cli.failures import as_text, from_click
-from logkeep.cli.main import close_quietly, crashed
-from logkeep.cli.signals import as_error, listen
+from logkeep.cli.frame.error_text import as_text, from_click
+from logkeep.cli.frame.main import close_quietly, crashed
+from logkeep.cli.frame.signals import as_error, listen
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.world import World
 from logkeep.cli.zkbackup.commands import NAMES, load
 from logkeep.cli.zkbackup.failures import as_json, exit_code, remedy
 from logkeep.cli.zkbackup.settings import places

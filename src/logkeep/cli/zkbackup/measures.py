@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from logkeep.cli.metrics import METRICS, MetricSample
+from logkeep.cli.frame.metrics import METRICS, MetricSample
 
 _DAMAGED, _LOST = 10, 21
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.world import World
 from logkeep.cli.zkbackup.main import asks_for_json, call
 from logkeep.cli.zkbackup.settings import places
 

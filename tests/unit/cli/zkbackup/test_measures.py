@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from logkeep.cli.metrics import METRICS, MetricSample, MetricsFile
+from logkeep.cli.frame.metrics import METRICS, MetricSample, MetricsFile
 from logkeep.cli.zkbackup.measures import backup_failed, backup_samples, restore_failed, restore_samples, verify_samples
 
 _DESIGN = {

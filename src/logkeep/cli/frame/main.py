@@ -13,12 +13,12 @@ from typing import NoReturn
 import click
 
 from logkeep import __version__
-from logkeep.cli.catalogue import GROUPS, VERBS, VerbEntry
-from logkeep.cli.crash import keep_traceback, redacted_traceback
-from logkeep.cli.failures import as_json, as_text, from_click, unexpected
-from logkeep.cli.groups import LazyGroup
-from logkeep.cli.signals import as_error, listen
-from logkeep.cli.world import World, real_world
+from logkeep.cli.frame.catalogue import GROUPS, VERBS, VerbEntry
+from logkeep.cli.frame.command_groups import LazyGroup
+from logkeep.cli.frame.crash_log import keep_traceback, redacted_traceback
+from logkeep.cli.frame.error_text import as_json, as_text, from_click, unexpected
+from logkeep.cli.frame.signals import as_error, listen
+from logkeep.cli.frame.world import World, real_world
 from logkeep.errors import LogkeepError
 
 _HELP = """Backup and restore for everything that is a log.

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from logkeep.cli.exits import EXITS, possible
-from logkeep.cli.metrics import MetricSample
-from logkeep.cli.run import CommandOutcome, VerbJob, carry_out
+from logkeep.cli.frame.execute import CommandOutcome, VerbJob, carry_out
+from logkeep.cli.frame.exit_codes import EXITS, possible
+from logkeep.cli.frame.metrics import MetricSample
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.world import World
 from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable
 from logkeep.config.options import (

@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from logkeep.cli.logs import choose_level, set_up_logs, take_down_logs
-from logkeep.cli.metrics import MetricSample, MetricsFile
-from logkeep.cli.signals import as_error
+from logkeep.cli.frame.logs import choose_level, set_up_logs, take_down_logs
+from logkeep.cli.frame.metrics import MetricSample, MetricsFile
+from logkeep.cli.frame.signals import as_error
+from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console, standard_console
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.world import World
 from logkeep.config.load import Flags, load
 from logkeep.config.option import Option
 from logkeep.config.options import (

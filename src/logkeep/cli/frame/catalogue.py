@@ -8,7 +8,7 @@ keeps the two equal.
 from dataclasses import dataclass
 from importlib import import_module
 
-from logkeep.cli.verb import Verb
+from logkeep.cli.frame.verb import Verb
 
 
 @dataclass(frozen=True)

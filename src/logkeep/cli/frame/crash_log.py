@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from logkeep import __version__
-from logkeep.cli.logs import open_private
+from logkeep.cli.frame.logs import open_private
 from logkeep.errors import LogkeepError
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from logkeep.cli.catalogue import VerbEntry
+from logkeep.cli.frame.catalogue import VerbEntry
 
 
 class LazyGroup(click.Group):
