@@ -6,8 +6,8 @@ from datetime import datetime
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import restores_place
 from logkeep.cli.terminal.text import TerminalStyle, duration
+from logkeep.cli.wiring import restores_place
 from logkeep.errors import StoreLocationMissing
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.commits import SourceRef

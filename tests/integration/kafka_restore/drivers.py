@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from logkeep.cli import opening
+from logkeep.cli import wiring
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.connection import Connection
 from logkeep.store import address
@@ -204,7 +204,7 @@ def _watch_stores(plan: Plan, opened: list[FaultyStore]) -> None:
         opened.append(FaultyStore(usual(url), plan))
         return opened[-1]
 
-    vars(opening)["open_store"] = open_store
+    vars(wiring)["open_store"] = open_store
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
 from logkeep.cli.verbs.kafka_copied import (
@@ -20,6 +19,7 @@ from logkeep.cli.verbs.kafka_copied import (
     copied_metrics,
     gap_text,
 )
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import WarmEngines
 from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThreat, round_text
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
+from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import BackupFailed

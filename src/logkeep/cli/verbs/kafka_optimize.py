@@ -2,7 +2,6 @@
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import chosen_source
 from logkeep.cli.verbs.optimize_report import (
     EXITS,
     HOW,
@@ -12,6 +11,7 @@ from logkeep.cli.verbs.optimize_report import (
     optimize_text,
     optimized,
 )
+from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import LEASE_TTL, SEGMENT_BYTES
 from logkeep.errors import UsageError
 from logkeep.repository.backups.source import read_facts

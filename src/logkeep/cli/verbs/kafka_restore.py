@@ -10,7 +10,12 @@ import click
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import (
+from logkeep.cli.rows import health_of, seen
+from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.cli.verbs.kafka_restore_asking import ask
+from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text
+from logkeep.cli.wiring import (
     STORE_EXITS,
     chosen_engine,
     chosen_source,
@@ -18,11 +23,6 @@ from logkeep.cli.opening import (
     restores_place,
     runs_inline,
 )
-from logkeep.cli.rows import health_of, seen
-from logkeep.cli.terminal.text import plural
-from logkeep.cli.verbs.kafka_backup import client_settings
-from logkeep.cli.verbs.kafka_restore_asking import ask
-from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,

@@ -5,10 +5,10 @@ from datetime import datetime
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import chosen_engine, restores_place
 from logkeep.cli.terminal.text import count
 from logkeep.cli.verbs.kafka_restore_asking import ask
 from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
+from logkeep.cli.wiring import chosen_engine, restores_place
 from logkeep.config.options import (
     BROKERS,
     EXCLUDE,

@@ -2,7 +2,6 @@
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, chosen_engine, written_source
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.kafka_copied import (
     FIRST_SOURCE,
@@ -12,6 +11,7 @@ from logkeep.cli.verbs.kafka_copied import (
     copied_metrics,
     gap_text,
 )
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,

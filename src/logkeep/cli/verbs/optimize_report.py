@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import STORE_EXITS, chosen_engine
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine
 from logkeep.config.options import (
     ENGINE,
     LEASE_TTL,

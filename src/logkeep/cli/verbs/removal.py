@@ -8,9 +8,9 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.rows import health_of
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
     GC_AGE,

@@ -7,8 +7,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, opened_store
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.wiring import STORE_EXITS, opened_store
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
 from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe
 from logkeep.repository.access import Repository, create_repository, open_repository

@@ -4,8 +4,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, chosen_source, chosen_sources, opened_repository
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, opened_repository
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
 from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
 from logkeep.repository.chain.owner import this_process

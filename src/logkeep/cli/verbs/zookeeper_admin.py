@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import WarmEngines
 from logkeep.cli.verbs.zookeeper_members import named_value
+from logkeep.cli.wiring import WarmEngines
 from logkeep.config.option import Option
 from logkeep.config.options import (
     ADMIN_SERVER,

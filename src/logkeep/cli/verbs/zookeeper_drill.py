@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import restores_place
 from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, note_failed, passed_over
+from logkeep.cli.wiring import restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import TO_TIME, TO_ZXID
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import chosen_source
 from logkeep.cli.verbs.optimize_report import (
     EXITS,
     HOW,
@@ -14,6 +13,7 @@ from logkeep.cli.verbs.optimize_report import (
     optimize_text,
     optimized,
 )
+from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import LEASE_TTL, ZK_SEGMENT_BYTES
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import chosen_source
 from logkeep.cli.rows import seen
+from logkeep.cli.wiring import chosen_source
 from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError

@@ -5,10 +5,10 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.opening import STORE_EXITS, chosen_source
 from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     ACCEPT_LOSS,
     LEASE_TTL,

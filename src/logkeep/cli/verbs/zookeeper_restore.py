@@ -10,7 +10,6 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, go_on, run_again
-from logkeep.cli.opening import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.verbs.zookeeper_members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
@@ -24,6 +23,7 @@ from logkeep.cli.verbs.zookeeper_restore_report import (
     targets_of,
     tree_of,
 )
+from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,

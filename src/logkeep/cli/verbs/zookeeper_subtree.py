@@ -13,7 +13,6 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, run_again
-from logkeep.cli.opening import STORE_EXITS, chosen_source, restores_place
 from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
@@ -24,6 +23,7 @@ from logkeep.cli.verbs.zookeeper_subtree_report import (
     planned_report,
     subtree_text,
 )
+from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import (
     AS_PATH,

@@ -6,7 +6,6 @@ Works without a repository. Where the one that has the receipt is named, it is t
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import opened_repository, restores_place
 from logkeep.cli.verbs.zookeeper_subtree import (
     by_journal,
     name_journal,
@@ -18,6 +17,7 @@ from logkeep.cli.verbs.zookeeper_subtree import (
     tell_undone,
 )
 from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
+from logkeep.cli.wiring import opened_repository, restores_place
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import Locked, LogkeepError, UsageError
 from logkeep.zookeeper.restore.receipts import StoredRestore

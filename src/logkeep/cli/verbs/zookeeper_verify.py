@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.opening import chosen_engine
 from logkeep.cli.rows import seen
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
+from logkeep.cli.wiring import chosen_engine
 from logkeep.config.options import LEVEL
 from logkeep.embedded.booting import boot_of, version_of
 from logkeep.model.ids import BackupId
