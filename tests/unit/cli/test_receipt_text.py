@@ -5,9 +5,9 @@ from datetime import UTC
 import msgspec
 import pytest
 
-from logkeep.cli.restored import LastRestore, last_of_all, restore_cell, restore_line
-from logkeep.cli.rows import BackupRow, backup_table
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.backup_rows import BackupRow, backup_table
+from logkeep.cli.verbs.last_restore import LastRestore, last_of_all, restore_cell, restore_line
 from logkeep.cli.verbs.receipts import ReceiptReport, ReceiptsReport, RestoreLine, list_receipts, show
 from tests.scripted.restores import GROUP, NEW, PARTITION, TARGET
 

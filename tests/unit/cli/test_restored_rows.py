@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from logkeep.cli.receipt_text import finding_lines, rates_text
-from logkeep.cli.restored_rows import FEW, group_lines, partition_lines, planned_lines
 from logkeep.cli.terminal.text import TerminalStyle, plural
+from logkeep.cli.verbs.restore_text import finding_lines, rates_text
+from logkeep.cli.verbs.restored_rows import FEW, group_lines, partition_lines, planned_lines
 from logkeep.model.findings import Finding, Severity
 from tests.scripted.restores import GROUP, PARTITION
 

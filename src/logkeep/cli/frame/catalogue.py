@@ -29,13 +29,13 @@ class VerbEntry:
 
 
 VERBS: tuple[VerbEntry, ...] = (
-    VerbEntry("init", "logkeep.cli.verbs.repository:init", "Create a repository."),
+    VerbEntry("init", "logkeep.cli.verbs.init:init", "Create a repository."),
     VerbEntry(
         "check",
-        "logkeep.cli.verbs.repository:check",
+        "logkeep.cli.verbs.init:check",
         "Look whether configuration, store and repository are fit for the next run.",
     ),
-    VerbEntry("list", "logkeep.cli.verbs.backups:list_backups", "List all backups, oldest first."),
+    VerbEntry("list", "logkeep.cli.verbs.list:list_backups", "List all backups, oldest first."),
     VerbEntry(
         "info",
         "logkeep.cli.verbs.info:info",
@@ -56,22 +56,22 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.status:status",
         "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
     ),
-    VerbEntry("delete", "logkeep.cli.verbs.removal:delete", "Delete backups by id."),
+    VerbEntry("delete", "logkeep.cli.verbs.prune:delete", "Delete backups by id."),
     VerbEntry(
         "prune",
-        "logkeep.cli.verbs.removal:prune",
+        "logkeep.cli.verbs.prune:prune",
         "Delete the backups that the policy does not keep, and free space.",
     ),
     VerbEntry(
         "hold",
-        "logkeep.cli.verbs.pins:hold",
+        "logkeep.cli.verbs.hold:hold",
         "Hold a backup: no policy and no delete removes it until it is released.",
     ),
-    VerbEntry("release", "logkeep.cli.verbs.pins:release", "Release a held backup: policies decide over it again."),
-    VerbEntry("unlock", "logkeep.cli.verbs.upkeep:unlock", "Take the lease away from a run that is gone."),
+    VerbEntry("release", "logkeep.cli.verbs.hold:release", "Release a held backup: policies decide over it again."),
+    VerbEntry("unlock", "logkeep.cli.verbs.repair:unlock", "Take the lease away from a run that is gone."),
     VerbEntry(
         "repair",
-        "logkeep.cli.verbs.upkeep:repair",
+        "logkeep.cli.verbs.repair:repair",
         "Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.",
     ),
     VerbEntry(

@@ -10,7 +10,7 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.follow_report import FollowSummary, summary_text
+from logkeep.cli.verbs.follow import FollowSummary, summary_text
 from logkeep.cli.verbs.kafka_copied import (
     FIRST_SOURCE,
     KafkaCopied,

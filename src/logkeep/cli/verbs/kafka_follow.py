@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.follow_report import FollowSummary, KafkaRound, TopicThreat, round_text
+from logkeep.cli.verbs.follow import FollowSummary, KafkaRound, TopicThreat, round_text
 from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import ALLOW_GAPS, INTERVAL

@@ -7,12 +7,12 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.restored_rows import group_lines
-from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import TerminalStyle, plural
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_groups import archived_logs
 from logkeep.cli.verbs.receipts import chosen_restore
+from logkeep.cli.verbs.restored_rows import group_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
 from logkeep.config.options import (
     ALL,

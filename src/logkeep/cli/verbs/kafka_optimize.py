@@ -2,7 +2,7 @@
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.verbs.optimize_report import (
+from logkeep.cli.verbs.optimize import (
     EXITS,
     HOW,
     WHERE,

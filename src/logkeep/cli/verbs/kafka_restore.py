@@ -10,8 +10,8 @@ import click
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.rows import health_of, seen
 from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.backup_rows import health_of, seen
 from logkeep.cli.verbs.kafka_backup import client_settings
 from logkeep.cli.verbs.kafka_restore_asking import ask
 from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text

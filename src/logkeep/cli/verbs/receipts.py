@@ -9,15 +9,15 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.map_file import write_map
-from logkeep.cli.receipt_text import (
+from logkeep.cli.terminal.text import TerminalStyle, size
+from logkeep.cli.verbs.restore_text import (
     finding_lines,
     rates_text,
     target_text,
     took,
     when,
 )
-from logkeep.cli.restored_rows import group_lines, partition_lines
-from logkeep.cli.terminal.text import TerminalStyle, size
+from logkeep.cli.verbs.restored_rows import group_lines, partition_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, restores_place
 from logkeep.config.options import ALL, JSON, MAP_FILE, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, ObjectMissing, UsageError

@@ -9,9 +9,9 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.restored import LastRestore, last_of_all, last_of_each, restore_line
-from logkeep.cli.rows import backup_row, health_of, seen
 from logkeep.cli.terminal.text import TerminalStyle, count, duration
+from logkeep.cli.verbs.backup_rows import backup_row, health_of, seen
+from logkeep.cli.verbs.last_restore import LastRestore, last_of_all, last_of_each, restore_line
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources
 from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName

@@ -9,8 +9,8 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,

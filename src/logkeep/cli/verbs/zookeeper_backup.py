@@ -9,8 +9,8 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
+from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper_admin import admin_member, back_up_over_http
 from logkeep.cli.verbs.zookeeper_members import given_members, member_places
 from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, summary_text

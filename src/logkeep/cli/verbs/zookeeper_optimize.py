@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.verbs.optimize_report import (
+from logkeep.cli.verbs.optimize import (
     EXITS,
     HOW,
     WHERE,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.rows import seen
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE

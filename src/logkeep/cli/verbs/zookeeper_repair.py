@@ -5,9 +5,9 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.receipt_text import finding_lines
-from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.backup_rows import seen
+from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     ACCEPT_LOSS,

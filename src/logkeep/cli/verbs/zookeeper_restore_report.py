@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from logkeep.cli.receipt_text import finding_lines, took
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
+from logkeep.cli.verbs.restore_text import finding_lines, took
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding

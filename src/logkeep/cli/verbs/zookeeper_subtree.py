@@ -13,8 +13,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, run_again
-from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
 from logkeep.cli.verbs.zookeeper_subtree_report import (
     SubtreeReport,

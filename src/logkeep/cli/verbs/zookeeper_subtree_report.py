@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from logkeep.cli.receipt_text import finding_lines
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
+from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.rows import seen
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified
 from logkeep.cli.wiring import chosen_engine
 from logkeep.config.options import LEVEL

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from logkeep.cli.restored import LastRestore, restore_cell
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.last_restore import LastRestore, restore_cell
 from logkeep.repository.backups.source import SourceView, view
 from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
 from logkeep.repository.backups.verdicts import BackupVerdict, verdicts

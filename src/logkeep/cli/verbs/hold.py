@@ -5,8 +5,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.rows import seen
 from logkeep.cli.terminal.text import TerminalStyle, printable
+from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import REASON, REPO, SOURCE
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction

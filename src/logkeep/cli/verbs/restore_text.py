@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from logkeep.cli.restored_rows import SHOWN
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
+from logkeep.cli.verbs.restored_rows import SHOWN
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores.documents import RestoreTargetRef
 

@@ -4,9 +4,9 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.restored import last_of_each
-from logkeep.cli.rows import BackupRow, backup_row, backup_table, health_of, seen
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.backup_rows import BackupRow, backup_row, backup_table, health_of, seen
+from logkeep.cli.verbs.last_restore import last_of_each
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources
 from logkeep.config.options import REPO, SOURCE, STATE_DIR
 from logkeep.errors import Damaged

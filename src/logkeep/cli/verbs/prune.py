@@ -8,8 +8,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.rows import health_of
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.backup_rows import health_of
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
