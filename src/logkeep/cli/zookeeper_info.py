@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from logkeep.cli.kafka_info import moment
 from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.kafka.info import moment
 from logkeep.zookeeper.repo.report import MemberReport, ZooKeeperReport
 
 _MEMBERS = ("MEMBER", "ROLE", "VERSION", "SNAPSHOTS", "FROM", "TO", "RECORDS", "SIZE", "OLDEST", "NEWEST", "NOTES")

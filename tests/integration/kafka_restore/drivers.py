@@ -27,7 +27,7 @@ from tests.kafka.commands import Commands
 
 ROOT = Path(__file__).parents[3]
 _ARRIVED = b"."
-_PRELOADED = ("logkeep.cli.verbs.kafka_restore", "logkeep.repository.backups.content", "logkeep.engine.inline")
+_PRELOADED = ("logkeep.cli.verbs.kafka.restore", "logkeep.repository.backups.content", "logkeep.engine.inline")
 """What the command imports when it needs it."""
 
 

@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, restore_text
+from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, restore_text
 from logkeep.model.findings import Finding, Severity
 
 LOOK = TerminalStyle(unicode=True, width=120, zone=UTC)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, duration, size
 from logkeep.cli.verbs.backup_rows import BackupRow, backup_table
-from logkeep.cli.verbs.kafka_backup import KafkaBackupReport, backup
+from logkeep.cli.verbs.kafka.backup import KafkaBackupReport, backup
 from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding, Severity
 

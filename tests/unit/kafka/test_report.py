@@ -2,8 +2,8 @@
 
 import msgspec
 
-from logkeep.cli.kafka_info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
+from logkeep.cli.verbs.kafka.info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.contents import KafkaReport, report
 from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord

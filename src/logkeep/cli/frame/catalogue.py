@@ -81,42 +81,42 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "kafka backup",
-        "logkeep.cli.verbs.kafka_backup:backup",
+        "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
     ),
     VerbEntry(
         "kafka restore",
-        "logkeep.cli.verbs.kafka_restore:restore",
+        "logkeep.cli.verbs.kafka.restore:restore",
         "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
     ),
     VerbEntry(
         "kafka restore abort",
-        "logkeep.cli.verbs.kafka_restore_abort:abort",
+        "logkeep.cli.verbs.kafka.restore_abort:abort",
         "Give a restore up: topics that it made are deleted, others get their configs back.",
     ),
     VerbEntry(
         "kafka groups",
-        "logkeep.cli.verbs.kafka_groups:groups",
+        "logkeep.cli.verbs.kafka.groups:groups",
         "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
     ),
     VerbEntry(
         "kafka groups restore",
-        "logkeep.cli.verbs.kafka_groups_restore:restore",
+        "logkeep.cli.verbs.kafka.groups_restore:restore",
         "Put groups where they stood, in the cluster that their records were restored to.",
     ),
     VerbEntry(
         "kafka groups rollback",
-        "logkeep.cli.verbs.kafka_groups_restore:rollback",
+        "logkeep.cli.verbs.kafka.groups_restore:rollback",
         "Put groups back to where they stood before a restore moved them.",
     ),
     VerbEntry(
         "kafka salvage",
-        "logkeep.cli.verbs.kafka_salvage:salvage",
+        "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of its brokers, when they run no more.",
     ),
     VerbEntry(
         "kafka optimize",
-        "logkeep.cli.verbs.kafka_optimize:optimize",
+        "logkeep.cli.verbs.kafka.optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(

@@ -16,7 +16,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
 from logkeep.cli.verbs.backup_rows import seen
-from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source, refuse_contradictions, restores_place
 from logkeep.config.option import Option

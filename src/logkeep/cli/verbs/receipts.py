@@ -8,8 +8,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.map_file import write_map
 from logkeep.cli.terminal.text import TerminalStyle, size
+from logkeep.cli.verbs.kafka.offset_map import write_map
 from logkeep.cli.verbs.restore_text import (
     finding_lines,
     rates_text,

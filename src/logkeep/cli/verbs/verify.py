@@ -258,7 +258,7 @@ def _deeper(run: Run) -> Deeper | None:
         from logkeep.kafka.verify.records import check_records  # noqa: PLC0415 - numba is only needed for records
 
         return check_records
-    from logkeep.cli.verbs.kafka_backup import client_settings  # noqa: PLC0415 - the cluster is only needed here
+    from logkeep.cli.verbs.kafka.backup import client_settings  # noqa: PLC0415 - the cluster is only needed here
     from logkeep.kafka.verify.source import source_check  # noqa: PLC0415
 
     return source_check(client_settings(run))

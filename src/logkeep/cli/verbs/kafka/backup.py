@@ -11,7 +11,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.follow import FollowSummary, summary_text
-from logkeep.cli.verbs.kafka_copied import (
+from logkeep.cli.verbs.kafka.backup_report import (
     FIRST_SOURCE,
     KafkaCopied,
     copied_code,
@@ -152,7 +152,7 @@ def backup(run: Run) -> KafkaBackupReport:
 
 
 def _followed(run: Run, task: KafkaBackup, wish: KafkaBackupOptions) -> KafkaBackupReport:
-    from logkeep.cli.verbs.kafka_follow import follow  # noqa: PLC0415 - only who follows needs it
+    from logkeep.cli.verbs.kafka.follow import follow  # noqa: PLC0415 - only who follows needs it
 
     if run.dry_run or wish.wanted_id is not None:
         other = "--dry-run" if run.dry_run else "--id"

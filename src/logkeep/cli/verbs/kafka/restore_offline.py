@@ -6,8 +6,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import count
-from logkeep.cli.verbs.kafka_restore_asking import ask
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
+from logkeep.cli.verbs.kafka.confirm import ask
+from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
 from logkeep.cli.wiring import chosen_engine, restores_place
 from logkeep.config.options import (
     BROKERS,

@@ -12,9 +12,9 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.backup_rows import health_of, seen
-from logkeep.cli.verbs.kafka_backup import client_settings
-from logkeep.cli.verbs.kafka_restore_asking import ask
-from logkeep.cli.verbs.kafka_restore_report import BAD, KafkaRestoreReport, restore_text
+from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.confirm import ask
+from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, restore_text
 from logkeep.cli.wiring import (
     STORE_EXITS,
     chosen_engine,
@@ -196,7 +196,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
 
 
 def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
-    from logkeep.cli.verbs.kafka_restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
+    from logkeep.cli.verbs.kafka.restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
     if (other := _typed(run, _ONLINE)) is not None:
         raise UsageError(f"{other} is about a running cluster, --to-log-dirs about one that is stopped")

@@ -11,9 +11,9 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.kafka_info import moment
 from logkeep.cli.terminal.text import TerminalStyle, count
 from logkeep.cli.verbs.backup_rows import seen
+from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import ALL, GROUP, REPO, SOURCE
 from logkeep.errors import UnknownBackup, UsageError

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.follow import FollowSummary, KafkaRound, TopicThreat, round_text
-from logkeep.cli.verbs.kafka_backup import KafkaBackupReport
+from logkeep.cli.verbs.kafka.backup import KafkaBackupReport
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import ALLOW_GAPS, INTERVAL
 from logkeep.engine.stop import SignalStop

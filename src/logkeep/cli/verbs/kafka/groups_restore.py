@@ -9,8 +9,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.backup_rows import seen
-from logkeep.cli.verbs.kafka_backup import client_settings
-from logkeep.cli.verbs.kafka_groups import archived_logs
+from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.groups import archived_logs
 from logkeep.cli.verbs.receipts import chosen_restore
 from logkeep.cli.verbs.restored_rows import group_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place

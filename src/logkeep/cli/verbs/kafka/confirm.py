@@ -4,7 +4,7 @@ Where --yes answers it, the plan is shown all the same, before the work begins: 
 """
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.kafka_restore_report import KafkaRestoreReport, plan_lines
+from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, plan_lines
 from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
 from logkeep.errors import TargetUnsafe
 

@@ -6,7 +6,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.kafka_backup import client_settings
+from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
 from logkeep.config.options import BOOTSTRAP_SERVERS, COMMAND_CONFIG, REPO, SOURCE, STATE_DIR
