@@ -194,7 +194,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
 
         return start
 
-    monkeypatch.setattr("logkeep.cli.verbs.zookeeper_drill.boot_of", lying)
+    monkeypatch.setattr("logkeep.cli.verbs.zookeeper.drill.boot_of", lying)
     told = own.here.json("drill", code=12)
     assert told["verdict"] == "failed"
     assert any("is not in the server's tree" in finding["what"] for finding in told["findings"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.verbs.zookeeper_members import Given, member_places, name_of, paired
+from logkeep.cli.verbs.zookeeper.members import Given, member_places, name_of, paired
 from logkeep.errors import UsageError
 
 

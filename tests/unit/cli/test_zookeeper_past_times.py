@@ -5,7 +5,8 @@ from datetime import timedelta, timezone
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs import zookeeper_diff, zookeeper_history
+from logkeep.cli.verbs.zookeeper import diff
+from logkeep.cli.verbs.zookeeper import history as zookeeper_history
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.zookeeper.history.compare import TreeSide, compare
@@ -40,6 +41,6 @@ def test_history_shows_a_time_whatever_it_is(time_ms: int, hours: int) -> None:
 @pytest.mark.parametrize("time_ms", TIMES)
 def test_diff_names_its_moments_whatever_they_are(time_ms: int) -> None:
     one, other = (TreeSide(_view(time_ms), ToZxid(zxid)) for zxid in (1, 2))
-    told = zookeeper_diff._report("/", one, other, compare(one, other, b"", 10))
+    told = diff._report("/", one, other, compare(one, other, b"", 10))
     assert told.before.time is not None
     assert told.counts["created"] == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logkeep.cli.verbs.zookeeper_follow import round_code
+from logkeep.cli.verbs.zookeeper.follow import round_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.zookeeper.follow import ZooKeeperFollowRound

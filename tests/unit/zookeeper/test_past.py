@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.verbs.zookeeper_past import parted
+from logkeep.cli.verbs.zookeeper.moment import parted
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from logkeep.cli.verbs.zookeeper_past import damaged_if
+from logkeep.cli.verbs.zookeeper.moment import damaged_if
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.findings import Severity

@@ -121,7 +121,7 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "zookeeper backup",
-        "logkeep.cli.verbs.zookeeper_backup:backup",
+        "logkeep.cli.verbs.zookeeper.backup:backup",
         "Back up ZooKeeper from the files of one server or of several, while they run.",
     ),
     VerbEntry(
@@ -146,37 +146,37 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "zookeeper optimize",
-        "logkeep.cli.verbs.zookeeper_optimize:optimize",
+        "logkeep.cli.verbs.zookeeper.optimize:optimize",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
         "zookeeper export",
-        "logkeep.cli.verbs.zookeeper_convert:export",
+        "logkeep.cli.verbs.zookeeper.convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
     ),
     VerbEntry(
         "zookeeper import",
-        "logkeep.cli.verbs.zookeeper_convert:import_",
+        "logkeep.cli.verbs.zookeeper.convert:import_",
         "Take a bundle into a repository, as the next backup of its source.",
     ),
     VerbEntry(
         "zookeeper repair",
-        "logkeep.cli.verbs.zookeeper_repair:repair",
+        "logkeep.cli.verbs.zookeeper.repair:repair",
         "Mend a backup of which objects are damaged, as far as that can honestly be done.",
     ),
     VerbEntry(
         "zookeeper history",
-        "logkeep.cli.verbs.zookeeper_history:history",
+        "logkeep.cli.verbs.zookeeper.history:history",
         "Tell who made, changed and deleted a znode, and when, from archived transactions.",
     ),
     VerbEntry(
         "zookeeper diff",
-        "logkeep.cli.verbs.zookeeper_diff:diff",
+        "logkeep.cli.verbs.zookeeper.diff:diff",
         "Tell how two archived trees differ: two backups, two transactions, two members.",
     ),
     VerbEntry(
         "zookeeper log",
-        "logkeep.cli.verbs.zookeeper_log:log",
+        "logkeep.cli.verbs.zookeeper.log:log",
         "Ask archived transactions anything, in SQL.",
     ),
     VerbEntry(

@@ -171,7 +171,7 @@ def drill(run: Run, backup: str) -> DrillReport:
     facts = read_facts(place)
     if facts is not None and facts.kind == "zookeeper":
         _refuse_typed(run, _OF_KAFKA, "ZooKeeper")
-        from logkeep.cli.verbs.zookeeper_drill import drill_zookeeper  # noqa: PLC0415 - only this kind needs it
+        from logkeep.cli.verbs.zookeeper.drill import drill_zookeeper  # noqa: PLC0415 - only this kind needs it
 
         return drill_zookeeper(run, place, entry)
     _refuse_typed(run, (TO_ZXID, TO_TIME), "Kafka")

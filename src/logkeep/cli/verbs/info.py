@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from logkeep.cli import zookeeper_info
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.verbs.backup_rows import BackupRow, backup_row, backup_table, health_of, seen
 from logkeep.cli.verbs.kafka import info as kafka_info
+from logkeep.cli.verbs.zookeeper import info as zookeeper_info
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources
 from logkeep.config.options import ALL, REPO, SOURCE, TOPIC
 from logkeep.errors import UnknownBackup, UsageError

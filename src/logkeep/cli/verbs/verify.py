@@ -193,7 +193,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
     _check_level(run, place, kind)
     backup_id, expected_bytes = _chosen(run, backup)
     if kind == "zookeeper" and run[LEVEL] != "files" and run[SAMPLE] == 1:
-        from logkeep.cli.verbs.zookeeper_verify import verify_zookeeper  # noqa: PLC0415 - numba is only needed here
+        from logkeep.cli.verbs.zookeeper.verify import verify_zookeeper  # noqa: PLC0415 - numba is only needed here
 
         return verify_zookeeper(run, place, backup_id, report_of)
     engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)

@@ -11,7 +11,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.going_on import Begun, go_on, run_again
 from logkeep.cli.verbs.backup_rows import seen
-from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.verbs.zookeeper_restore_report import (
     NOT_BEGUN,

@@ -8,7 +8,7 @@ from typing import Final
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.going_on import go_on_ending
-from logkeep.cli.verbs.zookeeper_members import given_members
+from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper_restore_report import NOT_BEGUN, ZooKeeperRestoreReport
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID

@@ -120,7 +120,7 @@ def repair(run: Run, backup: str) -> ZooKeeperRepairReport:
     place = chosen_source(run)
     _check_kind(place)
     backup_id = BackupId(seen(place, run.clock()).completed(backup).id)
-    from logkeep.cli.verbs.zookeeper_repairing import mend  # noqa: PLC0415 - numba is only needed here
+    from logkeep.cli.verbs.zookeeper.repair_run import mend  # noqa: PLC0415 - numba is only needed here
 
     return mend(run, place, backup_id)
 

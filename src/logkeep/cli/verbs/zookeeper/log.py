@@ -12,7 +12,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper_past import damaged_if, opened_backup
+from logkeep.cli.verbs.zookeeper.moment import damaged_if, opened_backup
 from logkeep.cli.wiring import STORE_EXITS, spark_engine
 from logkeep.config.options import (
     ENGINE,

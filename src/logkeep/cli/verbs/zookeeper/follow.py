@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.zookeeper_backup import ZooKeeperBackupReport, ask_word, done_report, opened_sink, rounds
-from logkeep.cli.verbs.zookeeper_optimize import optimizing
-from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, ZooKeeperRound, round_text
+from logkeep.cli.verbs.zookeeper.backup import ZooKeeperBackupReport, ask_word, done_report, opened_sink, rounds
+from logkeep.cli.verbs.zookeeper.optimize import optimizing
+from logkeep.cli.verbs.zookeeper.rounds import RoundsSummary, ZooKeeperRound, round_text
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import BACKUP_ID, ZK_INTERVAL, ZK_SEGMENT_BYTES
 from logkeep.engine.stop import SignalStop

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.backup_rows import seen
-from logkeep.cli.verbs.zookeeper_members import given_members, member_places
-from logkeep.cli.verbs.zookeeper_repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
+from logkeep.cli.verbs.zookeeper.members import given_members, member_places
+from logkeep.cli.verbs.zookeeper.repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.names import hex_zxid

@@ -8,7 +8,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
-from logkeep.cli.verbs.zookeeper_past import opened_side
+from logkeep.cli.verbs.zookeeper.moment import opened_side
 from logkeep.cli.wiring import STORE_EXITS
 from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
 from logkeep.formats.zookeeper.names import hex_zxid

@@ -9,7 +9,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper_past import damaged_if, moment_text, opened_backup, session_text
+from logkeep.cli.verbs.zookeeper.moment import damaged_if, moment_text, opened_backup, session_text
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines
 from logkeep.config.options import (
     CHILDREN,

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.zookeeper_members import named_value
+from logkeep.cli.verbs.zookeeper.members import named_value
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.option import Option
 from logkeep.config.options import (

@@ -11,9 +11,9 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper_admin import admin_member, back_up_over_http
-from logkeep.cli.verbs.zookeeper_members import given_members, member_places
-from logkeep.cli.verbs.zookeeper_rounds import RoundsSummary, summary_text
+from logkeep.cli.verbs.zookeeper.admin_backup import admin_member, back_up_over_http
+from logkeep.cli.verbs.zookeeper.members import given_members, member_places
+from logkeep.cli.verbs.zookeeper.rounds import RoundsSummary, summary_text
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines, refuse_contradictions, written_source
 from logkeep.config.options import (
     ADMIN_SERVER,
@@ -188,7 +188,7 @@ def backup(run: Run) -> ZooKeeperBackupReport:
         return done_report(place, done, sink.entry)
     place, wish = written_source(run, FIRST_SOURCE), _wish(run)
     if run[FOLLOW]:
-        from logkeep.cli.verbs.zookeeper_follow import follow  # noqa: PLC0415 - only who follows needs it
+        from logkeep.cli.verbs.zookeeper.follow import follow  # noqa: PLC0415 - only who follows needs it
 
         return follow(run, place, wish)
     if run.dry_run:
