@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.verbs import zookeeper_restore
+from logkeep.cli.verbs.zookeeper.restore import verb
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.run import carry_out
@@ -22,7 +22,7 @@ def test_the_remedy_of_ctrl_c_is_a_command_that_works(tmp_path: Path, monkeypatc
         if any(own.data_dir.rglob(MARKER)):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(zookeeper_restore, "carry_out", partial(carry_out, disk=Disk(pressed)))
+    monkeypatch.setattr(verb, "carry_out", partial(carry_out, disk=Disk(pressed)))
     error = own.here.error("zookeeper", "restore", "latest", *own.target, "--yes", code=130)
     monkeypatch.undo()
     assert "--resume" not in error["remedy"]

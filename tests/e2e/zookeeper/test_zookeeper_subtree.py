@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.verbs import zookeeper_subtree
+from logkeep.cli.verbs.zookeeper.restore import subtree
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease, digest_id
 from logkeep.errors import ClusterUnreachable, NotAuthorised, TargetUnsafe
 from logkeep.repository.access import open_repository
@@ -247,7 +247,7 @@ def test_the_journal_is_named_before_the_first_change(
         raise ClusterUnreachable("nobody knows whether it was done")
 
     broken = havoc(shop)
-    monkeypatch.setattr(zookeeper_subtree, "begin", dies)
+    monkeypatch.setattr(subtree, "begin", dies)
     asked = (shop.backup, "/shop", "--zk-host", shop.server.client, "--yes", "--journal", str(tmp_path / "named"))
     told = shop.here.run("zookeeper", "restore-subtree", *asked, *shop.auth, code=51)
     assert told.stderr.splitlines()[0] == f"its journal is {tmp_path / 'named'}"

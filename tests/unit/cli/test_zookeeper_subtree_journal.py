@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.verbs import zookeeper_subtree_ending
+from logkeep.cli.verbs.zookeeper.restore import subtree_finish
 from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.subtree.journal import Heading, new_journal
 from tests.e2e.zookeeper.here import Here
@@ -23,9 +23,9 @@ def _dies(*_: object) -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(zookeeper_subtree_ending, "opened_session", _no_session)
+    monkeypatch.setattr(subtree_finish, "opened_session", _no_session)
     for way in ("resume", "undo"):
-        monkeypatch.setattr(zookeeper_subtree_ending, way, _dies)
+        monkeypatch.setattr(subtree_finish, way, _dies)
     path = tmp_path / "first"
     new_journal(path, Heading(hosts="h:1", top="/t", what="backup 1"), ()).close()
     return path

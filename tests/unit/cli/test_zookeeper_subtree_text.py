@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, planned_report, subtree_text
+from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, planned_report, subtree_text
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.prepare import PreparedSubtree

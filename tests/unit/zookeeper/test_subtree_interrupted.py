@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from logkeep.cli.verbs.zookeeper_subtree_report import SubtreeReport, ended_report
+from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, ended_report
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession, hidden

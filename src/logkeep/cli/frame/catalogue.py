@@ -126,22 +126,22 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "zookeeper restore",
-        "logkeep.cli.verbs.zookeeper_restore:restore",
+        "logkeep.cli.verbs.zookeeper.restore.verb:restore",
         "Put the tree of a backup in place of the data of servers that are stopped.",
     ),
     VerbEntry(
         "zookeeper restore survey",
-        "logkeep.cli.verbs.zookeeper_restore_survey:survey",
+        "logkeep.cli.verbs.zookeeper.restore.survey:survey",
         "Write down how far the servers on this host got, for one plan for all members of an ensemble.",
     ),
     VerbEntry(
         "zookeeper restore plan",
-        "logkeep.cli.verbs.zookeeper_restore_plan:plan",
+        "logkeep.cli.verbs.zookeeper.restore.plan:plan",
         "Make one plan for all members of an ensemble, out of the surveys of their hosts.",
     ),
     VerbEntry(
         "zookeeper restore-subtree",
-        "logkeep.cli.verbs.zookeeper_subtree:restore_subtree",
+        "logkeep.cli.verbs.zookeeper.restore.subtree:restore_subtree",
         "Put one subtree of a backup into an ensemble that runs.",
     ),
     VerbEntry(

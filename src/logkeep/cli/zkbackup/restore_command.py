@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.going_on import go_on, go_on_ending
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
 from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.measures import restore_failed, restore_samples

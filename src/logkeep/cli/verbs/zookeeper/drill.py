@@ -6,7 +6,7 @@ from typing import Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
-from logkeep.cli.verbs.zookeeper_restore import asked_moment, note_failed, passed_over
+from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import TO_TIME, TO_ZXID

@@ -9,11 +9,9 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.going_on import Begun, go_on, run_again
 from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper.members import given_members
-from logkeep.cli.verbs.zookeeper_restore_agreed import ANY_BACKUP, agreed_in, as_agreed
-from logkeep.cli.verbs.zookeeper_restore_report import (
+from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
     ZooKeeperRestoreReport,
     exit_code_of,
@@ -23,6 +21,8 @@ from logkeep.cli.verbs.zookeeper_restore_report import (
     targets_of,
     tree_of,
 )
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, go_on, run_again
+from logkeep.cli.verbs.zookeeper.restore.with_plan import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import (
@@ -132,7 +132,7 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     interrupted restore is ended with --continue or --rollback, which need no repository.
     """
     if run[CONTINUE] or run[ROLLBACK]:
-        from logkeep.cli.verbs.zookeeper_restore_ending import end  # noqa: PLC0415 - only this way needs it
+        from logkeep.cli.verbs.zookeeper.restore.finish import end  # noqa: PLC0415 - only this way needs it
 
         return end(run)
     with run_again() as begun:

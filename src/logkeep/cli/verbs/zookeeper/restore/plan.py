@@ -5,14 +5,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from logkeep.cli.document_file import write_document
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
-from logkeep.cli.verbs.zookeeper_restore_report import RestoredTree, tree_lines, tree_of_all
+from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
+from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
+from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     ACCEPT_MISMATCH,

@@ -7,9 +7,9 @@ else changes.
 from typing import Final
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.going_on import go_on_ending
 from logkeep.cli.verbs.zookeeper.members import given_members
-from logkeep.cli.verbs.zookeeper_restore_report import NOT_BEGUN, ZooKeeperRestoreReport
+from logkeep.cli.verbs.zookeeper.restore.report import NOT_BEGUN, ZooKeeperRestoreReport
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on_ending
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError

@@ -12,17 +12,17 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.going_on import Begun, run_again
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.backup_rows import seen
-from logkeep.cli.verbs.zookeeper_restore import asked_moment, passed_over
-from logkeep.cli.verbs.zookeeper_subtree_report import (
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, run_again
+from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     SubtreeReport,
     ended_report,
     plan_lines,
     planned_report,
     subtree_text,
 )
+from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import (
@@ -117,7 +117,7 @@ def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeRe
     and nodes of sessions are left out. The receipt says what was written, and where the journal is.
     """
     if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
-        from logkeep.cli.verbs.zookeeper_subtree_ending import end_by_journal  # noqa: PLC0415 - only this way needs it
+        from logkeep.cli.verbs.zookeeper.restore.subtree_finish import end_by_journal  # noqa: PLC0415 - only this way needs it
 
         return end_by_journal(run, backup)
     with run_again() as begun:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.document_file import write_document
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.zookeeper.members import Given, given_members, name_of
+from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
 from logkeep.config.options import SURVEY_TO, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.restore.ensemble.documents import MemberSurvey
