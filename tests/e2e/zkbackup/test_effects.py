@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup import backup_command, checking
+from logkeep.cli.zkbackup import backup, verify_run
 from logkeep.engine.threads import ThreadedEngine
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.backup import source_file
@@ -119,7 +119,7 @@ def test_validation_timeout(still: Served, monkeypatch: pytest.MonkeyPatch) -> N
     """A verification that never ends is ended, and has failed."""
     _configured(still, advanced={"validation_timeout": 1})
     bundle = still.json("backup")["backup_dir"]
-    monkeypatch.setattr(checking, "verify", lambda *_words, **_more: threading.Event().wait())
+    monkeypatch.setattr(verify_run, "verify", lambda *_words, **_more: threading.Event().wait())
     said = json.loads(still.run("verify", "--backup-dir", bundle, "--format=json", code=10).stderr)
     assert (said["category"], said["message"]) == ("validation", "the verification was not finished within 1 s")
 
@@ -137,7 +137,7 @@ def test_copy_buffer_size_and_concurrent_copies(still: Served, monkeypatch: pyte
         return ThreadedEngine(at_once, **more)
 
     monkeypatch.setattr(source_file, "scan", spying_scan)
-    monkeypatch.setattr(backup_command, "ThreadedEngine", spying_engine)
+    monkeypatch.setattr(backup, "ThreadedEngine", spying_engine)
     _configured(still, advanced={"copy_buffer_size": 8192}, backup={"concurrent_copies": 3})
     assert still.json("backup")["status"] == "valid"
     assert (set(chunks), parallel) == ({8192}, [3])

@@ -105,7 +105,7 @@ def test_a_subtree_goes_on_by_its_journal(tmp_path: Path) -> None:
 
 def test_the_verb_itself_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it has looked at anything."""
-    from logkeep.cli.zkbackup import restore_command  # noqa: PLC0415 - what is stopped is its own
+    from logkeep.cli.zkbackup import restore as restore_command  # noqa: PLC0415 - what is stopped is its own
 
     old_server(tmp_path / "zk")
 

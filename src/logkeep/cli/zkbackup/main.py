@@ -19,8 +19,8 @@ from logkeep.cli.frame.main import close_quietly, crashed
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.zkbackup.commands import NAMES, load
-from logkeep.cli.zkbackup.failures import as_json, exit_code, remedy
+from logkeep.cli.zkbackup.error_text import as_json, exit_code, remedy
+from logkeep.cli.zkbackup.parser import NAMES, load
 from logkeep.cli.zkbackup.settings import places
 from logkeep.errors import LogkeepError
 

@@ -1,11 +1,65 @@
-"""Every option of zkbackup, and what configuration files may hold. Defaults are those of the design that users know."""
+"""Every option of zkbackup, and what configuration files may hold. Defaults are those of the design that users know.
 
+What an option of zkbackup is: the house's, with the names that zkbackup has for flags, variables and keys.
+
+Values that only zkbackup's options have: names of bundles.
+"""
+
+import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from logkeep.cli.zkbackup.kinds import BundleId
-from logkeep.cli.zkbackup.option import ZkOption
+from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Bool, FilePath, Int, OneOf, Size, Text, Timestamp, ZxidNumber
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ZkOption(Option[T]):
+    """`key` makes the variable: `backup.base_dir` is `ZKBACKUP_BACKUP_BASE_DIR`.
+
+    One key may serve several options: what `backup` calls the output directory is the base directory of `list`.
+    """
+
+    also: tuple[str, ...] = ()
+    """Other flags that mean the same."""
+    flagless: bool = False
+    """Only for configuration files and variables."""
+
+    def spellings(self) -> tuple[Spelling[T], ...]:
+        variables = (variable_name(self.key),) if self.key else ()
+        slot = self.name if self.typed else ""
+        flag = "" if self.flagless else f"--{self.typed or self.name}"
+        return (Spelling(self.kind, flag, self.key, (*variables, *self.variables), slot=slot),)
+
+
+def variable_name(key: str) -> str:
+    return "ZKBACKUP_" + key.upper().replace(".", "_")
+
+
+_BUNDLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True)
+class BundleId:
+    """The name of a bundle, which is also that of its directory."""
+
+    metavar: str = "ID"
+    expected: str = "1 to 64 letters, digits, dots, dashes or underscores, and no dot first"
+
+    def parse(self, text: str) -> str:
+        if not _BUNDLE_ID.fullmatch(text) or text.startswith("."):
+            raise ValueError(f"must be {self.expected}, not {text!r}")
+        return text
+
+    def from_yaml(self, value: object) -> str:
+        return self.parse(str(value))
+
+    def show(self, value: object) -> str:
+        return str(value)
+
 
 _TEXT_OR_JSON: Final = ("text", "json")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup.failures import remedy
+from logkeep.cli.zkbackup.error_text import remedy
 from logkeep.errors import Damaged, LogkeepError, UsageError
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup.fixing import neighbours
+from logkeep.cli.zkbackup.fix import neighbours
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
 from tests.unit.cli.zkbackup.bundles import zkbackup

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup.left_over import left_over, remove_bundle
+from logkeep.cli.zkbackup.leftovers import left_over, remove_bundle
 from tests.unit.cli.calling import clean_environment, logkeep
 from tests.unit.cli.zkbackup.bundles import PROGRAM, put, zkbackup
 

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from logkeep.cli.frame.metrics import METRICS, MetricSample, MetricsFile
-from logkeep.cli.zkbackup.measures import backup_failed, backup_samples, restore_failed, restore_samples, verify_samples
+from logkeep.cli.zkbackup.metrics import backup_failed, backup_samples, restore_failed, restore_samples, verify_samples
 
 _DESIGN = {
     *("backup_duration_seconds", "backup_size_bytes", "backup_file_count", "backup_corruption_count", "backup_success"),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup import backup_command
-from logkeep.cli.zkbackup.backup_command import exit_code
+from logkeep.cli.zkbackup import backup
+from logkeep.cli.zkbackup.backup import exit_code
 from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
@@ -98,7 +98,7 @@ def test_a_new_backup_that_the_disk_has_damaged_already(tmp_path: Path, monkeypa
     for zxid in (100, 200):
         server.snapshot(zxid, nodes=range(1, zxid + 1))
         server.log(range(zxid + 1, zxid + 101), creating=True)
-    whole = backup_command._checked
+    whole = backup._checked
 
     def rotten(run: CommandRun, bundle: Path) -> Judged:
         stored = bundle / "snapshots" / "snapshot.64.gz"
@@ -106,7 +106,7 @@ def test_a_new_backup_that_the_disk_has_damaged_already(tmp_path: Path, monkeypa
         stored.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
         return whole(run, bundle)
 
-    monkeypatch.setattr(backup_command, "_checked", rotten)
+    monkeypatch.setattr(backup, "_checked", rotten)
     code, text = backed_up(server, tmp_path, f"--metrics-file={tmp_path / 'zk.prom'}")
     assert (code, text.splitlines()[0]) == (10, "❌ Backup written, but a file in it is damaged: one")
     assert "\nzkbackup_backup_success 0.0\n" in (tmp_path / "zk.prom").read_text()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup import restore_command
-from logkeep.cli.zkbackup.restore_receipts import receipt_path, unfinished_path, write_ahead
+from logkeep.cli.zkbackup import restore
+from logkeep.cli.zkbackup.receipts import receipt_path, unfinished_path, write_ahead
 from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
@@ -116,7 +116,7 @@ def test_the_command_itself_when_somebody_presses_ctrl_c(tmp_path: Path, monkeyp
         if (server / "version-2" / MARKER).exists():
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(restore_command, "carry_out", partial(carry_out, disk=Disk(pressed)))
+    monkeypatch.setattr(restore, "carry_out", partial(carry_out, disk=Disk(pressed)))
     places = (f"--zk-data-dir={server}", f"--zk-log-dir={server}", f"--zk-host={NOBODY}")
     flags = (*places, "--force", "--quiet")
     wish = (f"--backup-dir={tmp_path / 'backups' / 'one'}", "--format=json")

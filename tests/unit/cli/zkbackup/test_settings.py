@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup.command import spelled_out
-from logkeep.cli.zkbackup.kinds import BundleId
 from logkeep.cli.zkbackup.options import (
     BACKUP_BEFORE_RESTORE,
     BASE_DIR,
@@ -18,7 +16,9 @@ from logkeep.cli.zkbackup.options import (
     OUTPUT_DIR,
     VALIDATION_TIMEOUT,
     VERIFY,
+    BundleId,
 )
+from logkeep.cli.zkbackup.parser import spelled_out
 from logkeep.cli.zkbackup.settings import load_settings, places
 from logkeep.config.option_types import ZxidNumber
 from logkeep.errors import ConfigError

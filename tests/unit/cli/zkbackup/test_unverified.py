@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.cli.zkbackup import catalogue
+from logkeep.cli.zkbackup import bundles
 from logkeep.cli.zkbackup.claims import Claims
 from logkeep.zookeeper.model.condition import Condition
 from tests.unit.cli.zkbackup.bundles import put, zkbackup
@@ -70,8 +70,8 @@ def test_a_document_that_cannot_be_read_here_makes_no_damaged_backup(
     def unreadable(_directory: Path) -> Claims:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(catalogue, "claims", unreadable)
-    (one,) = catalogue.shelved(base)
+    monkeypatch.setattr(bundles, "claims", unreadable)
+    (one,) = bundles.shelved(base)
     assert (one.condition, os.strerror(error).lower() in one.problem) == (Condition.UNVERIFIED, True)
 
 
@@ -80,5 +80,5 @@ def test_one_that_is_not_there_does(base: Path, error: int, monkeypatch: pytest.
     def gone(_directory: Path) -> Claims:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(catalogue, "claims", gone)
-    assert catalogue.shelved(base)[0].condition is Condition.DAMAGED
+    monkeypatch.setattr(bundles, "claims", gone)
+    assert bundles.shelved(base)[0].condition is Condition.DAMAGED

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.cli.zkbackup.claims import INFO, Claims, claims
-from logkeep.cli.zkbackup.kinds import BundleId
+from logkeep.cli.zkbackup.options import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
 from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS

@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.catalogue import find, moment_of
+from logkeep.cli.zkbackup.bundles import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from logkeep.cli.zkbackup.catalogue import shelved
+from logkeep.cli.zkbackup.bundles import shelved
 from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.errors import LogkeepError
 from logkeep.zookeeper.bundle.repair import BundleRepairSink

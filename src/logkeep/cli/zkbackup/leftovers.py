@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from logkeep.cli.zkbackup.catalogue import is_bundle
+from logkeep.cli.zkbackup.bundles import is_bundle
 from logkeep.formats.zookeeper.names import parse_name
 from logkeep.zookeeper.bundle.layout import CONFIG, DAMAGED, LOGS, METADATA, SNAPSHOTS, TXNLOGS
 

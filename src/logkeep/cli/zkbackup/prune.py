@@ -14,9 +14,9 @@ from typing import Any
 
 from logkeep.cli.terminal.boxes import GOOD, SIGNS, branches, columns, title, told
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.catalogue import Shelved, shelved
+from logkeep.cli.zkbackup.bundles import Shelved, shelved
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
-from logkeep.cli.zkbackup.left_over import DELETING, left_over, remove_bundle
+from logkeep.cli.zkbackup.leftovers import DELETING, left_over, remove_bundle
 from logkeep.cli.zkbackup.options import (
     BASE_DIR,
     DELETE_DAMAGED,

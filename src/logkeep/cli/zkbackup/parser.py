@@ -2,16 +2,20 @@
 
 Booleans can be said as `--x`, `--x=true`, `--x=false` and `--no-x`; all become `--x=…` before the parser sees them, so
 that `--verbose NAME` never takes the name for its value.
+
+The six commands by name, each loaded when it is called: `zkbackup list` should not wait for what `restore` needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
 from logkeep.cli.frame.exit_codes import EXITS
-from logkeep.cli.zkbackup.option import ZkOption
-from logkeep.cli.zkbackup.options import COMMON
+from logkeep.cli.frame.world import World
+from logkeep.cli.zkbackup.frame import CommandJob, carry_out
+from logkeep.cli.zkbackup.options import COMMON, ZkOption
 from logkeep.config.option_types import Bool, FilePath, OneOf
 
 Called = Callable[[Mapping[str, object], Mapping[str, Any]], int]
@@ -84,3 +88,29 @@ def _help(option: ZkOption[Any]) -> str:
     default = option.default_text or ("" if option.default in (None, False) else option.kind.show(option.default))
     extra = [*spelling.variables[:1], *([f"default: {default}"] if default else [])]
     return f"{option.help}  [{'; '.join(extra)}]" if extra else option.help
+
+
+NAMES: Final = {
+    "backup": "Back up one server while it runs.",
+    "restore": "Put a backup in place of a stopped server's data.",
+    "verify": "Check that a backup can be restored, and repair what can be repaired.",
+    "list": "List the backups of a directory.",
+    "info": "Show all about one backup.",
+    "prune": "Delete backups that are no longer needed.",
+}
+_MODULES: Final = {name: f"logkeep.cli.zkbackup.{name}_command" for name in NAMES}
+
+
+def load(name: str, world: World | None) -> click.Command:
+    """The command for the parser. Its module offers `JOB`, `OPTIONS`, `EXITS` and `HELP`, and may offer `ARGUMENTS`."""
+    module = import_module(_MODULES[name])
+    job: CommandJob = module.JOB
+
+    def called(flags: Any, arguments: Any) -> int:
+        assert world is not None  # noqa: S101  `main` hands it to every call
+        return carry_out(job, world, flags, arguments)
+
+    return ZkCommand(
+        name, called, help_text=f"{NAMES[name]}\n\n{module.HELP}", own=module.OPTIONS, exits=module.EXITS,
+        arguments=getattr(module, "ARGUMENTS", ()),
+    )  # fmt: skip

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
-from logkeep.cli.zkbackup.checking import end_of, usable_holdings
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
-from logkeep.cli.zkbackup.measures import restore_failed, restore_samples
+from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
     BACKUP_BEFORE_RESTORE,
@@ -40,8 +39,9 @@ from logkeep.cli.zkbackup.options import (
     VERIFY_BEFORE_RESTORE,
     ZK_VERSION,
 )
-from logkeep.cli.zkbackup.restore_receipts import drop, settle, unfinished_path, write_ahead
+from logkeep.cli.zkbackup.receipts import drop, settle, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
+from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid

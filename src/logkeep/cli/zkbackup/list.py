@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from logkeep.cli.terminal.boxes import SIGNS, condition_word, framed, title, told
 from logkeep.cli.terminal.text import TerminalStyle, size
-from logkeep.cli.zkbackup.catalogue import Shelved, shelved
+from logkeep.cli.zkbackup.bundles import Shelved, shelved
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
