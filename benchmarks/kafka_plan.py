@@ -25,11 +25,12 @@ from confluent_kafka.cimpl import NewTopic
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.facts import gather
-from logkeep.kafka.backup.plan import ArchivedReach, Plan, history_of, plan_backup
+from logkeep.kafka.backup.plan import Plan, history_of, plan_backup
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.cache import cache_dir
 from tests.integration.copy_program import peak_kb
 

@@ -6,12 +6,12 @@
 import hashlib
 from pathlib import Path
 
-from logkeep.kafka.backup.cut import OpenTransaction
 from logkeep.kafka.record.documents import (
     AclRecord,
     ClusterRecord,
     CommitRecord,
     GroupRecord,
+    OpenTransaction,
     PartitionRecord,
     QuotaRecord,
     TopicRecord,

@@ -13,7 +13,8 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, SourceDamaged, StoreFull
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges, copy_with
-from logkeep.kafka.backup.units import CopyOutcome, CopyRange, Gap, RangeResult, result_of
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult, result_of
+from logkeep.kafka.logs.leader_epochs import Gap
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId

@@ -8,8 +8,9 @@ from pathlib import Path
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.formats.kafka.batch_index import decode, index_of
 from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
-from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, Brokers, CopyRange, CopyUnit
+from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyRange, CopyUnit
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.logs.brokers import Brokers
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.backup.units import Leader
+from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 
 _DATA = FetchResponse.FetchableTopicResponse.PartitionData

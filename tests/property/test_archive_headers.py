@@ -13,6 +13,7 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import HEADER_BYTES, walk
 from logkeep.kafka.logs import archived
+from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of
 from logkeep.kafka.restore.facts.survey_task import RestoreSurveyUnit, SurveyLog, survey
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
@@ -71,7 +72,7 @@ def _log(segment: Segment, end: int | None = None) -> ReplayLog:
 
 
 def _bases(where: SourceRef, segment: Segment, end: int | None = None) -> Iterator[int]:
-    for stretch in archived.stretches(where, _log(segment, end)):
+    for stretch in archived_batches(where, _log(segment, end)):
         yield from stretch.batches.base_offsets.tolist()
 
 
@@ -102,7 +103,7 @@ def test_any_bit_of_a_header(way: str, number: int) -> None:
         assert (told.value.subject, came) == (name, list(BASES[: len(came)])), bit
         assert len(came) <= number, bit
         with pytest.raises(Damaged):
-            archived.settled_of(where, _log(segment))
+            settled_of(where, _log(segment))
         _flip(where, segment, bit)
     assert _read(where, segment) == list(BASES)
 

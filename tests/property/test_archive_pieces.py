@@ -59,7 +59,7 @@ def _read(where: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
         topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
         producer=Producer(producer_id=1, epoch=0, position=0),
     )  # fmt: skip
-    return archived.stretches(where, log)
+    return archived.stretches(where, log.segments, log.start, log.end)
 
 
 def _bytes(stretch: BatchStretch) -> Iterator[bytes]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup import plan as planning
-from logkeep.kafka.backup.plan import ArchivedReach, Plan, plan_backup
+from logkeep.kafka.backup.plan import Plan, plan_backup
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range, tile
 from tests.property.untimed import untimed
 

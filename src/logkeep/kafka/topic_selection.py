@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
 
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""What Kafka calls internal; the sizes on disks do not tell."""
+
+
 Meant = Callable[[str, bool], bool]
 """Whether a topic is meant, by its name and whether it is internal."""
 

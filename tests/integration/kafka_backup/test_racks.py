@@ -13,9 +13,9 @@ from confluent_kafka.cimpl import NewTopic
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
-from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now

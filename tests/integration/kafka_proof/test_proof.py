@@ -12,8 +12,8 @@ from logkeep.formats.compare.digest import Digest
 from logkeep.kafka.backup.claims import Joined, join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.logs.archived import settled_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.log_views import settled_of
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.repository.chain.commits import SourceRef

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.logs.archived import share_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.log_views import share_of
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.proof.task import beginning_of

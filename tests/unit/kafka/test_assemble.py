@@ -15,7 +15,8 @@ from logkeep.kafka.backup.assemble import (
     why_left,
 )
 from logkeep.kafka.backup.plan import Plan, history_of
-from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
+from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName, Segment

@@ -13,10 +13,12 @@ from logkeep.kafka.backup.history_check import (
     changed_meanwhile,
     standing,
 )
-from logkeep.kafka.backup.plan import ArchivedReach, next_history
-from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult
+from logkeep.kafka.backup.plan import next_history
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import Collection, LogName
 from tests.kafka.clusters import ID, OTHER_ID, bounds, topic
 

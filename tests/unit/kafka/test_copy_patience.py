@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
+from logkeep.kafka.client.retry import ProgressBackoff
 
 GONE = ClusterUnreachable("nobody answers")
 

@@ -6,18 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.backup.cut import (
-    Clamped,
-    OpenTransaction,
-    Question,
-    SettledCut,
-    clamp,
-    judge,
-    open_at_cut,
-    settle,
-    torn,
-)
+from logkeep.kafka.backup.cut import Clamped, Question, SettledCut, clamp, judge, open_at_cut, settle, torn
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 from tests.kafka.clusters import bounds
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)

@@ -1,10 +1,10 @@
 """What makes a look at a cluster steady, with answers that are written down."""
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.backup.cut import OpenTransaction
 from logkeep.kafka.backup.log_ends import LogEnds, renewed, widened
 from logkeep.kafka.backup.transaction_activity import changed_producers, moved_producers, transactional_logs
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 from tests.kafka.clusters import bounds
 
 A, B, C = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("c", 0)

@@ -8,7 +8,6 @@ from logkeep.errors import BackupFailed
 from logkeep.kafka.backup.plan import (
     BUNDLE_BYTES,
     BUNDLE_RANGES,
-    ArchivedReach,
     Plan,
     PlannedUnit,
     history_of,
@@ -18,6 +17,7 @@ from logkeep.kafka.backup.plan import (
 )
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut

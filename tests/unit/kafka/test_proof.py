@@ -9,8 +9,8 @@ import pytest
 from logkeep.errors import ClusterUnreachable, Damaged
 from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.transactions import SettledTransactions
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.logs.read_ahead import ahead

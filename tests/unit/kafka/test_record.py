@@ -5,18 +5,9 @@ from msgspec.structs import replace as changed
 
 from logkeep.errors import BackupFailed, Damaged
 from logkeep.kafka.admin.groups import CommittedOffset
-from logkeep.kafka.backup.plan import ArchivedReach
+from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, topics_of
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record.documents import (
-    ClusterRecord,
-    acls_of,
-    check_consistent,
-    groups_of,
-    quotas_of,
-    reached_in,
-    same_cluster,
-    topics_of,
-)
+from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, check_consistent, reached_in, same_cluster
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ConfigError, Damaged, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
+from logkeep.zookeeper.model.paths import parsed_path
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Node, Tree
 from logkeep.zookeeper.server.client import hidden
 from logkeep.zookeeper.server.credentials import read_credentials
@@ -23,7 +24,7 @@ from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, ne
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.result_check import is_as_meant, meant
 from logkeep.zookeeper.subtree.undo import taken_back
-from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, parsed_path, wanted
+from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, wanted
 from tests.zookeeper import raw
 from tests.zookeeper.live_model import LiveModel, Refused, live, shape
 

@@ -9,9 +9,10 @@ import msgspec
 from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.plan import Plan, history_of
-from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult, result_of
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
+from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range

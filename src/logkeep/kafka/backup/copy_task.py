@@ -12,10 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pause, Pipeline, ProgressBackoff, RangeJob
+from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
 from logkeep.kafka.client.rate_limit import Courtesy, paced
+from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress

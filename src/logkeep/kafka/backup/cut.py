@@ -8,10 +8,9 @@ to be asked again is handed in as functions.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 
 Pause = Callable[[float], None]
 Bounds = dict[TopicPartition, LogBounds]
@@ -24,19 +23,6 @@ _ROUNDS_FOR_UNKNOWN = 7
 """Somewhat more than half a second. One that hangs has no marker on its way, and may hang for years."""
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.5
-
-
-class OpenTransaction(msgspec.Struct, frozen=True, order=True):
-    """A transaction that reaches over the cut of one log."""
-
-    topic: str
-    partition: int
-    producer_id: int
-    first_offset: int
-
-    @property
-    def log(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)

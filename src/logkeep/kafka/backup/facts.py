@@ -8,12 +8,13 @@ from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
-from logkeep.kafka.backup.cut import OpenTransaction, Pause
+from logkeep.kafka.backup.cut import Pause
 from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds, steady_look
 from logkeep.kafka.backup.visibility import blind_finding, hidden, hidden_finding, unseen
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.kafka.topic_selection import Meant, choose_topics, meant_by
 from logkeep.model.findings import Finding
 

@@ -6,28 +6,25 @@ Positions move when a reply is understood, and every piece that was understood i
 else can fail: what was passed is written, or the whole attempt raises.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from logkeep.errors import ClusterError, ClusterNotReady, SourceDamaged
+from logkeep.errors import ClusterNotReady, SourceDamaged
 from logkeep.kafka.backup.range_state import RangeCopy, TakenBatches
 from logkeep.kafka.backup.units import CopyOutcome, CopyUnit
 from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
 from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
 from logkeep.kafka.logs.segment_writer import SegmentWriter
 from logkeep.model.work import Progress
 
 TOGETHER = 16
 """Partitions per request: each one that is being written holds a buffer."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
-_LEAST_TRIES, _WITHOUT_GAIN_S = 2, 120.0
 _STALL_REPLIES = 20
 
-Pause = Callable[[float], None]
 _LOST = {
     Code.OFFSET_OUT_OF_RANGE,
     Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -61,28 +58,6 @@ class _Piece:
         if self.last:
             self.job.writer.finish(self.job.copy.claimed_to())
         return written
-
-
-class ProgressBackoff:
-    """Waits longer each time nothing was gained, and in the end gives up: after so many failures, or so long a time.
-
-    Time counts as well, because a broker that stands still makes every single question last until its timeout.
-    """
-
-    def __init__(self, pause: Pause, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pause, self._clock = pause, clock
-        self.progress()
-
-    def progress(self) -> None:
-        self._failures, self._since = 0, self._clock()
-
-    def failed(self, error: ClusterError) -> None:
-        """Wait after a failure; raises it when it is one too many."""
-        self._failures += 1
-        too_long = self._failures >= _LEAST_TRIES and self._clock() - self._since > _WITHOUT_GAIN_S
-        if self._failures > _TRIES or too_long:
-            raise error
-        self.pause(min(_FIRST_PAUSE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
 
 
 class _Lane:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from logkeep.kafka.backup.cut import OpenTransaction
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.model.findings import Finding, Severity
 
 

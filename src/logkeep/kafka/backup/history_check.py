@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
-from logkeep.kafka.backup.plan import ArchivedReach, history_of, same_topic
-from logkeep.kafka.backup.units import CopyOutcome, CopyResult, EpochRun, RangeResult
+from logkeep.kafka.backup.plan import history_of, same_topic
+from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import Topic, TopicPartition
+from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
 
 AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, EpochEnd]]

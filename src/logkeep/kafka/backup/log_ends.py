@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from logkeep.kafka.admin.groups import CommittedOffset, Group, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.offsets import LogBounds, describe_producers, log_bounds
 from logkeep.kafka.admin.transactions import list_transactions
-from logkeep.kafka.backup.cut import OpenTransaction, Pause, SettledCut, settle
+from logkeep.kafka.backup.cut import Pause, SettledCut, settle
 from logkeep.kafka.backup.transaction_activity import (
     Producers,
     changed_producers,
@@ -25,6 +25,7 @@ from logkeep.kafka.backup.transaction_activity import (
 )
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
+from logkeep.kafka.record.documents import OpenTransaction
 
 _LOOKS = 100
 """One look takes some milliseconds, and a copier commits every hundred or so."""

@@ -14,7 +14,7 @@ from logkeep.errors import BackupFailed
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
@@ -26,22 +26,6 @@ BUNDLE_RANGES = 500
 _USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
 """Records: cutting finer than this costs more than it brings."""
-
-
-@dataclass(frozen=True)
-class ArchivedReach:
-    """How far a history of a log is archived."""
-
-    history: str
-    end: int
-    last_epoch: int
-    """Leader epoch of the last archived batch; -1 when there is none."""
-    last_end: int = -1
-    """Where that batch ends; -1 stands for `end`."""
-    start: int = 0
-    """Where what is archived begins."""
-    traits: LogTraits | None = None
-    """Of what is archived; None when that is not known."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ import numpy as np
 
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka.batches import Batches, Longs, WalkEnd, walk
-from logkeep.kafka.backup.units import CopyOutcome, CopyRange, EpochRun, Gap, Leader, RangeResult
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
-from logkeep.kafka.logs.leader_epochs import note_epochs
+from logkeep.kafka.logs.brokers import Leader
+from logkeep.kafka.logs.leader_epochs import EpochRun, Gap, note_epochs
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
 from logkeep.model.ranges import Range
 

@@ -3,12 +3,85 @@
 from collections.abc import Mapping
 
 from logkeep.kafka.backup.assemble import Assembled
+from logkeep.kafka.backup.cut import clamp
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.plan import ArchivedReach
-from logkeep.kafka.backup.units import EpochRun
+from logkeep.kafka.backup.log_ends import GroupFacts
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
-from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.record.documents import (
+    AclRecord,
+    ArchivedReach,
+    CommitRecord,
+    GroupRecord,
+    PartitionRecord,
+    QuotaRecord,
+    TopicRecord,
+)
+from logkeep.model.findings import Finding, Severity
+
+
+def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
+    return tuple(
+        TopicRecord(
+            name=t.name,
+            id=t.id.hex,
+            internal=t.internal,
+            partitions=len(t.partitions),
+            replication_factor=max((len(p.replicas) for p in t.partitions), default=0),
+            configs=dict(facts.configs[t.name].own),
+            inherited=dict(facts.configs[t.name].inherited),
+        )
+        for t in facts.topics
+    )
+
+
+def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
+    """All groups with their positions, none above the cut, and what had to be changed for that."""
+    records, findings = [], list[Finding]()
+    for group in facts.groups:
+        record, changed = _group(group, facts)
+        records.append(record)
+        findings += changed
+    return tuple(records), findings
+
+
+def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[Finding]]:
+    group, commits = facts_of_group.group, facts_of_group.commits
+    offsets: Mapping[TopicPartition, int] = {log: c.offset for log, c in commits.items()}
+    kept, clamped = clamp(group.name, offsets, facts.bounds)
+    record = GroupRecord(
+        name=group.name,
+        kind=group.kind,
+        state=group.state,
+        protocol_type=group.protocol_type,
+        commits=tuple(
+            CommitRecord(log.topic, log.partition, kept[log], c.offset, c.leader_epoch, c.metadata)
+            for log, c in sorted(commits.items())
+        ),
+    )
+    return record, [
+        Finding(
+            code="commit-clamped",
+            severity=Severity.NOTE,
+            where=f"group {c.group}, {c.log}",
+            what=f"its position {c.committed} lies beyond the cut and is recorded as {c.recorded}",
+        )
+        for c in clamped
+    ]
+
+
+def acls_of(facts: Facts) -> tuple[AclRecord, ...] | None:
+    if facts.acls is None:
+        return None
+    return tuple(
+        AclRecord(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
+        for a in facts.acls
+    )
+
+
+def quotas_of(facts: Facts) -> tuple[QuotaRecord, ...]:
+    return tuple(QuotaRecord(q.entity, q.limits) for q in facts.quotas)
 
 
 def logs_of(

@@ -29,8 +29,8 @@ from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import gone_topics, notices, on_damage
 from logkeep.kafka.backup.history_check import Broken, begun_since, broken_logs, changed_meanwhile, standing
-from logkeep.kafka.backup.plan import ArchivedReach, Plan, next_history, plan_backup, refuse_to_forget, same_topic
-from logkeep.kafka.backup.record_builder import logs_of
+from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_to_forget, same_topic
+from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
@@ -40,15 +40,12 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.record.documents import (
     ROLE,
+    ArchivedReach,
     ClusterRecord,
     PartitionRecord,
-    acls_of,
     check_consistent,
-    groups_of,
-    quotas_of,
     reached_in,
     same_cluster,
-    topics_of,
 )
 from logkeep.kafka.record.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
 from logkeep.model.findings import Finding, Severity

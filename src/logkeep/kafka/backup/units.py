@@ -11,34 +11,16 @@ from uuid import UUID
 
 import msgspec
 
-from logkeep.kafka.client.fetch import FetchConnection, FetchLimits
+from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition
+from logkeep.kafka.logs.brokers import Brokers
+from logkeep.kafka.logs.leader_epochs import EpochRun, Gap
+from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.chain.commits import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 256 << 20
-
-
-@dataclass(frozen=True)
-class Leader:
-    broker: int
-    epoch: int
-
-
-class Brokers(Protocol):
-    """How a task reaches the cluster. Picklable. Errors are those of `logkeep.errors`."""
-
-    def connect(self, broker: int) -> FetchConnection:
-        """A new connection to a broker by its id. Raises ClusterUnreachable."""
-
-    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        """Who leads a partition now. Raises ClusterNotReady when nobody does; a deleted topic is no error here:
-        the answer may be anyone, who will then refuse the topic id."""
-
-    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
-        """The topic's id now, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
 
 
 @dataclass(frozen=True)
@@ -97,25 +79,6 @@ class CopyOutcome(StrEnum):
     NEW_HISTORY = "new-history"
     DENIED = "denied"
     OLD_FORMAT = "old-format"
-
-
-class Gap(msgspec.Struct, frozen=True):
-    """Offsets `[start, end)` that retention removed before they were read."""
-
-    start: int
-    end: int
-
-
-class EpochRun(msgspec.Struct, frozen=True):
-    """Batches of one leader epoch in a row: the first offset, and the end of the last batch.
-
-    Two logs that have a batch of the same epoch at the same place are the same up to there: so the end of a run tells
-    later whether the log still is the one that was read.
-    """
-
-    epoch: int
-    offset: int
-    end: int
 
 
 class RangeResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
 from logkeep.kafka.client.topology import ClusterMetadata
-from logkeep.kafka.topic_selection import Meant
+from logkeep.kafka.topic_selection import INTERNAL, Meant
 from logkeep.model.findings import Finding, Severity
-
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""What Kafka calls internal; the sizes on disks do not tell."""
 
 
 def unseen(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, meant: Meant) -> list[str]:

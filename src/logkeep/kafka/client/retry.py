@@ -5,6 +5,38 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from logkeep.errors import ClusterError
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
+
+
+_LEAST_TRIES, _WITHOUT_GAIN_S = 2, 120.0
+
+
+Pause = Callable[[float], None]
+
+
+class ProgressBackoff:
+    """Waits longer each time nothing was gained, and in the end gives up: after so many failures, or so long a time.
+
+    Time counts as well, because a broker that stands still makes every single question last until its timeout.
+    """
+
+    def __init__(self, pause: Pause, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pause, self._clock = pause, clock
+        self.progress()
+
+    def progress(self) -> None:
+        self._failures, self._since = 0, self._clock()
+
+    def failed(self, error: ClusterError) -> None:
+        """Wait after a failure; raises it when it is one too many."""
+        self._failures += 1
+        too_long = self._failures >= _LEAST_TRIES and self._clock() - self._since > _WITHOUT_GAIN_S
+        if self._failures > _TRIES or too_long:
+            raise error
+        self.pause(min(_FIRST_PAUSE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
+
 
 @dataclass(frozen=True)
 class Backoff:

@@ -25,8 +25,8 @@ from logkeep.kafka.disks.layout import (
     topic_id,
 )
 from logkeep.kafka.disks.locks import share
+from logkeep.kafka.disks.scan_results import Copy
 from logkeep.kafka.disks.segment_windows import opened
-from logkeep.kafka.salvage.survey_task import Copy
 from logkeep.model.findings import Finding, Severity
 
 _SMALL_FILE = 64 << 20

@@ -1,9 +1,24 @@
 """What is known of the copies of a log on disks, as values that cross process borders."""
 
+from dataclasses import dataclass
+
 import msgspec
 
 from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.model.ranges import Range
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Where one copy of a log lies, and what the small files beside it say."""
+
+    directory: str
+    node: int
+    start: int
+    """Of the log, by its checkpoint; 0 where there is none."""
+    epochs: tuple[tuple[int, int], ...]
+    size_bytes: int
+
 
 ZEROS = "nothing but zeros"
 """The reason of a damage that is none: space that a broker had set aside."""

@@ -2,19 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
-from logkeep.kafka.backup.units import Leader
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
-from logkeep.kafka.client.fetch import DivergingEpoch
+from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
+
+
+@dataclass(frozen=True)
+class Leader:
+    broker: int
+    epoch: int
+
+
+class Brokers(Protocol):
+    """How a task reaches the cluster. Picklable. Errors are those of `logkeep.errors`."""
+
+    def connect(self, broker: int) -> FetchConnection:
+        """A new connection to a broker by its id. Raises ClusterUnreachable."""
+
+    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
+        """Who leads a partition now. Raises ClusterNotReady when nobody does; a deleted topic is no error here:
+        the answer may be anyone, who will then refuse the topic id."""
+
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
+        """The topic's id now, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
+
 
 T = TypeVar("T")
 

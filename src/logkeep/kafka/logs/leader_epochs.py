@@ -7,7 +7,25 @@ import msgspec
 import numpy as np
 
 from logkeep.formats.kafka.batches import Batches
-from logkeep.kafka.backup.units import EpochRun
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Offsets `[start, end)` that retention removed before they were read."""
+
+    start: int
+    end: int
+
+
+class EpochRun(msgspec.Struct, frozen=True):
+    """Batches of one leader epoch in a row: the first offset, and the end of the last batch.
+
+    Two logs that have a batch of the same epoch at the same place are the same up to there: so the end of a run tells
+    later whether the log still is the one that was read.
+    """
+
+    epoch: int
+    offset: int
+    end: int
 
 
 def note_epochs(known: list[EpochRun], batches: Batches) -> None:

@@ -11,8 +11,6 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
 from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
-from logkeep.kafka.backup.units import Brokers, Leader
 from logkeep.kafka.client.fetch import (
     Code,
     FetchConnection,
@@ -22,6 +20,8 @@ from logkeep.kafka.client.fetch import (
     encode,
     parse,
 )
+from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, explain
 
 _GONE = {Code.UNKNOWN_TOPIC_ID, Code.INCONSISTENT_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION}

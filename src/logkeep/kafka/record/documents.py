@@ -3,22 +3,48 @@
 One document per backup, pinned by its manifest under the role `cluster`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
 
 from logkeep.errors import BackupFailed
-from logkeep.kafka.backup.cut import OpenTransaction, clamp
-from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.log_ends import GroupFacts
-from logkeep.kafka.backup.plan import ArchivedReach
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
-from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import StoredId
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.chain.documents import MIB, SourceDocument
+
+
+class OpenTransaction(msgspec.Struct, frozen=True, order=True):
+    """A transaction that reaches over the cut of one log."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    first_offset: int
+
+    @property
+    def log(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True)
+class ArchivedReach:
+    """How far a history of a log is archived."""
+
+    history: str
+    end: int
+    last_epoch: int
+    """Leader epoch of the last archived batch; -1 when there is none."""
+    last_end: int = -1
+    """Where that batch ends; -1 stands for `end`."""
+    start: int = 0
+    """Where what is archived begins."""
+    traits: LogTraits | None = None
+    """Of what is archived; None when that is not known."""
+
 
 ROLE = "cluster"
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -140,66 +166,3 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     }
     told = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
     return {**told, "cluster": record.cluster_id, "authorizer": record.acls is not None}
-
-
-def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
-    return tuple(
-        TopicRecord(
-            name=t.name,
-            id=t.id.hex,
-            internal=t.internal,
-            partitions=len(t.partitions),
-            replication_factor=max((len(p.replicas) for p in t.partitions), default=0),
-            configs=dict(facts.configs[t.name].own),
-            inherited=dict(facts.configs[t.name].inherited),
-        )
-        for t in facts.topics
-    )
-
-
-def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
-    """All groups with their positions, none above the cut, and what had to be changed for that."""
-    records, findings = [], list[Finding]()
-    for group in facts.groups:
-        record, changed = _group(group, facts)
-        records.append(record)
-        findings += changed
-    return tuple(records), findings
-
-
-def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[Finding]]:
-    group, commits = facts_of_group.group, facts_of_group.commits
-    offsets: Mapping[TopicPartition, int] = {log: c.offset for log, c in commits.items()}
-    kept, clamped = clamp(group.name, offsets, facts.bounds)
-    record = GroupRecord(
-        name=group.name,
-        kind=group.kind,
-        state=group.state,
-        protocol_type=group.protocol_type,
-        commits=tuple(
-            CommitRecord(log.topic, log.partition, kept[log], c.offset, c.leader_epoch, c.metadata)
-            for log, c in sorted(commits.items())
-        ),
-    )
-    return record, [
-        Finding(
-            code="commit-clamped",
-            severity=Severity.NOTE,
-            where=f"group {c.group}, {c.log}",
-            what=f"its position {c.committed} lies beyond the cut and is recorded as {c.recorded}",
-        )
-        for c in clamped
-    ]
-
-
-def acls_of(facts: Facts) -> tuple[AclRecord, ...] | None:
-    if facts.acls is None:
-        return None
-    return tuple(
-        AclRecord(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
-        for a in facts.acls
-    )
-
-
-def quotas_of(facts: Facts) -> tuple[QuotaRecord, ...]:
-    return tuple(QuotaRecord(q.entity, q.limits) for q in facts.quotas)

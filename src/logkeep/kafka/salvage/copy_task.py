@@ -12,10 +12,10 @@ import numpy as np
 
 from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka.batches import Batches
-from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, EpochRun, RangeResult, receipt_of
+from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, RangeResult, receipt_of
 from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
-from logkeep.kafka.logs.leader_epochs import note_epochs
+from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.salvage.groups_task import Source
 from logkeep.model.segments import Proof, Segment

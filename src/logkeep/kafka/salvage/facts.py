@@ -13,12 +13,12 @@ from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import AclBinding, Quota, acl_of
 from logkeep.kafka.admin.topics import TopicConfigs
-from logkeep.kafka.backup.cut import OpenTransaction
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds
+from logkeep.kafka.backup.record_builder import topics_of
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 from logkeep.kafka.disks.metadata_image import ClusterImage
-from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord, topics_of
+from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, OpenTransaction, PartitionRecord, TopicRecord
 from logkeep.kafka.salvage.decide import Decided
 from logkeep.kafka.salvage.groups_task import FoundGroup
 

@@ -9,13 +9,13 @@ from datetime import timedelta
 
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import gone_topics
-from logkeep.kafka.backup.plan import ArchivedReach, Plan, next_history, plan_backup
+from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
 from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.record.documents import ClusterRecord, reached_in
+from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.salvage.decide import Decided, FoundLog, decide
 from logkeep.kafka.salvage.facts import Stays, facts_of, merged, staying_topics, what_stays
 from logkeep.kafka.salvage.findings import INCOMPLETE, about_copies, about_histories, about_positions, about_tiers

@@ -9,19 +9,13 @@ from dataclasses import dataclass
 
 from logkeep.kafka.backup.assemble import Assembled, assemble
 from logkeep.kafka.backup.findings import on_damage
-from logkeep.kafka.backup.units import CopyResult, EpochRun
+from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
+from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
-from logkeep.kafka.record.documents import (
-    ROLE,
-    ClusterRecord,
-    PartitionRecord,
-    acls_of,
-    check_consistent,
-    groups_of,
-    quotas_of,
-)
+from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord, check_consistent
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons

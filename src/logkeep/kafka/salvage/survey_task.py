@@ -7,22 +7,10 @@ import msgspec
 
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan import scan
-from logkeep.kafka.disks.scan_results import ReplicaScan
+from logkeep.kafka.disks.scan_results import Copy, ReplicaScan
 from logkeep.kafka.salvage.compare import first_difference
 from logkeep.kafka.salvage.replicas import best
 from logkeep.model.work import Progress
-
-
-@dataclass(frozen=True)
-class Copy:
-    """Where one copy of a log lies, and what the small files beside it say."""
-
-    directory: str
-    node: int
-    start: int
-    """Of the log, by its checkpoint; 0 where there is none."""
-    epochs: tuple[tuple[int, int], ...]
-    size_bytes: int
 
 
 @dataclass(frozen=True)

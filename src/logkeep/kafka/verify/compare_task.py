@@ -13,10 +13,10 @@ import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.compare.log_compare import END, BatchStretch, LogComparison
-from logkeep.kafka.backup.fetch_pipeline import Pause, ProgressBackoff
-from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.batch_check import LogPieces
+from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity

@@ -10,8 +10,8 @@ from logkeep.zookeeper.backup.damaged_logs import damage_findings, from_damage
 from logkeep.zookeeper.backup.member import MemberRun
 from logkeep.zookeeper.backup.other_members import ASK_ANOTHER, Elsewhere, who
 from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, borders, holes, reached, settled
-from logkeep.zookeeper.backup.server_files import NAME_LOG_DIR
 from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
+from logkeep.zookeeper.model.findings import NAME_LOG_DIR
 from logkeep.zookeeper.model.sink import LostRange, PlacedLog
 from logkeep.zookeeper.server.four_letter import ServerState
 

@@ -16,8 +16,6 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, SnapshotPacking,
 from logkeep.zookeeper.model.archived import FileOrigin
 
 VERSION_2 = "version-2"
-NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"
-"""The remedy where snapshots lie and no log does."""
 _SMALL_FILE_BYTES = 64
 _BEFORE_VERSION_2 = (
     "since ZooKeeper 3.0 data lies in `version-2`; these files are older, and no server of today reads them"

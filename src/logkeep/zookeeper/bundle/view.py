@@ -32,7 +32,7 @@ CHANGED: Final = "it is not what was written: its seal does not fit"
 
 @dataclass(frozen=True)
 class BundleView:
-    """See `logkeep.zookeeper.model.archived.BackupView`. `path` is the directory of the bundle, whose name is its id."""
+    """See `logkeep.zookeeper.model.archived.BackupView`. `path` is the bundle directory; its name is the id."""
 
     path: Path
 

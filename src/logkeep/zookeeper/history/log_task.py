@@ -19,7 +19,7 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.subtree.wanted import parsed_path
+from logkeep.zookeeper.model.paths import parsed_path
 from logkeep.zookeeper.timeline.plan import Slice
 
 CREATES: Final = ("create", "createContainer", "createTTL")

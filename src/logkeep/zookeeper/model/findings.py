@@ -9,6 +9,9 @@ from enum import StrEnum
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 
+NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"
+"""The remedy where snapshots lie and no log does."""
+
 
 class Class(StrEnum):
     """Stable names, for scripts."""

@@ -16,12 +16,12 @@ from typing import Final
 
 from logkeep.formats.zookeeper.txnlog import ScannedLog
 from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.spans import outside, runs_of
 from logkeep.zookeeper.repair.donors import Views, differing, may_help
-from logkeep.zookeeper.repair.plan import Donor, Past, outside, plan_repair
+from logkeep.zookeeper.repair.plan import Donor, Past, plan_repair
 from logkeep.zookeeper.repair.run import BackupRepairPlan, foreseen
 from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks
-from logkeep.zookeeper.timeline.survey import runs_of
 
 _Spans = tuple[tuple[int, int], ...]
 

@@ -12,6 +12,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.spans import outside
 from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 
 _HEADER_BYTES = 16
@@ -38,16 +39,6 @@ class Past(StrEnum):
     """They part somewhere; what both have before that is the same."""
     UNKNOWN = "unknown"
     """Files tell nothing of it."""
-
-
-def outside(runs: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """What of the runs is in none of the spans."""
-    left = tuple(runs)
-    for start, end in spans:
-        below = [(first, min(last, start - 1)) for first, last in left]
-        above = [(max(first, end + 1), last) for first, last in left]
-        left = tuple(sorted((first, last) for first, last in (*below, *above) if first <= last))
-    return left
 
 
 @dataclass(frozen=True)

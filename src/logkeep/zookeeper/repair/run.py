@@ -14,10 +14,10 @@ from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding
 from logkeep.zookeeper.model.log_slices import Sink
 from logkeep.zookeeper.model.snapshot_scan import Hashed
+from logkeep.zookeeper.model.spans import runs_of
 from logkeep.zookeeper.repair.donors import UNREADABLE, Views, disputed_in, donors_for
 from logkeep.zookeeper.repair.plan import Donor, DonorRecords, NewLog, Own, Repair, RepairPlan, plan_repair
 from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files
-from logkeep.zookeeper.timeline.survey import runs_of
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 
 

@@ -14,6 +14,7 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.spans import joined, outside
 from logkeep.zookeeper.repo.record import (
     ROLE,
     EnsembleRecord,
@@ -96,18 +97,4 @@ def _words(goes: Spans, stays: Spans) -> Iterator[str]:
 
 def without(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is in the first and in none of the others, in order, without overlaps."""
-    left = _joined(spans)
-    for start, end in others:
-        left = [part for first, last in left for part in ((first, min(last, start - 1)), (max(first, end + 1), last))]
-        left = [(first, last) for first, last in left if first <= last]
-    return left
-
-
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
+    return list(outside(joined(spans), others))

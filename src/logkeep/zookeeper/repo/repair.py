@@ -45,7 +45,7 @@ _FAILED: Final = "it could not be read any more when its turn came"
 
 @dataclass
 class ArchiveRepairSink:
-    """See `logkeep.zookeeper.repair.run.RepairSink`. `donors`: how the views are called that records may be taken from."""
+    """See `logkeep.zookeeper.repair.run.RepairSink`. `donors`: names of the views that records may come from."""
 
     session: Writing
     entry: BackupEntry

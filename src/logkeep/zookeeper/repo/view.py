@@ -40,7 +40,7 @@ from logkeep.zookeeper.timeline.restorable import end_of
 
 @dataclass(frozen=True)
 class ArchiveView:
-    """See `logkeep.zookeeper.model.archived.BackupView`. Picklable: a task opens the same objects from the same place."""
+    """See `logkeep.zookeeper.model.archived.BackupView`. Picklable: a task opens the same objects."""
 
     place: SourceRef
     manifest: Manifest

@@ -5,25 +5,18 @@ on the server's host can say so here too.
 """
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.model.findings import Finding
-from logkeep.model.ids import RestoreId
 from logkeep.model.segments import Proof
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import (
-    FIRST,
     NewRestore,
-    ReceiptDocument,
-    RestorePlanDocument,
     RestoreState,
     RestoreTargetRef,
     RestoreVerdict,
@@ -31,10 +24,9 @@ from logkeep.repository.restores import (
     list_restores,
     newest_receipt,
     plan_body,
-    put_aborted,
-    put_receipt,
     read_plan,
 )
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.record import KIND
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions
@@ -55,51 +47,6 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     labels: tuple[str, ...]
     data_dirs: tuple[str, ...]
     log_dirs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class StoredRestore:
-    """A restore whose plan is stored."""
-
-    state: SourceRef
-    """Where its documents go."""
-    id: RestoreId
-    plan: RestorePlanDocument
-    clock: Clock
-    tokens: TokenSource
-    before_s: float = 0.0
-    """Spent on reading and replaying, before the plan could be stored: part of the recovery time."""
-
-    @property
-    def body(self) -> PlanBody:
-        return plan_body(self.plan, PlanBody)
-
-    def ended(
-        self, verdict: RestoreVerdict, findings: Sequence[Finding] = (), facts: Mapping[str, str] | None = None
-    ) -> ReceiptDocument:
-        """Store how it ended."""
-        now, began = self.clock(), datetime.fromisoformat(self.plan.started)
-        receipt = ReceiptDocument(
-            repository=self.state.repository,
-            source=self.state.source,
-            restore=self.id,
-            number=FIRST,
-            backup=self.plan.backup,
-            drill=self.plan.drill,
-            verdict=verdict,
-            records_there=verdict in (RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN),
-            owner=this_process(self.tokens()),
-            started=self.plan.started,
-            finished=rfc3339(now),
-            duration_s=max((now - began).total_seconds(), 0.0) + self.before_s,
-            target=self.plan.target,
-            findings=tuple(findings),
-            facts=dict(facts) if facts else msgspec.UNSET,
-        )
-        return put_receipt(self.state, receipt)
-
-    def given_up(self, reason: str) -> None:
-        put_aborted(self.state, self.plan, reason, self.clock, self.tokens)
 
 
 @dataclass(frozen=True)
@@ -163,7 +110,8 @@ def note_continued(restore: StoredRestore) -> None:
     """It was interrupted in the middle of the swap, and ended: what was staged had been proven before."""
     newest = newest_receipt(restore.state, restore.id)
     if newest is None or newest.verdict is RestoreVerdict.FAILED:
-        restore.ended(verdict_of(restore.body), facts=dict(_planned_facts(restore.body)))
+        body = body_of(restore)
+        restore.ended(verdict_of(body), facts=dict(_planned_facts(body)))
 
 
 def note_rolled_back(restore: StoredRestore) -> None:
@@ -171,6 +119,10 @@ def note_rolled_back(restore: StoredRestore) -> None:
     row = rows.get(restore.id)
     if row is None or row.state is not RestoreState.ABORTED:
         restore.given_up("rolled back by its user")
+
+
+def body_of(restore: StoredRestore) -> PlanBody:
+    return plan_body(restore.plan, PlanBody)
 
 
 def verdict_of(body: PlanBody) -> RestoreVerdict:

@@ -13,18 +13,11 @@ from typing import Final
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import Acl, Acls
+from logkeep.zookeeper.model.paths import above, in_order, is_system
 from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls
 from logkeep.zookeeper.subtree.masks import is_masked, masked
-from logkeep.zookeeper.subtree.wanted import (
-    LeftOutReason,
-    SkippedNode,
-    WantedNode,
-    WantedSubtree,
-    above,
-    in_order,
-    is_system,
-)
+from logkeep.zookeeper.subtree.wanted import LeftOutReason, SkippedNode, WantedNode, WantedSubtree
 
 _CREATE: Final = 4
 _OURS_ALONE: Final[Acls] = (Acl(31, b"auth", b""),)

@@ -6,12 +6,13 @@ from typing import Final
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
+from logkeep.zookeeper.model.paths import above
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch, cut
 from logkeep.zookeeper.subtree.changes import CreateNode
 from logkeep.zookeeper.subtree.plan import SubtreePlan, plan
-from logkeep.zookeeper.subtree.wanted import above, wanted
+from logkeep.zookeeper.subtree.wanted import wanted
 
 _OLD: Final = re.compile(r"3\.[0-4](\.|-|$)")
 NEVER_RESTORED: Final = (

@@ -31,8 +31,8 @@ from logkeep.repository.restores import (
     plan_body,
     read_plan,
 )
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.record import KIND
-from logkeep.zookeeper.restore.receipts import StoredRestore
 from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree

@@ -13,9 +13,9 @@ from logkeep.errors import RestoreFailed, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.transactions import Acls
+from logkeep.zookeeper.model.paths import SYSTEM, in_order, is_system, is_text
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, Node, Tree, is_ephemeral
 
-SYSTEM: Final = b"/zookeeper"
 _TTL_BITS: Final = (1 << 40) - 1
 
 
@@ -69,39 +69,6 @@ class WantedSubtree:
     above: dict[bytes, WantedNode]
     """What the backup has above it, parents first: made where it is missing. Nothing under another path."""
     left_out: tuple[SkippedNode, ...]
-
-
-def parsed_path(text: str) -> bytes:
-    """The path of a node as people write it; the root is ``b""``. Raises UsageError."""
-    path = text.encode(errors="surrogateescape")
-    names = path.split(b"/")
-    plain = path.startswith(b"/") and not any(name in (b"", b".", b"..") for name in names[1:])
-    if path == b"/":
-        return b""
-    if not plain or not is_text(path) or b"\0" in path:
-        raise UsageError("this is no path of a node", subject=text, remedy="write it as /a/b, as zkCli.sh has it")
-    return path
-
-
-def is_system(path: bytes) -> bool:
-    return path == SYSTEM or path.startswith(SYSTEM + b"/")
-
-
-def is_text(path: bytes) -> bool:
-    try:
-        path.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def above(path: bytes) -> bytes:
-    return path[: path.rindex(b"/")]
-
-
-def in_order(path: bytes) -> bytes:
-    """To sort by: parents first, children of one node together."""
-    return path.replace(b"/", b"\0")
 
 
 def wanted(tree: Tree, path: bytes, target: bytes) -> WantedSubtree:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from logkeep.zookeeper.model.archived import KeptSnapshot
-from logkeep.zookeeper.repair.plan import outside
+from logkeep.zookeeper.model.spans import joined, outside
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.timeline import line_of
@@ -19,7 +19,7 @@ def moments_lost(holdings: Holdings, snapshots: Sequence[KeptSnapshot]) -> tuple
     for history in whole.histories:
         left = _reached(holdings, history) if history in holdings.histories else []
         found += outside(_reached(whole, history), left)
-    return _joined(found)
+    return joined(found)
 
 
 def shared_out(
@@ -36,13 +36,3 @@ def shared_out(
 def _reached(holdings: Holdings, history: str) -> list[tuple[int, int]]:
     line = line_of(holdings, history)
     return [(reach.first, reach.last) for reach in reaches_of(holdings, line)]
-
-
-def _joined(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], last)
-        else:
-            found.append((first, last))
-    return tuple(found)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.backup.server_files import NAME_LOG_DIR
 from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.findings import NAME_LOG_DIR
 from logkeep.zookeeper.timeline.holdings import BorderProof, Holdings
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, plan
 from logkeep.zookeeper.timeline.timeline import line_of

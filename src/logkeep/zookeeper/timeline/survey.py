@@ -16,6 +16,7 @@ from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.spans import runs_of
 from logkeep.zookeeper.timeline.holdings import Dispute, Holdings
 
 _FRAME_BYTES: Final = 12
@@ -78,19 +79,6 @@ def to_compare(logs: Sequence[KeptLog]) -> Iterator[tuple[KeptLog, KeptLog]]:
 def differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[tuple[int, int]]:
     """First and last of each run of records that both hold and that differ."""
     yield from runs_of(_differing(view, left, right))
-
-
-def runs_of(zxids: Iterator[int]) -> Iterator[tuple[int, int]]:
-    """First and last of those that follow each other; they come in order."""
-    start = last = -1
-    for zxid in zxids:
-        if zxid != last + 1 or start < 0:
-            if start >= 0:
-                yield start, last
-            start = zxid
-        last = zxid
-    if start >= 0:
-        yield start, last
 
 
 def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:

@@ -19,10 +19,11 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.restore.drill import Drilled, drill
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
@@ -76,9 +77,9 @@ def _drilled(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(stored.body)
+    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(body_of(stored))
     findings = (*done.findings, *passed_over(chosen))
-    return done, stored.ended(verdict, findings, facts_of(stored.body, done.receipt))
+    return done, stored.ended(verdict, findings, facts_of(body_of(stored), done.receipt))
 
 
 def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
-from logkeep.kafka.backup.visibility import INTERNAL
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
+from logkeep.kafka.topic_selection import INTERNAL
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _NEVER = INTERNAL | {"__cluster_metadata"}

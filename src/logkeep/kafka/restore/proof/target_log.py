@@ -14,9 +14,9 @@ from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Longs
 from logkeep.formats.kafka.record_view import View, chosen
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.formats.kafka.transactions import COMMIT, Settling
-from logkeep.kafka.backup.fetch_pipeline import Pause, ProgressBackoff
-from logkeep.kafka.backup.units import Brokers
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import Pause, ProgressBackoff
+from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, said
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition
 from logkeep.kafka.logs.read_ahead import ahead

@@ -8,8 +8,8 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.kafka.record_view import visible_records
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.work import Progress
@@ -44,7 +44,7 @@ def beginning_of(place: SourceRef, log: ReplayLog, settled: SettledTransactions 
     left = end - log.base
     if log.spread_over:
         return _beginning_of_shares(place, log, left)
-    for records in visible_records(stretches(place, log), view_of(log, settled)):
+    for records in visible_records(archived_batches(place, log), view_of(log, settled)):
         if left < len(records):
             return msgspec.structs.replace(log, end=int(records.offsets[left]))
         left -= len(records)

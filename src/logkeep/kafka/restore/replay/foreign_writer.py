@@ -11,9 +11,9 @@ import numpy as np
 
 from logkeep.formats.kafka.batches import CONTROL, Batches
 from logkeep.kafka.admin.transactions import describe_transactions
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.logs.lost_offset import LogPosition

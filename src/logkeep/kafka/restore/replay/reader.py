@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.kafka.regroup import regrouped
 from logkeep.formats.kafka.transactions import SettledTransactions
-from logkeep.kafka.logs.archived import settled_of, share_of, stretches, view_of
+from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
 from logkeep.kafka.restore.facts.units import ReplayLog
 from logkeep.kafka.restore.replay.outgoing import Load, stream
 from logkeep.kafka.restore.replay.resume_point import StreamStep
@@ -53,4 +53,4 @@ class Reading:
                 yield from regrouped(share_of(self._place, source), index)
         else:
             self.settled = settled_of(self._place, self._log)
-            yield from outgoing(stretches(self._place, self._log), view_of(self._log, self.settled))
+            yield from outgoing(archived_batches(self._place, self._log), view_of(self._log, self.settled))

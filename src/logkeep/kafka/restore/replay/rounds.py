@@ -10,9 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.archived import PIECE_BYTES
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 from logkeep.kafka.restore.replay.bundles import SIDE_BY_SIDE

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map.stored import encode
 from logkeep.kafka.admin.records import delete_records
-from logkeep.kafka.backup.fetch_pipeline import ProgressBackoff
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
-from logkeep.kafka.client.retry import Backoff
+from logkeep.kafka.client.retry import Backoff, ProgressBackoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import (
     LogProof,

@@ -13,8 +13,9 @@ from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on_ending
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
-from logkeep.zookeeper.restore.receipts import StoredRestore, find, note_continued, note_rolled_back
+from logkeep.zookeeper.restore.receipts import find, note_continued, note_rolled_back
 from logkeep.zookeeper.restore.values import ServerTarget
 
 _VERDICTS: Final = {

@@ -50,8 +50,9 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
+from logkeep.repository.restores.stored import StoredRestore
+from logkeep.zookeeper.model.paths import parsed_path
 from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.receipts import StoredRestore
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.server.credentials import read_credentials
@@ -67,7 +68,6 @@ from logkeep.zookeeper.subtree.receipts import (
     stored_as,
 )
 from logkeep.zookeeper.subtree.run import SubtreeRunEnd, begin
-from logkeep.zookeeper.subtree.wanted import parsed_path
 from logkeep.zookeeper.timeline.verified_path import choose
 
 _TIMEOUT_S = 30.0

@@ -20,7 +20,7 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, en
 from logkeep.cli.wiring import opened_repository, restores_place
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import Locked, LogkeepError, UsageError
-from logkeep.zookeeper.restore.receipts import StoredRestore
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 from logkeep.zookeeper.subtree.receipts import find_subtree
 from logkeep.zookeeper.subtree.run import SubtreeRunEnd, resume, undo

@@ -59,9 +59,10 @@ from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, StoredRestore, begin, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
@@ -246,7 +247,7 @@ def _carried_out(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    document = stored.ended(verdict_of(stored.body), planned.findings, facts_of(stored.body, receipt))
+    document = stored.ended(verdict_of(body_of(stored)), planned.findings, facts_of(body_of(stored), receipt))
     return _done(planned, prepared, receipt, document, wanted.journal)
 
 
