@@ -117,4 +117,4 @@ def test_a_link_in_place_of_the_log_file_is_refused(tmp_path: Path) -> None:
 
 def test_only_one_module_opens_the_door_to_structlog() -> None:
     users = {p.relative_to(SOURCE).as_posix() for p in SOURCE.rglob("*.py") if "import structlog" in p.read_text()}
-    assert users == {"cli/logs.py"}
+    assert users == {"cli/frame/logs.py"}

@@ -98,7 +98,7 @@ NAMES: Final = {
     "info": "Show all about one backup.",
     "prune": "Delete backups that are no longer needed.",
 }
-_MODULES: Final = {name: f"logkeep.cli.zkbackup.{name}_command" for name in NAMES}
+_MODULES: Final = {name: f"logkeep.cli.zkbackup.{name}" for name in NAMES}
 
 
 def load(name: str, world: World | None) -> click.Command:
