@@ -40,9 +40,9 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import hash_objects
 from logkeep.repository.verify.run import Verifier
-from tests.kafka.archive import whole_range
-from tests.kafka.plain import PlainBrokers
-from tests.kafka.whole import Archive, new_place
+from tests.support.kafka.copied_logs import whole_range
+from tests.support.kafka.plain_client import PlainBrokers
+from tests.support.kafka.whole_backups import Archive, new_place
 
 WORKERS = 2
 

@@ -34,8 +34,8 @@ from logkeep.kafka.client.fetch import FetchLimits, PartitionFetch, encode, pars
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
-from tests.kafka.archive import whole_range
-from tests.kafka.plain import PlainBrokers, PlainConnection
+from tests.support.kafka.copied_logs import whole_range
+from tests.support.kafka.plain_client import PlainBrokers, PlainConnection
 
 _FETCH_BYTES = 8 << 20
 _RING_BYTES = 4 << 20

@@ -32,7 +32,7 @@ from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.cache import cache_dir
-from tests.integration.copy_program import peak_kb
+from tests.integration.kafka.logs.copy_program import peak_kb
 
 _PER_TOPIC = 100
 _SMALL = {"log.index.size.max.bytes": "4096", "num.partitions": "1"}

@@ -33,8 +33,8 @@ from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
-from tests.kafka.archive import unit_of, whole_range
-from tests.kafka.plain import PlainBrokers
+from tests.support.kafka.copied_logs import unit_of, whole_range
+from tests.support.kafka.plain_client import PlainBrokers
 
 LOADS = ((100, 235_000, "none"), (1000, 235_000, "none"), (100, 16_000, "none"), (100, 235_000, "zstd"))
 

@@ -58,7 +58,7 @@ from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.fold import BackupEntry
-from tests.kafka.whole import Archive, new_place
+from tests.support.kafka.whole_backups import Archive, new_place
 
 WORKERS = 2
 SpeedT = TypeVar("SpeedT", float, Fastest)

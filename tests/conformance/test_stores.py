@@ -19,8 +19,8 @@ from logkeep.store.probe import ProbeReport, Result, probe
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 from logkeep.store.trial import FULL, QUICK, Scale
-from tests.faults.store import FaultyStore
-from tests.servers.s3 import S3Server, moto_server, rclone_s3, seaweed
+from tests.support.faults.store import FaultyStore
+from tests.support.servers.s3 import S3Server, moto_server, rclone_s3, seaweed
 
 # SeaweedFS makes losers of a race wait for a second or more; moto takes 10 ms for each object. The full counts of both
 # are soak tests.

@@ -25,7 +25,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
+from tests.support.scripted.backup import expected, restored
 
 ENDS = [{0: 6, 1: 3}, {0: 9, 1: 8}]
 

@@ -11,8 +11,8 @@ from logkeep.model.segments import Codec
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify.checks import HashUnit
 from logkeep.store.memory import MemoryStore
-from tests.kafka.batches import dense
-from tests.kafka.stored import Packed, expected, log_of
+from tests.support.kafka.handmade_batches import dense
+from tests.support.kafka.stored_segments import Packed, expected, log_of
 
 PACKED = Packed.of(log_of([(700_000, 0)] * 10 + [(700_000, 4)] * 5))
 STORED = b"".join(PACKED.frames)

@@ -15,7 +15,7 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.repair import RepositoryRepairStep, repair, repair_format
 from tests.corruption.test_damage import ENDS, Repo, flip
 from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
+from tests.support.scripted.backup import expected, restored
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from tests.crash.points import AT_ONCE, run_backup
 from tests.golden.test_restores_golden import DOCUMENTS, FILES
-from tests.scripted.backup import expected, restored
-from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
+from tests.support.scripted.backup import expected, restored
+from tests.support.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
 
 READERS: dict[str, Callable[[SourceRef, RestoreId], object]] = {
     "plan.json": read_plan,

@@ -23,10 +23,10 @@ from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import repair
 from tests.corruption.test_damage import DATA, Repo, flip
 from tests.crash.points import AT_ONCE, run_backup
-from tests.faults.plan import Fault
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import copy_unit, expected, restored
-from tests.scripted.unfinished import leave_unfinished
+from tests.support.faults.plan import Fault
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.backup import copy_unit, expected, restored
+from tests.support.scripted.unfinished import leave_unfinished
 
 
 @pytest.fixture

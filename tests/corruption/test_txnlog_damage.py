@@ -12,7 +12,7 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.txnlog import DamageKind, Padding
-from tests.zookeeper.encoding import LOG_HEADER, log_of, record, set_data
+from tests.support.zookeeper.encoding import LOG_HEADER, log_of, record, set_data
 
 RECORDS = [set_data(zxid, b"data of %d" % zxid) for zxid in range(0x20, 0x26)]
 STARTS = [16 + sum(len(each) for each in RECORDS[:index]) for index in range(len(RECORDS) + 1)]

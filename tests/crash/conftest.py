@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.crash.forker import Forker, forker
-from tests.servers.s3 import S3Server, seaweed
+from tests.support.servers.s3 import S3Server, seaweed
 
 
 @pytest.fixture(scope="session")

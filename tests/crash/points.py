@@ -18,7 +18,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage
 from logkeep.repository.verify.run import Verifier
-from tests.scripted.backup import Ends, back_up, expected, restored
+from tests.support.scripted.backup import Ends, back_up, expected, restored
 
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 KILLED, DONE, FAILED = "killed", "done", "failed"

@@ -18,7 +18,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
-from tests.scripted.backup import back_up
+from tests.support.scripted.backup import back_up
 
 
 class GatedStore(DelegatingStore):

@@ -16,7 +16,7 @@ from logkeep.store.local_files import write_all
 from logkeep.zookeeper.server.client import ZooKeeperSession
 from logkeep.zookeeper.server.multi_requests import MultiRequest
 from logkeep.zookeeper.subtree import journal
-from tests.e2e.zookeeper.here import Here
+from tests.support.cli.in_process import Here
 
 
 class Steps:

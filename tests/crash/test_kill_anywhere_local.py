@@ -12,8 +12,8 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore
 from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup
-from tests.faults.plan import KillAfter, Scripted, lost_ack, no_faults
-from tests.faults.store import FaultyStore
+from tests.support.faults.plan import KillAfter, Scripted, lost_ack, no_faults
+from tests.support.faults.store import FaultyStore
 
 FIRST, SECOND, THIRD = {0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5}
 

@@ -18,7 +18,7 @@ from tests.crash.forker import End, Forker
 from tests.crash.points import check_after, run_backup
 from tests.crash.seeds import seeded_part
 from tests.crash.victims import ANSWER_LOST, KILLED_AFTER, NO_FAULT
-from tests.servers.s3 import ENVIRONMENT, S3Server
+from tests.support.servers.s3 import ENVIRONMENT, S3Server
 
 pytestmark = pytest.mark.xdist_group("seaweed-faults")
 FIRST, SECOND, THIRD = {0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5}

@@ -11,9 +11,9 @@ from logkeep.kafka.offline_restore import staging
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.crash.system_calls import SystemCalls
-from tests.kafka.batches import dense
-from tests.kafka.offline import Backed, backed_up, made_target, offline, tree
-from tests.kafka.slow_records import Slow, batch_of
+from tests.support.kafka.handmade_batches import dense
+from tests.support.kafka.offline_restore import Backed, backed_up, made_target, offline, tree
+from tests.support.kafka.slow_records import Slow, batch_of
 
 _CALLS = ("write", "writev", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "chmod")
 _NAMES = ("orders-0", "orders-1")

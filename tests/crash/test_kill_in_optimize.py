@@ -23,9 +23,9 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.kafka.rounds import Cuts, expected, log_objects, read_back, take_round
+from tests.support.faults.plan import KillAfter, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.kafka.many_small_backups import Cuts, expected, log_objects, read_back, take_round
 
 ROUNDS: tuple[Cuts, ...] = tuple({0: (2 * (r // 4), 4 + 4 * r), 1: (0, 2 + 2 * r)} for r in range(5))
 RULE = MergeRule(1 << 20)

@@ -31,9 +31,9 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child, run_backup
 from tests.crash.seeds import seeded_part
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import Ends, expected, restored
+from tests.support.faults.plan import KillAfter, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.backup import Ends, expected, restored
 
 ENDS: tuple[Ends, ...] = ({0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5})
 LATER = {0: 16, 1: 9, 2: 5}

@@ -27,10 +27,10 @@ from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.crash.points import KILLED, in_child
-from tests.faults.plan import KillAfter, Scripted, lost_ack, no_faults
-from tests.faults.store import FaultyStore
-from tests.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
-from tests.servers.s3 import S3Server
+from tests.support.faults.plan import KillAfter, Scripted, lost_ack, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.restores import NEW, PRODUCERS, REPOSITORY, TOPICS, map_bytes, receipt
+from tests.support.servers.s3 import S3Server
 
 
 def prove(place: SourceRef, restore_id: RestoreId) -> None:

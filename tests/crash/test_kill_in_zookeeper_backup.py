@@ -16,10 +16,10 @@ from logkeep.zookeeper.repo.view import view_of
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.crash.system_calls import SystemCalls
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
-from tests.zookeeper.directories import MadeServer, bundled, content
+from tests.support.faults.plan import KillAfter, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled, content
+from tests.support.zookeeper.repositories import archived, bytes_of, new_local_place, newest
 
 _SHARE = 10
 _CALLS = ("write", "writev", "fsync", "rename", "mkdir", "unlink", "rmdir", "ftruncate", "link", "open", "utime")

@@ -13,10 +13,10 @@ from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.zookeeper.archives import archived, new_local_place
-from tests.zookeeper.merging import Growing, everything, log_objects, optimize
+from tests.support.faults.plan import KillAfter, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.zookeeper.merged_backups import Growing, everything, log_objects, optimize
+from tests.support.zookeeper.repositories import archived, new_local_place
 
 
 class Prepared:

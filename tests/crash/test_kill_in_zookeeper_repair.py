@@ -27,10 +27,10 @@ from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.directory_view import directory_view
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.faults.plan import KillAfter, no_faults
-from tests.faults.store import FaultyStore
-from tests.zookeeper.archives import archived, bytes_of, new_local_place, newest
-from tests.zookeeper.directories import MadeServer
+from tests.support.faults.plan import KillAfter, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.zookeeper.handmade_directories import MadeServer
+from tests.support.zookeeper.repositories import archived, bytes_of, new_local_place, newest
 
 _SHARE = 20
 Contents = list[dict[Any, bytes]]

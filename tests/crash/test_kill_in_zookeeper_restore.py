@@ -21,7 +21,7 @@ from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.zookeeper.made_server import files, made_backup, old_server
+from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
 Files = dict[str, bytes]
 _SOME, _FEW = 10, 3

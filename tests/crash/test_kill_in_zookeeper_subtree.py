@@ -13,10 +13,10 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, digest_id
 from tests.crash.forker import Forker
 from tests.crash.seeds import seeded_part
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper import raw
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import kazoo, record
+from tests.support.cli.in_process import Here
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_recorder import kazoo, record
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
 Shape = dict[str, tuple[bytes | None, tuple[tuple[int, str, str], ...]]]

@@ -22,8 +22,8 @@ from logkeep.repository.chain.lease import LeaseState, read_lease, standing
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
-from tests.integration.processes import program, wait_for
-from tests.scripted.backup import expected, restored
+from tests.support.processes import program, wait_for
+from tests.support.scripted.backup import expected, restored
 
 pytestmark = pytest.mark.xdist_group("spark")
 BEFORE, ENDS = {0: 3}, {0: 15, 1: 3, 2: 2}

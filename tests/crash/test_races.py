@@ -23,8 +23,8 @@ from logkeep.store.address import open_store
 from logkeep.store.local import LocalStore
 from tests.crash.forker import Forker, Job
 from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
-from tests.servers.s3 import ENVIRONMENT, S3Server
+from tests.support.scripted.backup import expected, restored
+from tests.support.servers.s3 import ENVIRONMENT, S3Server
 
 FEW, MANY = 20, 200
 WON, LOST = "committed", "conflict"

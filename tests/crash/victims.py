@@ -9,9 +9,9 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import open_store
 from logkeep.store.retrying import RetryingStore
-from tests.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up as scripted_back_up
+from tests.support.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.backup import back_up as scripted_back_up
 
 KILLED_AFTER, ANSWER_LOST, NO_FAULT = "killed after", "answer lost", "none"
 

@@ -27,8 +27,8 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from tests.integration.processes import wait_for
-from tests.servers.certificates import authority, signed
+from tests.support.processes import wait_for
+from tests.support.servers.certificates import authority, signed
 
 PASSWORD = "correct-horse"
 READY = "ready"

@@ -22,9 +22,9 @@ from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import open_store
 from tests.crash.points import KILLED, in_child, run_backup
-from tests.faults.plan import KillAfter
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up
+from tests.support.faults.plan import KillAfter
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.backup import back_up
 
 NIGHTS = 5
 _SOURCE = "prod"

@@ -15,7 +15,7 @@ from logkeep.embedded.ports import free_ports
 from logkeep.model.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
-from tests.kafka.kernels import share_kernels
+from tests.support.kafka.kernel_cache import share_kernels
 
 _LIMIT_S = 600
 

@@ -13,7 +13,7 @@ from tests.docs.shell import Typed, type_in
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 NOT_RUN = {"kafka-restore-offline.md": 2, "spark-clusters.md": 3}
 """By page, commands that need what a page cannot have: a cluster of several machines, a broker that is stopped halfway
-(tests/integration/kafka_restore/test_to_log_dirs.py types those). Everything else runs."""
+(tests/integration/kafka/restore/test_to_log_dirs.py types those). Everything else runs."""
 
 _MAKE = re.compile(r"^make (?P<target>[a-z]+)", re.M)
 

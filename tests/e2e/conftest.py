@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.filled import Filled, copied, fill
+from tests.support.cli.filled_repository import Filled, copied, fill
 
 
 @pytest.fixture(scope="session")

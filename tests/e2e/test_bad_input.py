@@ -14,9 +14,9 @@ from logkeep.embedded.ports import free_ports
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.format import FormatDocument
 from logkeep.store.address import open_store
-from tests.e2e.filled import Filled, new_repository, tree
-from tests.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed
-from tests.unit.cli.calling import REAL, clean_environment, logkeep
+from tests.support.cli.filled_repository import Filled, new_repository, tree
+from tests.support.cli.processes import REAL, clean_environment, logkeep
+from tests.support.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed
 
 QUICK = {"LOGKEEP_TRANSFER_RETRY_FOR": "1s"}
 

@@ -15,9 +15,9 @@ import pytest
 from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
 from logkeep.store.address import open_store
-from tests.e2e.filled import Filled, backed_up, document, new_repository
-from tests.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed
-from tests.unit.cli.calling import TRIAL, logkeep
+from tests.support.cli.filled_repository import Filled, backed_up, document, new_repository
+from tests.support.cli.processes import TRIAL, logkeep
+from tests.support.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed
 
 CANARIES = (SECRET_KEY, ACCESS_KEY)
 PASSWORD = "kanarienvogel-0815"

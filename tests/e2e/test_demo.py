@@ -15,8 +15,8 @@ from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.story import CHAPTERS
 from logkeep.engine.spark.processes import descendants
 from logkeep.model.cache import cache_dir
-from tests.e2e.zookeeper.here import Here
-from tests.integration.processes import files_below, program, wait_for
+from tests.support.cli.in_process import Here
+from tests.support.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka")
 BEGINNING = ("ask what the store can do", "create a repository")

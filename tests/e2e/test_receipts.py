@@ -23,8 +23,8 @@ from logkeep.repository.restores import (
     put_receipt,
     state_place,
 )
-from tests.e2e.filled import Filled
-from tests.scripted.restores import GROUP, NEW, NOW, PARTITION, TARGET, clock_at, map_bytes, receipt
+from tests.support.cli.filled_repository import Filled
+from tests.support.scripted.restores import GROUP, NEW, NOW, PARTITION, TARGET, clock_at, map_bytes, receipt
 
 EVIL = "evil\x1b[2J\nname"
 

@@ -18,9 +18,9 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.freshness import put_freshness, read_freshness
 from logkeep.repository.chain.write_session import Writing, writing
 from tests.crash.points import KILLED, in_child
-from tests.e2e.filled import ENDS, Filled, backed_up, document, empty
-from tests.scripted.backup import expected, restored
-from tests.unit.cli.calling import ROOT, logkeep
+from tests.support.cli.filled_repository import ENDS, Filled, backed_up, document, empty
+from tests.support.cli.processes import ROOT, logkeep
+from tests.support.scripted.backup import expected, restored
 
 SEGMENT = "sources/prod/topics/scripted/history-1/partition=0/*.log"
 COMMIT = "sources/prod/commits/*1.json"

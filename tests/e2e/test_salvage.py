@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from logkeep.kafka.client.topology import TopicPartition
-from tests.e2e.filled import Filled, tree
 from tests.e2e.test_bad_input import in_namespace, one_error
-from tests.kafka.disks import add_log, flip, made_disk, run_of
-from tests.kafka.whole import new_place
-from tests.unit.cli.calling import REAL, logkeep
+from tests.support.cli.filled_repository import Filled, tree
+from tests.support.cli.processes import REAL, logkeep
+from tests.support.kafka.broker_disks import add_log, flip, made_disk, run_of
+from tests.support.kafka.whole_backups import new_place
 
 LOG = TopicPartition("orders", 0)
 _SALVAGE = ("kafka", "salvage", "--source", "prod", "--log-dirs")

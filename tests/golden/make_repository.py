@@ -21,7 +21,7 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.write_session import pin, writing
 from logkeep.repository.upkeep.prune import delete
 from logkeep.store.local import LocalStore
-from tests.scripted.backup import back_up
+from tests.support.scripted.backup import back_up
 
 HERE = Path(__file__).parent / "repository"
 socket.gethostname = lambda: "golden"  # requests and leases name their host; a file for ever names no machine

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.model.cache import cache_dir
-from tests.zookeeper import raw
-from tests.zookeeper.operations import Operations
-from tests.zookeeper.recording import Recording, record
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.load_operations import Operations
+from tests.support.zookeeper.tree_recorder import Recording, record
 
 HERE = Path(__file__).parent / "zookeeper"
 _OPERATIONS = 150

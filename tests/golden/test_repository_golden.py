@@ -21,7 +21,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
-from tests.scripted.backup import expected, restored
+from tests.support.scripted.backup import expected, restored
 
 HERE = Path(__file__).parent / "repository"
 

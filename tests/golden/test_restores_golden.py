@@ -12,7 +12,7 @@ from logkeep.repository.chain.documents import unseal
 from logkeep.repository.restores import AbortedDocument, ProducersDocument, RestorePlanDocument, put_receipt
 from logkeep.repository.restores.documents import EndedDocument, RestoreDocument, ResumedDocument, sealed
 from logkeep.store.memory import MemoryStore
-from tests.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, TOPICS, receipt
+from tests.support.scripted.restores import NEW, OWNER, PRODUCERS, REPOSITORY, TOPICS, receipt
 
 FILES = Path(__file__).parent / "restores"
 PLACE = SourceRef(MemoryStore(), REPOSITORY, "shop")

@@ -10,8 +10,8 @@ from logkeep.zookeeper.bundle.document import BackupInfo, encoded, read_info, wi
 from logkeep.zookeeper.bundle.seal import is_intact
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repo.record import EnsembleRecord
-from tests.zookeeper.directories import content, txn
-from tests.zookeeper.encoding import LOG_HEADER
+from tests.support.zookeeper.encoding import LOG_HEADER
+from tests.support.zookeeper.handmade_directories import content, txn
 
 GOLDEN = Path(__file__).parent / "zookeeper_backup"
 EPOCH = 1 << 32

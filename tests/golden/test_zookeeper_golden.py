@@ -19,8 +19,8 @@ from logkeep.formats.zookeeper.snapshot import SnapshotReader, SnapshotTail
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import Multi, Transaction, decode
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of, tree_of
-from tests.zookeeper.judged import differences
-from tests.zookeeper.recording import Recording, Seen
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import Recording, Seen
 
 HERE = Path(__file__).parent / "zookeeper"
 SEALS = {"3.4.14": 1, "3.6.4": 2, "3.9.5": 3, "3.9.5-no-digests": 2}

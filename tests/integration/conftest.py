@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from logkeep.model.cache import cache_dir
-from tests.integration.processes import wait_for
-from tests.kafka.judged_configs import acls, delete_acls, delete_topic, topic_names
-from tests.servers.kafka_cluster import KafkaCluster, kafka_cluster
-from tests.servers.secured_kafka import SecuredKafka
+from tests.support.kafka.client_view_of_configs import acls, delete_acls, delete_topic, topic_names
+from tests.support.processes import wait_for
+from tests.support.servers.kafka_cluster import KafkaCluster, kafka_cluster
+from tests.support.servers.secured_kafka import SecuredKafka
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,8 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.formats.warm import warm
-from tests.kafka.slow_batches import PACKERS
-from tests.kafka.slow_records import Slow, batch_of, varint
+from tests.support.kafka.slow_batches import PACKERS
+from tests.support.kafka.slow_records import Slow, batch_of, varint
 
 
 def _plain(chance: random.Random) -> tuple[bytes, int]:

@@ -20,8 +20,8 @@ from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, CloseSession, Create, SetData, Transaction, decode
 from logkeep.zookeeper.model.tree import Tree, new_tree, tree_of
-from tests.zookeeper.encoding import body, log_of, record
-from tests.zookeeper.packing import snapped
+from tests.support.zookeeper.encoding import body, log_of, record
+from tests.support.zookeeper.snappy_frames import snapped
 
 NUMBERS = (-2, -1, 0, 1, 31, 32, 64, 0x7FFFFFFF, -0x80000000, 1 << 20, 1 << 28)
 

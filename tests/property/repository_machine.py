@@ -39,10 +39,10 @@ from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.upkeep.retention import Policy
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
-from tests.faults.plan import Fault, Plan
-from tests.faults.store import FaultyStore
-from tests.scripted.backup import back_up, expected, log_of, restored
-from tests.scripted.merging import merge_neighbours
+from tests.support.faults.plan import Fault, Plan
+from tests.support.faults.store import FaultyStore
+from tests.support.scripted.backup import back_up, expected, log_of, restored
+from tests.support.scripted.merge import merge_neighbours
 
 
 class Crash(BaseException):

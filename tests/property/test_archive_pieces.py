@@ -17,9 +17,9 @@ from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from tests.kafka.slow_records import Slow, batch_of
-from tests.kafka.stored import LOG, place, written
 from tests.property.untimed import untimed
+from tests.support.kafka.slow_records import Slow, batch_of
+from tests.support.kafka.stored_segments import LOG, place, written
 
 SIZES = st.lists(st.integers(0, 400), min_size=1, max_size=40)
 PIECES = st.integers(100, 1500)

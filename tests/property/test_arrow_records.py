@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from logkeep.formats.datasets.arrow import SCHEMA, arrow_records
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import RecordColumns, decode
-from tests.kafka.slow_batches import APPEND_TIME, Source
-from tests.kafka.slow_records import Slow
 from tests.property.untimed import untimed
+from tests.support.kafka.slow_batches import APPEND_TIME, Source
+from tests.support.kafka.slow_records import Slow
 
 _bytes = st.one_of(st.none(), st.binary(max_size=40))
 _headers = st.lists(st.tuples(st.sampled_from((b"", b"a", b"\xff\xfe")), _bytes), max_size=4).map(tuple)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.kafka.batch_index import decode, encode, index_of, join
 from logkeep.formats.kafka.batches import WalkEnd, walk
-from tests.kafka.batches import Batch
 from tests.property.untimed import many
+from tests.support.kafka.handmade_batches import Batch
 
 times = st.integers(-1, 2**62)
 

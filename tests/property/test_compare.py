@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.compare.log_compare import BatchStretch, LogComparison
 from logkeep.formats.kafka.batches import walk
-from tests.kafka.slow_records import Slow, batch_of, gzipped
 from tests.property.untimed import untimed
+from tests.support.kafka.slow_records import Slow, batch_of, gzipped
 
 Log = list[tuple[int, list[Slow]]]
 

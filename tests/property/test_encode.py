@@ -10,9 +10,9 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.formats.kafka.stamping import Outgoing, stamp
-from tests.kafka.slow_batches import Seen, Source, read_sent
-from tests.kafka.slow_records import Slow
 from tests.property.untimed import many
+from tests.support.kafka.slow_batches import Seen, Source, read_sent
+from tests.support.kafka.slow_records import Slow
 
 _bytes = st.one_of(st.none(), st.binary(max_size=200))
 _headers = st.lists(st.tuples(st.binary(max_size=5), _bytes), max_size=3).map(tuple)

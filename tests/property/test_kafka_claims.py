@@ -27,8 +27,8 @@ from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
-from tests.kafka.batches import Batch, dense
 from tests.property.untimed import many
+from tests.support.kafka.handmade_batches import Batch, dense
 
 TOPIC = UUID(int=7)
 

@@ -21,7 +21,7 @@ from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
-from tests.kafka.rounds import Cuts, expected, read_back, take_round
+from tests.support.kafka.many_small_backups import Cuts, expected, read_back, take_round
 
 _AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 _UNTIMED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)

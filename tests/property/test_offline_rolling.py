@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
-from tests.kafka.batches import Batch
 from tests.property.untimed import untimed
+from tests.support.kafka.handmade_batches import Batch
 
 _FAR = st.sampled_from([0, 0, 0, 5, 2**30, 2**31 - 2, 2**31, 2**40])
 _BATCHES = st.lists(st.tuples(_FAR, st.integers(0, 3), st.integers(0, 60)), min_size=1, max_size=20)

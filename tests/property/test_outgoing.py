@@ -10,9 +10,18 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.transactions import AbortedRange, Open, SettledTransactions
-from tests.kafka.slow_batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, Seen, Sent, Source, read_sent
-from tests.kafka.slow_records import Slow
 from tests.property.untimed import many, untimed
+from tests.support.kafka.slow_batches import (
+    APPEND_TIME,
+    CONTROL,
+    DELETE_HORIZON,
+    TRANSACTIONAL,
+    Seen,
+    Sent,
+    Source,
+    read_sent,
+)
+from tests.support.kafka.slow_records import Slow
 
 ABORTED_BY, LEFT_OPEN_BY = 8, 9
 """Producers whose every transaction came to nothing: the view is given, so the log needs no markers that fit."""

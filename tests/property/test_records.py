@@ -11,8 +11,8 @@ from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka import record_kernels as kernels
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
-from tests.kafka.slow_records import Slow, Wrong, batch_of, gzipped, read_records, slow_digest
 from tests.property.untimed import untimed
+from tests.support.kafka.slow_records import Slow, Wrong, batch_of, gzipped, read_records, slow_digest
 
 GZIP = 1
 Seen = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]

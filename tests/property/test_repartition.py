@@ -17,10 +17,10 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.regroup import BATCH_BYTES, regrouped
 from logkeep.formats.kafka.stamping import Outgoing, stamp
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, share
-from tests.kafka.slow_batches import Seen, Source, read_sent
-from tests.kafka.slow_partitioner import slow_murmur2, slow_partition
-from tests.kafka.slow_records import Slow
 from tests.property.untimed import many, untimed
+from tests.support.kafka.slow_batches import Seen, Source, read_sent
+from tests.support.kafka.slow_partitioner import slow_murmur2, slow_partition
+from tests.support.kafka.slow_records import Slow
 
 APACHE = {
     b"": 275646681,

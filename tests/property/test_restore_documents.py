@@ -28,7 +28,7 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.store.memory import MemoryStore
-from tests.scripted.restores import NOW, REPOSITORY, clock_at, receipt
+from tests.support.scripted.restores import NOW, REPOSITORY, clock_at, receipt
 
 TOPICS = st.from_regex(r"\A[A-Za-z0-9._-]{1,249}\Z")
 PARTITIONS = st.integers(0, 2**31 - 1)

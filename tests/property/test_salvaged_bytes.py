@@ -20,8 +20,8 @@ from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.model.packing import FRAME_BYTES, StoredWriter, unpacked_stream
 from logkeep.zookeeper.timeline.log_check import good_runs
 from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
-from tests.zookeeper.directories import txn
-from tests.zookeeper.encoding import LOG_HEADER
+from tests.support.zookeeper.encoding import LOG_HEADER
+from tests.support.zookeeper.handmade_directories import txn
 
 RECORDS = {Codec.GZIP: 400, Codec.ZSTD: 1500, Codec.NONE: 100}
 GZIP_HEAD, GZIP_TAIL = 10, 8

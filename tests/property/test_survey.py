@@ -10,10 +10,10 @@ from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurve
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from tests.kafka.batches import dense
-from tests.kafka.stored import LOG, place, written
-from tests.kafka.surveyed import Seen, Shaped, shaped_logs
 from tests.property.untimed import untimed
+from tests.support.kafka.handmade_batches import dense
+from tests.support.kafka.log_strategies import Seen, Shaped, shaped_logs
+from tests.support.kafka.stored_segments import LOG, place, written
 
 
 def _stored(where: SourceRef, log: Shaped, codec: Codec, segment_bytes: int) -> list[Segment]:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
 from logkeep.formats.kafka.transactions import ABORT, COMMIT, AbortedRange, Open, SettledTransactions, Settling
-from tests.kafka.slow_records import Slow, batch_of
 from tests.property.untimed import many, untimed
+from tests.support.kafka.slow_records import Slow, batch_of
 
 
 @dataclass(frozen=True)

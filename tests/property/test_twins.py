@@ -12,9 +12,9 @@ from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.record_compare import Flags, LogSide, Twins
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, Batches, walk
 from logkeep.formats.kafka.record_view import View
-from tests.kafka.slow_records import Slow, batch_of, gzipped, slow_digest
-from tests.kafka.surveyed import GZIP, Seen, Shaped, ShapedBatch, shaped_logs
 from tests.property.untimed import untimed
+from tests.support.kafka.log_strategies import GZIP, Seen, Shaped, ShapedBatch, shaped_logs
+from tests.support.kafka.slow_records import Slow, batch_of, gzipped, slow_digest
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.txnlog import DamageKind, Padding
-from tests.zookeeper import drawn
-from tests.zookeeper.encoding import LOG_HEADER, body, log_of, record, set_data
-from tests.zookeeper.slow_log import SlowRecord, ends_well, good_records, next_good, record_at
+from tests.support.zookeeper import strategies as drawn
+from tests.support.zookeeper.encoding import LOG_HEADER, body, log_of, record, set_data
+from tests.support.zookeeper.slow_log import SlowRecord, ends_well, good_records, next_good, record_at
 
 STEPS = st.sampled_from([1] * 12 + [0, -1, 2, (1 << 32), (5 << 32)])
 CHUNKS = st.sampled_from([64, 100, 333, 4096, 1 << 20])

@@ -11,8 +11,8 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.outgoing import OffsetHole, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode
-from tests.kafka.surveyed import Shaped, shaped_logs
 from tests.property.untimed import untimed
+from tests.support.kafka.log_strategies import Shaped, shaped_logs
 
 Found = list[tuple[int, bytes | None, bytes | None]]
 

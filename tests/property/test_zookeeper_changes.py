@@ -24,8 +24,8 @@ from logkeep.formats.zookeeper.transactions import (
     decode,
 )
 from logkeep.formats.zookeeper.txnlog import tables
-from tests.zookeeper import drawn
-from tests.zookeeper.encoding import body, log_of, record
+from tests.support.zookeeper import strategies as drawn
+from tests.support.zookeeper.encoding import body, log_of, record
 
 
 def _told(op: str, change: object) -> tuple[str, bytes | None, int | None, int | None, bool, int | None]:

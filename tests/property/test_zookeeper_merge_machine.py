@@ -14,8 +14,8 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
 from tests.crash.points import AT_ONCE
-from tests.zookeeper.archives import new_place
-from tests.zookeeper.merging import Growing, everything, optimize
+from tests.support.zookeeper.merged_backups import Growing, everything, optimize
+from tests.support.zookeeper.repositories import new_place
 
 _UNTIMED = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 

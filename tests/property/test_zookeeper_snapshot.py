@@ -11,7 +11,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.snapshot import NodeRow, SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import Acls
-from tests.zookeeper import drawn
+from tests.support.zookeeper import strategies as drawn
 
 Drawn = tuple[dict[int, int], dict[int, Acls], list[NodeRow], int, int | None]
 TREES = st.tuples(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.transactions import CloseSession, Transaction, decode
-from tests.zookeeper import drawn
-from tests.zookeeper.encoding import body, log_of, record
+from tests.support.zookeeper import strategies as drawn
+from tests.support.zookeeper.encoding import body, log_of, record
 
 
 @given(drawn.transactions())

@@ -9,7 +9,7 @@ import pytest
 
 from tests.second_try import AT_MOST, may_be_tried_again, node
 
-_SERVER = "tests/integration/kafka_backup/test_command.py::test_a_plan_is_printed"
+_SERVER = "tests/integration/kafka/backup/test_command.py::test_a_plan_is_printed"
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_a_test_is_named_without_its_group(reported: str, name: str) -> None:
         ([_SERVER], True),
         ([f"{_SERVER}{n}" for n in range(AT_MOST)], True),
         ([f"{_SERVER}{n}" for n in range(AT_MOST + 1)], False),
-        (["tests/unit/test_fold.py::test_parts"], False),
+        (["tests/unit/repository/test_fold.py::test_parts"], False),
         (["tests/crash/test_points.py::test_all"], False),
         ([_SERVER, "tests/property/test_ranges.py::test_union"], False),
-        (["tests/integration/kafka_backup/test_cut.py::test_sound"], False),
-        (["tests/integration/kafka_replay/test_killed.py::test_tasks"], False),
-        (["tests/integration/kafka_backup/test_matrix.py::test_exactly_once"], False),
+        (["tests/integration/kafka/backup/test_cut.py::test_sound"], False),
+        (["tests/integration/kafka/replay/test_killed.py::test_tasks"], False),
+        (["tests/integration/kafka/backup/test_matrix.py::test_exactly_once"], False),
     ],
 )
 def test_few_with_servers_and_none_that_looks_for_a_rare_fault(failed: list[str], again: bool) -> None:

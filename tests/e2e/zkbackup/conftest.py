@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.zkbackup.served import Served, served
+from tests.support.cli.zkbackup_server import Served, served
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.zkbackup.served import Served
-from tests.zookeeper.documents import rewritten
-from tests.zookeeper.slow_log import good_records
+from tests.support.cli.zkbackup_server import Served
+from tests.support.zookeeper.changed_documents import rewritten
+from tests.support.zookeeper.slow_log import good_records
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 

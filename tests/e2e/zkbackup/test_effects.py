@@ -15,9 +15,9 @@ from logkeep.cli.zkbackup import backup, verify_run
 from logkeep.engine.threads import ThreadedEngine
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.backup import source_file
-from tests.e2e.zkbackup.served import Served
-from tests.unit.cli.calling import clean_environment
-from tests.unit.cli.zkbackup.bundles import PROGRAM, put
+from tests.support.cli.bundle_documents import PROGRAM, put
+from tests.support.cli.processes import clean_environment
+from tests.support.cli.zkbackup_server import Served
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 

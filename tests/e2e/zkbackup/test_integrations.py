@@ -10,11 +10,11 @@ from shutil import copytree
 
 import pytest
 
-from tests.e2e.zkbackup.served import Served
-from tests.e2e.zkbackup.stubs import put_programs
-from tests.servers.s3 import seaweed
-from tests.unit.cli.calling import ROOT, clean_environment
-from tests.unit.cli.zkbackup.bundles import PROGRAM
+from tests.support.cli.bundle_documents import PROGRAM
+from tests.support.cli.external_programs import put_programs
+from tests.support.cli.processes import ROOT, clean_environment
+from tests.support.cli.zkbackup_server import Served
+from tests.support.servers.s3 import seaweed
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 

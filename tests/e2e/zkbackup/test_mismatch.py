@@ -11,9 +11,9 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.model.tree import rows_of, tree_of
-from tests.e2e.zkbackup.served import Served
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record
+from tests.support.cli.zkbackup_server import Served
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 REASON = "a znode was lost with a disk, the owner knows"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.zkbackup.served import ROLLING, Served, served
+from tests.support.cli.zkbackup_server import ROLLING, Served, served
 
 pytestmark = pytest.mark.xdist_group("zookeeper-e2e")
 

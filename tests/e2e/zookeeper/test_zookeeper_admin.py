@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from tests.e2e.zookeeper.archived import server_on, written
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper import raw
-from tests.zookeeper.judged import logged
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record
+from tests.support.cli.in_process import Here
+from tests.support.cli.zookeeper_repository import server_on, written
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_judge import logged
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-admin")
 _ROUNDS = 4

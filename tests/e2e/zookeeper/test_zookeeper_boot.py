@@ -8,9 +8,9 @@ import pytest
 from logkeep.embedded import zookeeper
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.errors import ServerFailed
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper import raw
-from tests.zookeeper.online import CACHE
+from tests.support.cli.in_process import Here
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.running_servers import CACHE
 
 pytestmark = pytest.mark.xdist_group("zookeeper-boot")
 LARGE = 3 << 20

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from tests.e2e.zookeeper.archived import archived, server_on, written
-from tests.e2e.zookeeper.here import Here
-from tests.unit.cli.calling import clean_environment
-from tests.zookeeper.recording import kazoo, zxid_of
+from tests.support.cli.in_process import Here
+from tests.support.cli.processes import clean_environment
+from tests.support.cli.zookeeper_repository import archived, server_on, written
+from tests.support.zookeeper.tree_recorder import kazoo, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 

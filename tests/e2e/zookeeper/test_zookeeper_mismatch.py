@@ -8,10 +8,17 @@ from logkeep.errors import ServerFailed
 from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.zookeeper.model.tree import rows_of
-from tests.e2e.zookeeper.archived import server_on
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper.made_server import create, log_bytes, old_server, set_acl, snapshot_without_acls, tree_after
-from tests.zookeeper.recording import record
+from tests.support.cli.in_process import Here
+from tests.support.cli.zookeeper_repository import server_on
+from tests.support.zookeeper.handmade_server import (
+    create,
+    log_bytes,
+    old_server,
+    set_acl,
+    snapshot_without_acls,
+    tree_after,
+)
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-mismatch")
 REASON = "a znode was lost with a disk, the owner knows"

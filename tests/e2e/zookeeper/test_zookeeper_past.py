@@ -8,9 +8,9 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from tests.e2e.zookeeper.archived import server_on
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper.recording import kazoo, zxid_of
+from tests.support.cli.in_process import Here
+from tests.support.cli.zookeeper_repository import server_on
+from tests.support.zookeeper.tree_recorder import kazoo, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from logkeep.embedded.zookeeper import ZooKeeperRelease
-from tests.e2e.zookeeper.here import Here
-from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
-from tests.zookeeper.made_server import old_server
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record
+from tests.support.cli.in_process import Here
+from tests.support.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
+from tests.support.zookeeper.handmade_server import old_server
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-several-hosts")
 

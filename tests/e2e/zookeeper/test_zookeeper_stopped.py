@@ -10,7 +10,7 @@ from logkeep.cli.verbs.zookeeper.restore import verb
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.run import carry_out
-from tests.e2e.zookeeper.archived import archived
+from tests.support.cli.zookeeper_repository import archived
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 

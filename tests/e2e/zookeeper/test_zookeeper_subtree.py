@@ -22,11 +22,11 @@ from logkeep.zookeeper.subtree.prepare import PreparedSubtree, SubtreeWish, prep
 from logkeep.zookeeper.subtree.run import begin, resume, undo
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose
-from tests.e2e.zookeeper.here import Here
-from tests.zookeeper import raw
-from tests.zookeeper.archives import newest
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import kazoo, record, zxid_of
+from tests.support.cli.in_process import Here
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.repositories import newest
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_recorder import kazoo, record, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 Shape = dict[str, tuple[bytes | None, tuple[tuple[int, str, str], ...]]]

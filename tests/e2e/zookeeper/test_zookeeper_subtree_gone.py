@@ -3,7 +3,7 @@
 import pytest
 
 from tests.e2e.zookeeper.test_zookeeper_subtree import Shop, opened, shop
-from tests.zookeeper.recording import kazoo
+from tests.support.zookeeper.tree_recorder import kazoo
 
 __all__ = ["opened", "shop"]
 pytestmark = pytest.mark.xdist_group("zookeeper-subtree-gone")

@@ -11,9 +11,9 @@ from logkeep.embedded import booting
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.verify.boot import Boot, RunningServer
-from tests.e2e.zookeeper.archived import Archived, archived, server_on
-from tests.zookeeper.judged import logged
-from tests.zookeeper.recording import Recording, record
+from tests.support.cli.zookeeper_repository import Archived, archived, server_on
+from tests.support.zookeeper.tree_judge import logged
+from tests.support.zookeeper.tree_recorder import Recording, record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.zookeeper.stood import Stood, stood_up
-from tests.zookeeper.versions import versions
+from tests.support.zookeeper.stopped_ensemble import Stood, stood_up
+from tests.support.zookeeper.versions import versions
 
 
 @pytest.fixture(scope="session", params=versions(everyday=("3.9.5",)))

@@ -15,14 +15,14 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.server.admin_http import AdminServer
-from tests.integration.processes import wait_for
-from tests.zookeeper.archives import new_place, newest
-from tests.zookeeper.directories import INLINE
-from tests.zookeeper.files import bodies_of, loaded
-from tests.zookeeper.judged import differences
-from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy, replays
-from tests.zookeeper.recording import kazoo, record
+from tests.support.processes import wait_for
+from tests.support.zookeeper.handmade_directories import INLINE
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.repositories import new_place, newest
+from tests.support.zookeeper.running_servers import CACHE, archive_of, bundle_of, place_of, plain_copy, replays
+from tests.support.zookeeper.server_files import bodies_of, loaded
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import kazoo, record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-backup")
 SETTINGS = {"snapCount": "600", "preAllocSize": "4096", "forceSync": "no"}

@@ -25,7 +25,7 @@ from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.verify.directory_view import directory_view
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
-from tests.zookeeper.damage import (
+from tests.support.zookeeper.damaged_directories import (
     PASSWORD,
     Server,
     Written,
@@ -36,10 +36,10 @@ from tests.zookeeper.damage import (
     write,
     write_epochs,
 )
-from tests.zookeeper.files import logs, snapshots
-from tests.zookeeper.judged import differences
-from tests.zookeeper.made import MemorySink, in_memory
-from tests.zookeeper.slow_log import SlowRecord, good_records
+from tests.support.zookeeper.handmade_history import MemorySink, in_memory
+from tests.support.zookeeper.server_files import logs, snapshots
+from tests.support.zookeeper.slow_log import SlowRecord, good_records
+from tests.support.zookeeper.tree_judge import differences
 
 pytestmark = pytest.mark.xdist_group("zookeeper-damage")
 VERSIONS = ("3.4.14", "3.6.4", "3.9.5")

@@ -11,16 +11,16 @@ from logkeep.formats.zookeeper.names import follows
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.model.tree import Tree
-from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
-from tests.zookeeper.encoding import LOG_HEADER
-from tests.zookeeper.files import logs, whole_snapshots
-from tests.zookeeper.judged import differences
-from tests.zookeeper.load import Load
-from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
-from tests.zookeeper.recording import Recording
-from tests.zookeeper.replaying import Replay, fuzzy_end
-from tests.zookeeper.slow_log import record_at
-from tests.zookeeper.startable import WHOLE_SINCE
+from tests.support.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember
+from tests.support.zookeeper.encoding import LOG_HEADER
+from tests.support.zookeeper.ensemble_members import everywhere_the_same, leave_and_join, members_agree
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.replayed_files import Replay, fuzzy_end
+from tests.support.zookeeper.server_files import logs, whole_snapshots
+from tests.support.zookeeper.slow_log import record_at
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import Recording
+from tests.support.zookeeper.unstartable_snapshots import WHOLE_SINCE
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}

@@ -12,8 +12,8 @@ from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Create, Transaction
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
-from tests.zookeeper.judged import visible
-from tests.zookeeper.recording import record
+from tests.support.zookeeper.tree_judge import visible
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("exact-snapshots")
 ZXID = 0x30

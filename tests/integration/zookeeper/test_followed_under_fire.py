@@ -16,15 +16,15 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from tests.crash.seeds import seeded
-from tests.e2e.zookeeper.here import Here
-from tests.integration.processes import wait_for
-from tests.unit.cli.calling import clean_environment
-from tests.zookeeper.load import Load
-from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, scratch
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record, zxid_of
-from tests.zookeeper.startable import make_startable
-from tests.zookeeper.versions import MATRIX
+from tests.support.cli.in_process import Here
+from tests.support.cli.processes import clean_environment
+from tests.support.processes import wait_for
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.recorded_moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, scratch
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.tree_recorder import record, zxid_of
+from tests.support.zookeeper.unstartable_snapshots import make_startable
+from tests.support.zookeeper.versions import MATRIX
 
 pytestmark = pytest.mark.xdist_group("zookeeper-matrix")
 

@@ -12,9 +12,9 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
-from tests.zookeeper.archives import new_place, newest
-from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE, asking, place_of, plain_copy, replays, word
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.repositories import new_place, newest
+from tests.support.zookeeper.running_servers import CACHE, asking, place_of, plain_copy, replays, word
 
 pytestmark = pytest.mark.xdist_group("zookeeper-backup")
 SETTINGS = {"snapCount": "700", "preAllocSize": "4096", "forceSync": "no"}

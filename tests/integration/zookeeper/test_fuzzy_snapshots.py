@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from tests.zookeeper.files import bodies, loaded
-from tests.zookeeper.judged import differences
-from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record
-from tests.zookeeper.replaying import Replay, fuzzy_end
-from tests.zookeeper.widening import fill, widen
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.replayed_files import Replay, fuzzy_end
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.server_files import bodies, loaded
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import record
+from tests.support.zookeeper.wide_snapshots import fill, widen
 
 pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "1000", "snapshot.compression.method": "gz", "forceSync": "no"}

@@ -16,13 +16,13 @@ from logkeep.zookeeper.repo.view import view_of as archived_view
 from logkeep.zookeeper.restore.values import Form, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToZxid
 from logkeep.zookeeper.timeline.verified_path import choose
-from tests.zookeeper import raw
-from tests.zookeeper.archives import new_place
-from tests.zookeeper.judged import differences
-from tests.zookeeper.online import CACHE, archive_of, place_of
-from tests.zookeeper.recording import record, zxid_of
-from tests.zookeeper.restoring import restored, target_of, view_of
-from tests.zookeeper.versions import versions
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.repositories import new_place
+from tests.support.zookeeper.restored_servers import restored, target_of, view_of
+from tests.support.zookeeper.running_servers import CACHE, archive_of, place_of
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import record, zxid_of
+from tests.support.zookeeper.versions import versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
 

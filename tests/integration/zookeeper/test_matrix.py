@@ -17,16 +17,26 @@ from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
 from tests.crash.seeds import seeded
-from tests.zookeeper.archives import new_local_place, newest
-from tests.zookeeper.files import bodies_of, loaded, logs
-from tests.zookeeper.load import Load
-from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, Told, looked_at, restored_to, scratch
-from tests.zookeeper.online import CACHE, archive_of, bundle_of, place_of, plain_copy
-from tests.zookeeper.recording import Recording, record
-from tests.zookeeper.replaying import Replay, transactions_in
-from tests.zookeeper.startable import settle
-from tests.zookeeper.versions import MATRIX
-from tests.zookeeper.widening import empty, fill, widen, width
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.recorded_moments import (
+    JAVA,
+    SESSION_MS,
+    SETTINGS,
+    Moments,
+    Only,
+    Told,
+    looked_at,
+    restored_to,
+    scratch,
+)
+from tests.support.zookeeper.replayed_files import Replay, transactions_in
+from tests.support.zookeeper.repositories import new_local_place, newest
+from tests.support.zookeeper.running_servers import CACHE, archive_of, bundle_of, place_of, plain_copy
+from tests.support.zookeeper.server_files import bodies_of, loaded, logs
+from tests.support.zookeeper.tree_recorder import Recording, record
+from tests.support.zookeeper.unstartable_snapshots import settle
+from tests.support.zookeeper.versions import MATRIX
+from tests.support.zookeeper.wide_snapshots import empty, fill, widen, width
 
 pytestmark = pytest.mark.xdist_group("zookeeper-matrix")
 OFTEN = ("-Dznode.container.checkIntervalMs=300",)

@@ -14,17 +14,27 @@ from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.repo.view import ArchiveView
 from tests.crash.seeds import seeded
-from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble
-from tests.zookeeper.archives import new_local_place, newest
-from tests.zookeeper.files import bodies_of
-from tests.zookeeper.load import Load
-from tests.zookeeper.members import everywhere_the_same, leave_and_join, members_agree
-from tests.zookeeper.moments import JAVA, SESSION_MS, SETTINGS, Moments, Only, Told, looked_at, restored_to, scratch
-from tests.zookeeper.online import CACHE, archive_of, place_of, plain_copy, replays
-from tests.zookeeper.recording import Recording
-from tests.zookeeper.replaying import Replay, transactions_in
-from tests.zookeeper.startable import WHOLE_SINCE
-from tests.zookeeper.versions import MATRIX
+from tests.support.servers.zookeeper_ensemble import ZooKeeperEnsemble
+from tests.support.zookeeper.ensemble_members import everywhere_the_same, leave_and_join, members_agree
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.recorded_moments import (
+    JAVA,
+    SESSION_MS,
+    SETTINGS,
+    Moments,
+    Only,
+    Told,
+    looked_at,
+    restored_to,
+    scratch,
+)
+from tests.support.zookeeper.replayed_files import Replay, transactions_in
+from tests.support.zookeeper.repositories import new_local_place, newest
+from tests.support.zookeeper.running_servers import CACHE, archive_of, place_of, plain_copy, replays
+from tests.support.zookeeper.server_files import bodies_of
+from tests.support.zookeeper.tree_recorder import Recording
+from tests.support.zookeeper.unstartable_snapshots import WHOLE_SINCE
+from tests.support.zookeeper.versions import MATRIX
 
 pytestmark = pytest.mark.xdist_group("zookeeper-ensemble")
 MOST_SNAPSHOTS = 4

@@ -21,8 +21,8 @@ from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import KeptLog, Member
 from logkeep.zookeeper.model.tree import new_tree
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
-from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.running_servers import CACHE
 
 TRANSACTIONS = 8000
 SILENT = {"closeSessionTxn.enabled": "false"}

@@ -16,12 +16,12 @@ from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.transactions import TransactionType
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.model.tree import new_tree
-from tests.zookeeper.files import bodies, whole_snapshots
-from tests.zookeeper.judged import differences
-from tests.zookeeper.load import Load
-from tests.zookeeper.recording import Recording, record
-from tests.zookeeper.replaying import Replay, fuzzy_end
-from tests.zookeeper.startable import settle
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.replayed_files import Replay, fuzzy_end
+from tests.support.zookeeper.server_files import bodies, whole_snapshots
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import Recording, record
+from tests.support.zookeeper.unstartable_snapshots import settle
 
 pytestmark = pytest.mark.xdist_group("zookeeper-replay")
 SETTINGS = {"snapCount": "800", "preAllocSize": "4096"}

@@ -16,11 +16,11 @@ from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
-from tests.zookeeper.made_server import made_backup, old_server
-from tests.zookeeper.online import CACHE, bundle_of
-from tests.zookeeper.recording import record
-from tests.zookeeper.restoring import Stopped, names, stopping_when
-from tests.zookeeper.versions import versions
+from tests.support.zookeeper.handmade_server import made_backup, old_server
+from tests.support.zookeeper.restored_servers import Stopped, names, stopping_when
+from tests.support.zookeeper.running_servers import CACHE, bundle_of
+from tests.support.zookeeper.tree_recorder import record
+from tests.support.zookeeper.versions import versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
 

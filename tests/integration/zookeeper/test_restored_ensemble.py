@@ -7,10 +7,10 @@ import pytest
 from logkeep.formats.zookeeper.names import epoch_of, snapshot_name
 from logkeep.zookeeper.restore.target_state import EPOCH_FILES
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
-from tests.servers.zookeeper_ensemble import ZooKeeperMember
-from tests.zookeeper.recording import record
-from tests.zookeeper.restoring import compared, refuses, restored, target_of
-from tests.zookeeper.stood import ABANDONED, Stood
+from tests.support.servers.zookeeper_ensemble import ZooKeeperMember
+from tests.support.zookeeper.restored_servers import compared, refuses, restored, target_of
+from tests.support.zookeeper.stopped_ensemble import ABANDONED, Stood
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
 

@@ -16,10 +16,10 @@ from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOpt
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.crash.seeds import seeded
-from tests.zookeeper.load import Load
-from tests.zookeeper.recording import Recording, record
-from tests.zookeeper.restoring import compared, path_to, restored, target_of, view_of
-from tests.zookeeper.versions import MATRIX, versions
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.restored_servers import compared, path_to, restored, target_of, view_of
+from tests.support.zookeeper.tree_recorder import Recording, record
+from tests.support.zookeeper.versions import MATRIX, versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restore")
 _TRANSACTIONS = 1500

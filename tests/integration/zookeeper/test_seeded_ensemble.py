@@ -18,13 +18,13 @@ from logkeep.zookeeper.restore.target_state import EPOCH_FILES
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToZxid
 from logkeep.zookeeper.timeline.verified_path import choose
-from tests.integration.processes import wait_for
-from tests.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember, running
-from tests.zookeeper.moments import JAVA
-from tests.zookeeper.online import CACHE
-from tests.zookeeper.recording import record
-from tests.zookeeper.restoring import compared, path_to, refuses, restored, target_of
-from tests.zookeeper.stood import Stood
+from tests.support.processes import wait_for
+from tests.support.servers.zookeeper_ensemble import ZooKeeperEnsemble, ZooKeeperMember, running
+from tests.support.zookeeper.recorded_moments import JAVA
+from tests.support.zookeeper.restored_servers import compared, path_to, refuses, restored, target_of
+from tests.support.zookeeper.running_servers import CACHE
+from tests.support.zookeeper.stopped_ensemble import Stood
+from tests.support.zookeeper.tree_recorder import record
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
 ASKED = 60

@@ -13,10 +13,10 @@ from logkeep.engine.spark.processes import look
 from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed, ServerRefused
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.client import Credential, four_letter, server_state, session
-from tests.integration.processes import wait_for
-from tests.zookeeper import raw
-from tests.zookeeper.recording import record
-from tests.zookeeper.versions import versions
+from tests.support.processes import wait_for
+from tests.support.zookeeper import raw_client as raw
+from tests.support.zookeeper.tree_recorder import record
+from tests.support.zookeeper.versions import versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-servers")
 CACHE = cache_dir(os.environ, Path.home())

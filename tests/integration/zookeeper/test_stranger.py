@@ -14,11 +14,11 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.writer import new_bundle
-from tests.servers.zookeeper_ensemble import ZooKeeperMember
-from tests.zookeeper.archives import new_place, newest, zxids
-from tests.zookeeper.directories import MadeServer
-from tests.zookeeper.load import Load
-from tests.zookeeper.online import CACHE, archive_of, asking, place_of, word
+from tests.support.servers.zookeeper_ensemble import ZooKeeperMember
+from tests.support.zookeeper.handmade_directories import MadeServer
+from tests.support.zookeeper.load import Load
+from tests.support.zookeeper.repositories import new_place, newest, zxids
+from tests.support.zookeeper.running_servers import CACHE, archive_of, asking, place_of, word
 
 pytestmark = pytest.mark.xdist_group("zookeeper-stranger")
 

@@ -18,15 +18,15 @@ from logkeep.zookeeper.timeline.proof import ProvenPath, proven_path
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from logkeep.zookeeper.verify.run import Level, verify
-from tests.servers.zookeeper_ensemble import ZooKeeperMember
-from tests.zookeeper.damage import server
-from tests.zookeeper.files import logs, snapshots
-from tests.zookeeper.judged import differences
-from tests.zookeeper.parted import BEFORE, LATER, MEANWHILE, NEVER, Parted, last_logged, parted
-from tests.zookeeper.recording import record
-from tests.zookeeper.restoring import view_of
-from tests.zookeeper.slow_log import good_records
-from tests.zookeeper.versions import versions
+from tests.support.servers.zookeeper_ensemble import ZooKeeperMember
+from tests.support.zookeeper.damaged_directories import server
+from tests.support.zookeeper.diverged_leader import BEFORE, LATER, MEANWHILE, NEVER, Parted, last_logged, parted
+from tests.support.zookeeper.restored_servers import view_of
+from tests.support.zookeeper.server_files import logs, snapshots
+from tests.support.zookeeper.slow_log import good_records
+from tests.support.zookeeper.tree_judge import differences
+from tests.support.zookeeper.tree_recorder import record
+from tests.support.zookeeper.versions import versions
 
 pytestmark = pytest.mark.xdist_group("zookeeper-restored-ensemble")
 

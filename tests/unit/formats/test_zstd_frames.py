@@ -22,7 +22,7 @@ from logkeep.formats.zstd_frames import (
     packed_frame,
     raw_frame,
 )
-from tests.kafka.batches import Batch, dense
+from tests.support.kafka.handmade_batches import Batch, dense
 
 LOG = b"".join(dense(base, 3).encode() for base in range(0, 30, 3))
 RAW = b"".join(raw_frame(memoryview(LOG)))

@@ -17,7 +17,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit
 from logkeep.store.memory import MemoryStore
-from tests.kafka.rounds import batches_of, log_of
+from tests.support.kafka.many_small_backups import batches_of, log_of
 
 PIECES = ((0, 4), (4, 10), (10, 12))
 

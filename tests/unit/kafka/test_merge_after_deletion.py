@@ -16,7 +16,7 @@ from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.repository.upkeep.prune import delete
 from logkeep.store.memory import MemoryStore
-from tests.kafka.rounds import batches_of, expected, log_objects, read_back, take_round
+from tests.support.kafka.many_small_backups import batches_of, expected, log_objects, read_back, take_round
 
 PAIRS = len(batches_of(0, 0, 4)[0]) * 2 + 1
 """Bytes that two batches fit into, and not three."""

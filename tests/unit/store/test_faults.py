@@ -11,8 +11,8 @@ import pytest
 from logkeep.errors import StoreDenied, StoreUnreachable
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from tests.faults.plan import Fault, Scripted, Seeded, denied_403, error_before, lost_ack
-from tests.faults.store import Call, FaultyStore
+from tests.support.faults.plan import Fault, Scripted, Seeded, denied_403, error_before, lost_ack
+from tests.support.faults.store import Call, FaultyStore
 
 
 def test_every_call_has_a_number() -> None:
@@ -65,8 +65,8 @@ def test_seeded_faults_are_the_same_for_the_same_seed() -> None:
 def test_the_process_is_killed_after_the_call(n: int, tmp_path: Path) -> None:
     script = f"""
         from logkeep.store.local import LocalStore
-        from tests.faults.plan import KillAfter
-        from tests.faults.store import FaultyStore
+        from tests.support.faults.plan import KillAfter
+        from tests.support.faults.store import FaultyStore
         store = FaultyStore(LocalStore({str(tmp_path)!r}), KillAfter({n}))
         for name in ("1", "2", "3"):
             store.put_new(name, b"")

@@ -29,7 +29,7 @@ from logkeep.store.address import open_store
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.objects import ObjectStore, resume_point
-from tests.servers.s3 import ENVIRONMENT
+from tests.support.servers.s3 import ENVIRONMENT
 
 
 class _Answer:

@@ -11,7 +11,7 @@ from logkeep.errors import AlreadyExists, StoreBusy, StoreDenied, StoreUnreachab
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
-from tests.faults.plan import (
+from tests.support.faults.plan import (
     Fault,
     Scripted,
     Seeded,
@@ -22,7 +22,7 @@ from tests.faults.plan import (
     lost_ack,
     unreachable,
 )
-from tests.faults.store import FaultyStore
+from tests.support.faults.store import FaultyStore
 
 _PASSING = (error_before(), lost_ack(), busy_429(), busy_503())
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.zkbackup.bundles import put, zkbackup
+from tests.support.cli.bundle_documents import put, zkbackup
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.unit.cli.zkbackup.test_outcomes import backed_up
-from tests.zookeeper.directories import MadeServer, bundled
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.convert import import_bundle
 from logkeep.zookeeper.repo.sink import archiving
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.archives import new_place
-from tests.zookeeper.directories import INLINE, MadeServer, bundled
-from tests.zookeeper.documents import rewritten
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.changed_documents import rewritten
+from tests.support.zookeeper.handmade_directories import INLINE, MadeServer, bundled
+from tests.support.zookeeper.repositories import new_place
 
 Document = dict[str, Any]
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from logkeep.cli.zkbackup.leftovers import left_over, remove_bundle
-from tests.unit.cli.calling import clean_environment, logkeep
-from tests.unit.cli.zkbackup.bundles import PROGRAM, put, zkbackup
+from tests.support.cli.bundle_documents import PROGRAM, put, zkbackup
+from tests.support.cli.processes import clean_environment, logkeep
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles
 from logkeep.zookeeper.verify.verdict import Judged
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.directories import MadeServer, bundled
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 
 
 def judged(*seen: tuple[Class, Severity], restorable: bool = True) -> Judged:

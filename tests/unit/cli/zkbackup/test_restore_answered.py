@@ -11,8 +11,8 @@ from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.made_server import files, made_backup, old_server
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.zookeeper.restore.prepare import check_targets
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.server.four_letter import ServerState
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.directories import MadeServer, bundled
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 
 
 @pytest.fixture

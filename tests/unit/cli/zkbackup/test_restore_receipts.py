@@ -15,10 +15,10 @@ from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
 from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.directories import MadeServer, bundled
-from tests.zookeeper.made_server import files, made_backup, old_server
-from tests.zookeeper.restoring import Stopped, stopping_when
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled
+from tests.support.zookeeper.handmade_server import files, made_backup, old_server
+from tests.support.zookeeper.restored_servers import Stopped, stopping_when
 
 NOBODY = "127.0.0.1:1"
 

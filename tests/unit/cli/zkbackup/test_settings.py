@@ -22,7 +22,7 @@ from logkeep.cli.zkbackup.parser import spelled_out
 from logkeep.cli.zkbackup.settings import load_settings, places
 from logkeep.config.option_types import ZxidNumber
 from logkeep.errors import ConfigError
-from tests.unit.cli.zkbackup.bundles import put, zkbackup
+from tests.support.cli.bundle_documents import put, zkbackup
 
 SEED = """\
 zookeeper:

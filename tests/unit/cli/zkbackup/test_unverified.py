@@ -10,8 +10,8 @@ import pytest
 from logkeep.cli.zkbackup import bundles
 from logkeep.cli.zkbackup.claims import Claims
 from logkeep.zookeeper.model.condition import Condition
-from tests.unit.cli.zkbackup.bundles import put, zkbackup
-from tests.zookeeper.directories import MadeServer, bundled
+from tests.support.cli.bundle_documents import put, zkbackup
+from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles
-from tests.unit.cli.zkbackup.bundles import zkbackup
-from tests.zookeeper.archives import new_place
-from tests.zookeeper.directories import INLINE, MadeServer, bundled
+from tests.support.cli.bundle_documents import zkbackup
+from tests.support.zookeeper.handmade_directories import INLINE, MadeServer, bundled
+from tests.support.zookeeper.repositories import new_place
 
 LEVELS = ("files", "data", "replay")
 

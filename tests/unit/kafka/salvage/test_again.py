@@ -13,9 +13,9 @@ from logkeep.model.ranges import Range
 from logkeep.repository.backups.journal import receipts
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import read_chain
-from tests.kafka.disks import add_log, flip, made_disk, run_of
-from tests.kafka.salvaged import codes, salvaged, told
-from tests.kafka.stored import place
+from tests.support.kafka.broker_disks import add_log, flip, made_disk, run_of
+from tests.support.kafka.salvage_steps import codes, salvaged, told
+from tests.support.kafka.stored_segments import place
 
 LOG = TopicPartition("orders", 0)
 

@@ -13,10 +13,10 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import held, log_dirs, look
 from logkeep.kafka.disks.segment_windows import CHUNK_BYTES
 from logkeep.kafka.salvage.run import SalvageDone
-from tests.kafka.batches import Batch, dense
-from tests.kafka.disks import CLUSTER, ID, add_log, flip, made_disk, run_of
-from tests.kafka.salvaged import codes, salvaged, told
-from tests.kafka.whole import new_place
+from tests.support.kafka.broker_disks import CLUSTER, ID, add_log, flip, made_disk, run_of
+from tests.support.kafka.handmade_batches import Batch, dense
+from tests.support.kafka.salvage_steps import codes, salvaged, told
+from tests.support.kafka.whole_backups import new_place
 
 ORDERS = TopicPartition("orders", 0)
 SIZE = len(dense(0, 5).encode())

@@ -12,9 +12,9 @@ from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.decide import FoundLog, decide, epoch_end
-from tests.kafka.disks import ID, add_log, made_disk, run_of
-from tests.kafka.salvaged import codes, salvaged, told
-from tests.kafka.whole import new_place
+from tests.support.kafka.broker_disks import ID, add_log, made_disk, run_of
+from tests.support.kafka.salvage_steps import codes, salvaged, told
+from tests.support.kafka.whole_backups import new_place
 
 LOG = TopicPartition("orders", 0)
 

@@ -1,0 +1,196 @@
+"""Topics of every shape through the whole backup: what is archived is what the broker holds, told by others."""
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicCollection, TopicPartition
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
+from logkeep.formats.compare.digest import Digest
+from logkeep.formats.kafka.batches import Batches, walk
+from logkeep.formats.kafka.transactions import Settling
+from logkeep.kafka.verify.records import check_records
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.verify.run import Verifier
+from tests.support.kafka.backup_steps import assert_whole, fill
+from tests.support.kafka.client_readers import messages
+from tests.support.kafka.copied_logs import object_paths, on_disk
+from tests.support.kafka.matrix_broker import written_matrix
+from tests.support.kafka.plain_client import PlainBrokers
+from tests.support.kafka.slow_records import Slow, slow_digest
+from tests.support.kafka.topic_matrix import Matrix
+from tests.support.kafka.whole_backups import Archive, new_place
+from tests.support.processes import program
+
+pytestmark = pytest.mark.xdist_group("kafka")
+
+
+@pytest.fixture(scope="module")
+def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
+    with written_matrix(kafka) as made:
+        _commit(kafka, "readers", [TopicPartition("codecs", p, 100 + p, f"note {p} ü") for p in range(5)])
+        yield made
+
+
+@pytest.fixture(scope="module")
+def whole(kafka: EmbeddedKafka, matrix: Matrix, tmp_path_factory: pytest.TempPathFactory) -> tuple[Archive, int, Path]:
+    root = tmp_path_factory.mktemp("matrix")
+    archive = Archive(kafka.bootstrap, new_place(root))
+    done = archive.back_up(*matrix.topics, segment_bytes=1 << 20)
+    assert (done.gaps, done.findings) == ((), ())
+    return archive, done.entry.id, root
+
+
+def _commit(kafka: EmbeddedKafka, group: str, offsets: list[TopicPartition]) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def test_archived_bytes_are_the_brokers_own(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path]
+) -> None:
+    archive, backup_id, _ = whole
+    cuts = archive.cuts(backup_id)
+    assert {log.topic for log in cuts} == set(matrix.topics)
+    for log, cut in cuts.items():
+        found = archive.batches(backup_id, log.topic, log.partition)
+        assert found == on_disk(kafka, log.topic, log.partition, cut.start, cut.end), str(log)
+    archive.check(backup_id)
+
+
+def test_the_cut_is_where_librdkafka_sees_the_ends(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path]
+) -> None:
+    archive, backup_id, _ = whole
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": "watermarks", "isolation.level": "read_uncommitted"}
+    )
+    try:
+        for log, cut in archive.cuts(backup_id).items():
+            assert consumer.get_watermark_offsets(TopicPartition(*log), 10) == (cut.start, cut.end), str(log)
+    finally:
+        consumer.close()
+
+
+def test_apache_reads_every_archived_file(kafka: EmbeddedKafka, whole: tuple[Archive, int, Path]) -> None:
+    archive, backup_id, root = whole
+    files = object_paths(root, ".log")
+    segments = [s for some in archive.segments(backup_id).values() for s in some]
+    assert len(files) == sum(s.has_object for s in segments)
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    said = kafka.java_tool(tool, ["--deep-iteration", "--files", ",".join(map(str, files))])
+    assert len(re.findall(r"^\| offset: ", said, re.MULTILINE)) == sum(s.records for s in segments)
+    assert "isvalid: false" not in said
+
+
+def test_decoded_records_are_those_that_librdkafka_reads(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path]
+) -> None:
+    """Every codec, Java's own snappy, nulls and headers, append times, holes: one digest by kernels, one by hand."""
+    archive, backup_id, _ = whole
+    verifier = Verifier(
+        archive.place, InlineEngine(), this_process("verify"), utc_now, random_token, deeper=check_records
+    )
+    verified = verifier.verify(BackupId(backup_id), "records")
+    assert verified.findings == ()
+    assert {d.log.name for d in verified.document.digests} == set(matrix.topics)
+    for found in verified.document.digests:
+        seen = messages(kafka.bootstrap, found.log.name, found.log.partition, found.start, found.end)
+        digest = Digest.parse(found.digest)
+        assert digest.records == len(seen) == found.records, str(found.log)
+        expected = slow_digest([_as_slow(m) for m in seen])
+        assert (digest.content_a, digest.content_b, digest.offsets) == expected, str(found.log)
+        assert digest.append_times == sum(m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for m in seen)
+
+
+def _as_slow(message: Message) -> tuple[int, int, Slow]:
+    pairs = tuple((name.encode(), value) for name, value in message.headers() or ())
+    _, time_ms = message.timestamp()
+    offset = message.offset()
+    assert offset is not None
+    return offset, time_ms, Slow(0, 0, _exact(message.key()), _exact(message.value()), pairs)
+
+
+def _exact(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def test_aborted_transactions_are_those_that_the_broker_lists(
+    kafka: EmbeddedKafka, whole: tuple[Archive, int, Path]
+) -> None:
+    archive, backup_id, _ = whole
+    data = b"".join(archive.batches(backup_id, "transactions"))
+    settling = Settling()
+    settling.take(data, walk(data).batches)
+    settled = settling.settled()
+    listed = PlainBrokers("127.0.0.1", kafka.port).aborted("transactions", 0, 0)
+    assert [(a.producer_id, a.first_offset) for a in settled.aborted] == listed
+    (hanging,) = archive.record(backup_id).open_transactions
+    assert [(o.producer_id, o.first_offset) for o in settled.open] == [(hanging.producer_id, hanging.first_offset)]
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "committed"})
+    consumer.assign([TopicPartition("transactions", 0, 0)])
+    committed = [m.offset() for m in consumer.consume(80, 30)]
+    consumer.close()
+    batches = walk(data).batches
+    assert _visible(batches, settled.visible(batches)) == committed
+
+
+def _visible(batches: Batches, which: npt.NDArray[np.bool_]) -> list[int]:
+    bases, lasts = batches.base_offsets[which].tolist(), batches.last_offsets[which].tolist()
+    return [offset for base, last in zip(bases, lasts, strict=True) for offset in range(base, last + 1)]
+
+
+def test_the_record_tells_topics_groups_and_open_transactions(matrix: Matrix, whole: tuple[Archive, int, Path]) -> None:
+    archive, backup_id, _ = whole
+    record = archive.record(backup_id)
+    told = matrix.admin.describe_topics(TopicCollection(list(matrix.topics)))
+    for topic in record.topics:
+        described = told[topic.name].result(30)
+        expected = _uuid(described.topic_id)
+        assert (topic.id, topic.partitions) == (expected.hex, len(described.partitions))
+        assert (topic.internal, topic.replication_factor) == (False, 1)
+    configs = {t.name: t.configs for t in record.topics}
+    assert configs["append-time"] == {"message.timestamp.type": "LogAppendTime"}
+    assert configs["large"] == {"max.message.bytes": "8000000"}
+    assert configs["idle"] == {}
+    (group,) = [g for g in record.groups if g.name == "readers"]
+    commits = [(c.topic, c.partition, c.offset, c.committed, c.metadata) for c in group.commits]
+    # librdkafka's Python client sends the zero that ends a string in C along with it.
+    assert commits == [("codecs", p, 100 + p, 100 + p, f"note {p} ü\0") for p in range(5)]
+    (hanging,) = [t for t in record.open_transactions if t.topic == "transactions"]
+    (log,) = [r for r in record.logs if r.topic == "transactions"]
+    assert hanging.first_offset == log.last_stable == 123 < log.end
+    assert record.acls == ()
+
+
+def _uuid(told: object) -> uuid.UUID:
+    """librdkafka's two halves, as one number."""
+    high, low = told.get_most_significant_bits(), told.get_least_significant_bits()  # type: ignore[attr-defined]  # no types
+    return uuid.UUID(int=((high & (2**64 - 1)) << 64) | (low & (2**64 - 1)))
+
+
+def test_five_hundred_partitions_are_few_units(
+    kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path
+) -> None:
+    topic = fill(topics, "many", 500, 4, size=100)
+    root = tmp_path / "repository"
+    arguments = ["tests.integration.kafka.backup.backup_program", kafka.bootstrap, str(root), "new", "500", topic]
+    with program(arguments, tmp_path) as run:
+        said, complaint = run.communicate()
+    assert run.returncode == 0, complaint
+    report = json.loads(said)
+    print("peak memory:", report["peak_kb"], "kB")
+    assert report["units"] <= 2
+    assert report["peak_kb"] < 400_000
+    assert len(archive.cuts(report["id"])) == 500
+    assert_whole(archive, kafka, report["id"])

@@ -1,0 +1,45 @@
+"""A small program around the Spark engine, run by the tests as a process of its own.
+
+`python -m tests.integration.spark.engine_program TASK UNITS CACHE TRACES [MASTER]` prints one JSON document.
+"""
+
+import json
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.processes import descendants
+from logkeep.engine.spark.settings import SparkSettings
+from logkeep.errors import LogkeepError
+from tests.integration.spark import tasks as spark_tasks
+
+
+def main(task: str, units: str, cache: str, traces: str, master: str = "local[2]", *conf: str) -> int:
+    settings = SparkSettings(Path(cache), master, dict(pair.split("=", 1) for pair in conf))
+    work = [spark_tasks.Unit(number, traces) for number in range(int(units))]
+    with closing(SparkEngine(settings)) as engine:
+        try:
+            answers = engine.map(
+                getattr(spark_tasks, task), work, spark_tasks.Answer, label=task, weight=spark_tasks.weight
+            )
+        except LogkeepError as error:
+            print(json.dumps({"error": error.slug(), "what": str(error), "remedy": error.remedy}))
+            return error.exit_code
+        print(json.dumps({"texts": [answer.text for answer in answers], "pids": [answer.pid for answer in answers],
+                          "mapped": _mapped_archives()}))  # fmt: skip
+    return 0
+
+
+def _mapped_archives() -> list[str]:
+    """The class archives that a process below this one has mapped into its memory."""
+    found = set()
+    for process in descendants(os.getpid()):
+        maps = Path(f"/proc/{process.pid}/maps").read_text(errors="replace")
+        found |= {line.split()[-1] for line in maps.splitlines() if line.endswith(".jsa") and "classes/spark-" in line}
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,198 @@
+"""Colour rules, questions and progress, on a pseudo-terminal where it matters."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from logkeep.cli.terminal.console import Console, use_colour
+from logkeep.cli.terminal.progress import Bar, Lines, choose_progress
+from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.errors import Declined
+from logkeep.model.work import NoProgress
+from tests.support.cli.processes import TRIAL, clean_environment
+
+
+class Ticks:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _console(width: int | None = 100, reply: str = "", *, interactive: bool = True) -> tuple[Console, io.StringIO]:
+    err = io.StringIO()
+    look = TerminalStyle(unicode=True, width=width)
+    console = Console(io.StringIO(), err, look=look, err_look=look, interactive=interactive, read=io.StringIO(reply))
+    return console, err
+
+
+@pytest.mark.parametrize(
+    ("color", "environ", "terminal", "wanted"),
+    (
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"NO_COLOR": ""}, True, True),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("always", {"NO_COLOR": "1"}, False, True),
+        ("never", {}, True, False),
+    ),
+)
+def test_colour(color: str, environ: dict[str, str], terminal: bool, wanted: bool) -> None:
+    assert use_colour(color, environ, terminal=terminal) is wanted
+
+
+@pytest.mark.parametrize(
+    ("reply", "agreed"), (("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False))
+)
+def test_questions(reply: str, agreed: bool) -> None:
+    console, _ = _console(reply=reply)
+    if agreed:
+        console.confirm("go on?")
+    else:
+        with pytest.raises(Declined):
+            console.confirm("go on?")
+
+
+def test_typed_confirmation() -> None:
+    _console(reply="prod\n")[0].confirm("overwrite?", typed="prod")
+    with pytest.raises(Declined):
+        _console(reply="y\n")[0].confirm("overwrite?", typed="prod")
+
+
+def test_nobody_to_ask_names_the_flag() -> None:
+    console, err = _console(interactive=False, reply="y\n")
+    with pytest.raises(Declined) as caught:
+        console.confirm("go on?", flag="--force")
+    assert "--force" in caught.value.remedy
+    assert err.getvalue() == ""
+
+
+def test_the_bar_is_drawn_at_most_four_times_a_second() -> None:
+    console, err = _console()
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 1000, 10)
+    for step in range(1, 101):
+        ticks.now += 0.02
+        bar.update(step * 10, step // 10, 0)
+    bar.finish()
+    assert err.getvalue().count("\r\x1b[K") <= 2 * 4 + 2
+
+
+def test_the_bar_shows_rate_eta_and_units() -> None:
+    console, err = _console()
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 4 * 1024**2, 4)
+    ticks.now += 10
+    bar.update(1024**2, 1, 2)
+    line = err.getvalue().rpartition("\x1b[K")[2]
+    assert line == "copy ██████░░░░░░░░░░░░░░░░░░  25%  1.0 MiB of 4.0 MiB, 102.4 KiB/s, ETA 30 s, 2 attempts failed", (
+        "what does not fit is left out from the front: whole words, and when it will end is the last to go"
+    )
+
+
+def test_notes_step_around_the_bar() -> None:
+    console, err = _console()
+    bar = Bar(console, Ticks())
+    bar.start("copy", 0, 1)
+    drawn = err.getvalue()
+    console.note("hello")
+    assert err.getvalue() == f"{drawn}\r\x1b[Khello\n{drawn}"
+
+
+def test_lines_every_30_seconds_and_when_something_fails() -> None:
+    console, err = _console(width=None)
+    ticks = Ticks()
+    lines = Lines(console, ticks)
+    lines.start("copy", 1000, 10)
+    for step in range(61):
+        ticks.now += 1
+        lines.update(step, 0, 1 if step >= 45 else 0)
+    lines.finish()
+    shown = err.getvalue().splitlines()
+    assert len(shown) == 1 + 1 + 1 + 1  # start, 30 s, the failure (which starts the 30 s anew), end
+    assert "\r" not in err.getvalue()
+
+
+def test_bytes_may_run_back_and_totals_may_be_wrong() -> None:
+    console, err = _console()
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 100, 1)
+    for done in (50, 20, 400):
+        ticks.now += 3
+        bar.update(done, 0, 0)
+    assert "100%" in err.getvalue()
+    assert "400%" not in err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("mode", "quiet", "width", "kind"),
+    (
+        ("auto", False, 80, Bar),
+        ("auto", False, None, Lines),
+        ("auto", True, 80, NoProgress),
+        ("always", True, None, Lines),
+        ("never", False, 80, NoProgress),
+    ),
+)
+def test_choice_of_progress(mode: str, quiet: bool, width: int | None, kind: type) -> None:
+    assert type(choose_progress(mode, _console(width)[0], Ticks(), quiet=quiet)) is kind
+
+
+def _on_terminal(tmp_path: Path, *arguments: str, reply: str = "", **env: str) -> tuple[int, str]:
+    """Run on a pseudo-terminal and return exit code and all that was shown."""
+    leader, follower = pty.openpty()
+    environment = clean_environment(tmp_path, TERM="xterm", COLUMNS="100", **env)
+    process = subprocess.Popen(
+        [*TRIAL, *arguments], env=environment, cwd=tmp_path, stdin=follower, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    os.write(leader, reply.encode())
+    shown = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            shown += chunk
+    except OSError:
+        pass  # Linux reports the closed other side of a pseudo-terminal as an error
+    finally:
+        os.close(leader)
+        code = process.wait(120)
+    return code, shown.decode().replace("\r\n", "\n")
+
+
+def test_prompt_on_a_terminal(tmp_path: Path) -> None:
+    code, shown = _on_terminal(tmp_path, "change", "-r", "x", reply="y\n")
+    assert code == 0
+    assert "change x? [y/N]" in shown
+    assert shown.endswith("changed x …\n")
+    code, shown = _on_terminal(tmp_path, "change", "-r", "x", reply="n\n")
+    assert code == 3
+    assert "nothing was changed" in shown
+
+
+def test_bar_on_a_terminal_leaves_a_clean_screen(tmp_path: Path) -> None:
+    code, shown = _on_terminal(tmp_path, "work")
+    assert code == 0
+    assert "░░░" in shown
+    final = [re.sub(r".*\x1b\[K", "", line) for line in shown.split("\n")]
+    assert final[-2:] == ["worked", ""]
+    assert not any("░" in line for line in final)
+    code, shown = _on_terminal(tmp_path, "work", LANG="C", NO_COLOR="1")
+    assert "....." in shown
+    assert shown.isascii()
+
+
+def test_errors_are_coloured_on_a_terminal_unless_no_color(tmp_path: Path) -> None:
+    assert "\x1b[31merror:\x1b[0m" in _on_terminal(tmp_path, "end", "x")[1]
+    assert "\x1b[" not in _on_terminal(tmp_path, "end", "x", NO_COLOR="1")[1]

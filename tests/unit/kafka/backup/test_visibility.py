@@ -1,0 +1,32 @@
+"""What is on the disks and not in the list is hidden, if the cluster refuses to speak of it."""
+
+from logkeep.errors import NotAuthorised, TopicMissing
+from logkeep.kafka.admin.topics import ReplicaSize
+from logkeep.kafka.backup.visibility import hidden, unseen
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition, UnreadyTopic
+from logkeep.kafka.topic_selection import meant_by
+from tests.support.kafka.cluster_values import topic
+
+ON_DISK = tuple(
+    ReplicaSize(TopicPartition(name, 0), 1, "/data", 10, 0, moving=False)
+    for name in ("seen", "veiled", "veiled-test", "starting", "__consumer_offsets", "gone")
+)
+METADATA = ClusterMetadata("c", 1, (), (topic("seen"),), (UnreadyTopic("starting", False, 5, passing=True),))
+
+
+def test_only_what_was_meant_counts() -> None:
+    everything = meant_by((), (), internal=False)
+    assert unseen(ON_DISK, METADATA, everything) == ["gone", "veiled", "veiled-test"]
+    assert unseen(ON_DISK, METADATA, meant_by((), (".*-test", "gone"), internal=False)) == ["veiled"]
+    assert unseen(ON_DISK, METADATA, meant_by((), ("veiled.*", "gone"), internal=True)) == ["__consumer_offsets"]
+    assert unseen(ON_DISK, METADATA, meant_by(("seen",), (), internal=False)) == []
+
+
+def test_a_topic_of_the_last_moment_is_not_hidden() -> None:
+    def ask(name: str) -> None:
+        if name == "veiled":
+            raise NotAuthorised("no", subject=name)
+        if name == "gone":
+            raise TopicMissing("no", subject=name)
+
+    assert hidden(["gone", "made-just-now", "veiled"], ask) == ["veiled"]

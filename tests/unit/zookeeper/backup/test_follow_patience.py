@@ -1,0 +1,90 @@
+"""A run that follows outlives what passes by itself: another run's lease, a task that failed, a store that is busy."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logkeep import errors
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.write_session import writing
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
+from tests.support.zookeeper.handmade_directories import MadeServer, rounds
+from tests.support.zookeeper.repositories import new_place, newest, zxids
+
+Archiving = Callable[[], AbstractContextManager[ArchiveSink]]
+
+
+class Rest:
+    """Two rounds; what is to happen between them does."""
+
+    def __init__(self, between: Callable[[], None]) -> None:
+        self.left, self.between = 2, between
+
+    @property
+    def requested(self) -> bool:
+        return self.left <= 0
+
+    def wait(self, _seconds: float) -> None:
+        self.left -= 1
+        self.between()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> MadeServer:
+    made = MadeServer(tmp_path / "server", zxid=4)
+    made.snapshot(2)
+    made.log([1, 2, 3, 4])
+    return made
+
+
+def followed(server: MadeServer, opened: Archiving, between: Callable[[], None]) -> list[ZooKeeperFollowRound]:
+    heard: list[ZooKeeperFollowRound] = []
+    wish = ZooKeeperBackupOptions((server.place("zk1"),))
+    follow(opened, wish, rounds(server), lambda _, word: word, Rest(between), interval_s=0.0, tell=heard.append)
+    return heard
+
+
+def opening(place: SourceRef) -> AbstractContextManager[ArchiveSink]:
+    return archiving(place, clock=utc_now, tokens=random_token)
+
+
+def test_the_lease_of_a_prune_beside_it_is_waited_for(server: MadeServer) -> None:
+    place = new_place()
+    with ExitStack() as pruning:
+        pruning.enter_context(writing(place, "prune", utc_now, random_token))
+        heard = followed(server, lambda: opening(place), pruning.close)
+    assert [type(one.error) for one in heard] == [errors.Locked, type(None)]
+    assert zxids(newest(place)) == [(1, 4)]
+
+
+@pytest.mark.parametrize("kind", [errors.TaskFailed, errors.SourceDamaged, errors.LeaseLost, errors.StoreBusy])
+def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
+    server: MadeServer, kind: type[errors.LogkeepError]
+) -> None:
+    place = new_place()
+    failing: list[errors.LogkeepError] = [kind("it happened")]
+    heard = followed(server, lambda: _failing_first(place, failing), lambda: None)
+    assert [type(one.error) for one in heard] == [kind, type(None)]
+    assert zxids(newest(place)) == [(1, 4)]
+
+
+@pytest.mark.parametrize("kind", [errors.StoreDenied, errors.StoreFull, errors.BackupFailed])
+def test_what_no_retry_cures_ends_the_run(server: MadeServer, kind: type[errors.LogkeepError]) -> None:
+    """A round copies everything again: what came to nothing, or to a full store, would fill it round by round."""
+    place = new_place()
+    failing: list[errors.LogkeepError] = [kind("it happened")]
+    with pytest.raises(kind):
+        followed(server, lambda: _failing_first(place, failing), lambda: None)
+
+
+@contextmanager
+def _failing_first(place: SourceRef, failing: list[errors.LogkeepError]) -> Iterator[ArchiveSink]:
+    if failing:
+        raise failing.pop()
+    with opening(place) as sink:
+        yield sink
