@@ -51,7 +51,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptSnapshot:
+class ArchivedSnapshot:
     """A snapshot file as it was on disk. Packed ones stay packed: `name` tells how."""
 
     member: str
@@ -73,7 +73,7 @@ class KeptSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptLog:
+class ArchivedLog:
     """A run of whole records of one log file, behind the usual 16 bytes: transactions `first` to `last`, both there."""
 
     member: str
@@ -131,20 +131,20 @@ class BackupView(Protocol):
     def members(self) -> Sequence[Member]: ...
 
     @property
-    def snapshots(self) -> Sequence[KeptSnapshot]: ...
+    def snapshots(self) -> Sequence[ArchivedSnapshot]: ...
 
     @property
-    def logs(self) -> Sequence[KeptLog]:
+    def logs(self) -> Sequence[ArchivedLog]:
         """By member, history and first zxid; pieces of one history of one member do not overlap."""
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         """The bytes that `sha256` is of: a snapshot file, or a log with its header. The caller closes it."""
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         """What can be read of the object that a log lies in, for who checks every record: damage is not told, and the
         object may hold more than the log. Of one that is whole, and holds nothing else, the same as `open`."""
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         """Whether the bytes it is stored in, all of which are read, are others than were written: also where `open`
         does not look, as in the head of a packed file. False where `open` gives every stored byte. Of several in one
         object the last one tells."""
@@ -154,9 +154,9 @@ class BackupView(Protocol):
 class Narrowing(Protocol):
     """A view that knows of much more than one task needs."""
 
-    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView: ...
+    def only(self, objects: Collection[ArchivedSnapshot | ArchivedLog]) -> BackupView: ...
 
 
-def narrowed(view: BackupView, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView:
+def narrowed(view: BackupView, objects: Collection[ArchivedSnapshot | ArchivedLog]) -> BackupView:
     """Of these alone, where it can be had: small enough to travel with each of many tasks."""
     return view.only(objects) if isinstance(view, Narrowing) else view

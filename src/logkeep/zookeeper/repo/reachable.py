@@ -13,7 +13,7 @@ from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import joined, outside
 from logkeep.zookeeper.repo.record import (
     ROLE,
@@ -35,10 +35,10 @@ Spans = dict[str, list[tuple[int, int]]]
 class _Bounds:
     """Times as far as the bounds of a log tell them."""
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return log.max_time_ms if zxid == log.last else log.min_time_ms if zxid == log.first else None
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         raise NotImplementedError("no record is read")
 
 

@@ -10,7 +10,7 @@ import msgspec
 from logkeep.model.ids import StoredId
 from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
 from logkeep.repository.chain.documents import MIB, SourceDocument
-from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, FileOrigin, LogFileEnding, Member
 from logkeep.zookeeper.model.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
 
 ROLE = "ensemble"
@@ -167,8 +167,8 @@ def member_of(record: MemberRecord) -> Member:
     )
 
 
-def kept_snapshot(record: SnapshotRecord, row: Segment) -> KeptSnapshot:
-    return KeptSnapshot(
+def kept_snapshot(record: SnapshotRecord, row: Segment) -> ArchivedSnapshot:
+    return ArchivedSnapshot(
         member=record.member,
         history=record.history,
         name=record.name,
@@ -184,10 +184,10 @@ def kept_snapshot(record: SnapshotRecord, row: Segment) -> KeptSnapshot:
     )
 
 
-def kept_log(record: LogRecord, row: Segment) -> KeptLog:
+def kept_log(record: LogRecord, row: Segment) -> ArchivedLog:
     """`row`: of the object that it lies in, which may hold more."""
     own = record.token == row.token
-    return KeptLog(
+    return ArchivedLog(
         member=record.member,
         history=record.history,
         name=record.name,

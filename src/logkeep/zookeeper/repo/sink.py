@@ -22,7 +22,7 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.model.tree import Tree
@@ -136,7 +136,7 @@ class ArchiveSink:
             self._unreadable.append(error.subject)
             return None
 
-    def _damaged(self) -> tuple[KeptLog | KeptSnapshot, ...]:
+    def _damaged(self) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
         """What the next backup would rest on, and a verification has found damaged."""
         completed = self.session.folded.completed
         names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}

@@ -21,7 +21,7 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.record import (
@@ -63,15 +63,15 @@ class ArchiveView:
         return tuple(member_of(m) for m in self.record.members)
 
     @cached_property
-    def snapshots(self) -> tuple[KeptSnapshot, ...]:
+    def snapshots(self) -> tuple[ArchivedSnapshot, ...]:
         return tuple(kept_snapshot(s, self.rows[s.token]) for s in self.record.snapshots)
 
     @cached_property
-    def logs(self) -> tuple[KeptLog, ...]:
+    def logs(self) -> tuple[ArchivedLog, ...]:
         found = (kept_log(r, self.rows[r.token]) for r in self.record.logs)
         return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         token = self._token(kept)
         stored, start = StoredLog.of(self.place, self.rows[token]), self.within.get(token)
         if start is None:
@@ -81,23 +81,23 @@ class ArchiveView:
             pieces = chain((memoryview(HEADER),), _no_further(stored.range(start, size), size))
         return unpacked_stream(pieces)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return unpacked_stream(salvaged(StoredLog.of(self.place, self.row_of(kept))))
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         token = self._token(kept)
         row, start = self.rows[token], self.within.get(token)
         all_told = row.codec is Codec.NONE if start is None else start != self._tellers[row.token]
         return not all_told and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
 
-    def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
+    def object_name(self, kept: ArchivedSnapshot | ArchivedLog) -> str:
         """Under which it lies in the store."""
         return layout.segment(self.place.source, self.row_of(kept))
 
-    def row_of(self, kept: KeptSnapshot | KeptLog) -> Segment:
+    def row_of(self, kept: ArchivedSnapshot | ArchivedLog) -> Segment:
         return self.rows[self._token(kept)]
 
-    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
+    def only(self, objects: Collection[ArchivedSnapshot | ArchivedLog]) -> "ArchiveView":
         """A view of these alone, small enough to travel with each unit of work."""
         tokens = {self._token(kept) for kept in objects}
         record = msgspec.structs.replace(
@@ -119,8 +119,8 @@ class ArchiveView:
         starts = sorted((start, self.rows[token].token) for token, start in self.within.items())
         return {token: start for start, token in starts}
 
-    def _token(self, kept: KeptSnapshot | KeptLog) -> str:
-        if isinstance(kept, KeptSnapshot):
+    def _token(self, kept: ArchivedSnapshot | ArchivedLog) -> str:
+        if isinstance(kept, ArchivedSnapshot):
             fits = (s.token for s in self.record.snapshots if (s.member, s.history, s.name) == _key(kept))
         else:
             fits = (r.token for r in self.record.logs if (r.member, r.history, r.first) == _log_key(kept))
@@ -134,11 +134,11 @@ def _no_further(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]
         yield piece
 
 
-def _key(kept: KeptSnapshot) -> tuple[str, str, str]:
+def _key(kept: ArchivedSnapshot) -> tuple[str, str, str]:
     return kept.member, kept.history, kept.name
 
 
-def _log_key(kept: KeptLog) -> tuple[str, str, int]:
+def _log_key(kept: ArchivedLog) -> tuple[str, str, int]:
     return kept.member, kept.history, kept.first
 
 
@@ -157,10 +157,13 @@ def view_of(place: SourceRef, entry: BackupEntry, folded: Folded | None = None) 
     return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
 
 
-def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:
+def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
     """What of a backup lies in these objects, except for tails: no later backup takes them over."""
     tails = {(r.member, r.history, r.first) for r in view.record.logs if r.apart}
-    kept: list[KeptLog | KeptSnapshot] = [*view.snapshots, *(log for log in view.logs if _log_key(log) not in tails)]
+    kept: list[ArchivedLog | ArchivedSnapshot] = [
+        *view.snapshots,
+        *(log for log in view.logs if _log_key(log) not in tails),
+    ]
     return tuple(one for one in kept if view.object_name(one) in names)
 
 

@@ -14,7 +14,7 @@ from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.log_task import wanted_until
 from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, holes, logs_to_read, settled
 from logkeep.zookeeper.backup.server_files import FoundFile
-from logkeep.zookeeper.model.archived import KeptLog, LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedLog, LogFileEnding
 from logkeep.zookeeper.model.config_files import gather_config
 from logkeep.zookeeper.model.sink import PlacedLog, StoredObject
 from logkeep.zookeeper.repo.claims import claimed, within
@@ -106,7 +106,7 @@ def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], befo
 
 
 def placed(first: int, last: int) -> PlacedLog:
-    kept = KeptLog(
+    kept = ArchivedLog(
         member="m",
         history="1",
         name="log.1",

@@ -16,7 +16,7 @@ from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvent
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.history.selection import choice
 from logkeep.zookeeper.history.sql_rows import readable_units, rows
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from tests.support.zookeeper.handmade_history import MemoryView, Past, add_member, backup_of, epoch
 
 PAST = Past([*epoch(1, 12), *epoch(3, 8)])
@@ -35,13 +35,13 @@ def _missing(view: MemoryView, member: str | None = None) -> tuple[Missing, ...]
     return around(view, InlineEngine(), choice(view, _engine, member), ALL).missing
 
 
-def _flipped(view: MemoryView, log: KeptLog, at: int, bit: int = 0) -> None:
+def _flipped(view: MemoryView, log: ArchivedLog, at: int, bit: int = 0) -> None:
     content = bytearray(view.objects[log])
     content[at] ^= 1 << bit
     view.objects[log] = bytes(content)
 
 
-def _at(view: MemoryView, log: KeptLog, zxid: int) -> int:
+def _at(view: MemoryView, log: ArchivedLog, zxid: int) -> int:
     """A byte inside of a record."""
     return view.objects[log].index(PAST.records[zxid]) + 40
 
@@ -86,10 +86,10 @@ def test_another_member_has_what_one_lacks() -> None:
 class _Without(MemoryView):
     """A store that has lost an object, or cannot unpack it."""
 
-    gone: tuple[KeptLog, ...] = ()
+    gone: tuple[ArchivedLog, ...] = ()
     error: type[Damaged] | type[ObjectMissing] = ObjectMissing
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         if kept in self.gone:
             raise self.error("gone", subject="object")
         return super().open(kept)

@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import foresee, repair
 from logkeep.zookeeper.repo import repair_donors
@@ -105,16 +105,16 @@ class _Fading:
         self.of, self.left = of, times
         self.name, self.members, self.snapshots, self.logs = of.name, of.members, of.snapshots, of.logs
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         self.left -= 1
         if self.left < 0:
             raise Damaged("gone", subject=kept.name)
         return self.of.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
 
