@@ -140,7 +140,6 @@ def _snapshots(draw: st.DrawFn, committed: list[int], names: list[str]) -> list[
                 zxid=zxid,
                 fuzzy_end=end if known else None,
                 bound=end if bounded and not known else None,
-                digest=None,
                 digest_zxid=0,
                 nodes=0,
                 size_bytes=0,

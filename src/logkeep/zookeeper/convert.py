@@ -8,7 +8,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -132,7 +132,7 @@ def export_backup(
     engine = engine_for(sum(unit.size_bytes for unit in units))
     stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
     objects = [c.stored for c in stored]
-    renamed = [replace(s, history=_HISTORY) for s in snapshots]
+    renamed = [msgspec.structs.replace(s, history=_HISTORY) for s in snapshots]
     of_snapshots = [PlacedSnapshot(*pair) for pair in zip(renamed, objects, strict=False)]
     of_logs = [_placed(*pair) for pair in zip(logs, objects[len(snapshots) :], strict=True)]
     newest = max((*(s.zxid for s in snapshots), *(p.kept.last for p in of_logs)), default=0)
@@ -163,7 +163,7 @@ def joined(logs: Sequence[ArchivedLog]) -> list[tuple[ArchivedLog, ...]]:
 
 
 def _placed(pieces: tuple[ArchivedLog, ...], stored: StoredObject) -> PlacedLog:
-    whole = replace(
+    whole = msgspec.structs.replace(
         pieces[-1],
         history=_HISTORY,
         first=pieces[0].first,

@@ -3,16 +3,25 @@
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import BinaryIO
+
+import msgspec
 
 from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import (
+    ArchivedLog,
+    ArchivedSnapshot,
+    BackupView,
+    LogFileEnding,
+    Member,
+    digest_hex,
+)
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from tests.support.zookeeper import encoding
@@ -78,7 +87,11 @@ class MemoryView:
         """A survey adds to what it says of logs, and views find them all the same."""
         if isinstance(kept, ArchivedLog):
             for log in self.objects:
-                if isinstance(log, ArchivedLog) and log in self.logs and replace(log, borders=kept.borders) == kept:
+                if (
+                    isinstance(log, ArchivedLog)
+                    and log in self.logs
+                    and msgspec.structs.replace(log, borders=kept.borders) == kept
+                ):
                     return log
         raise FileNotFoundError(kept.name)
 
@@ -90,7 +103,7 @@ class MemoryView:
 
     def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> ArchivedLog:
         content = header() + b"".join(records)
-        log = replace(kept_log(content, member), **facts)  # type: ignore[arg-type]  # any field by its name
+        log = msgspec.structs.replace(kept_log(content, member), **facts)  # any field by its name
         self.logs.append(log)
         self.objects[log] = content
         return log
@@ -101,7 +114,7 @@ class MemoryView:
     ) -> ArchivedSnapshot:  # fmt: skip
         snapshot = ArchivedSnapshot(
             member=member, history="1", name=snapshot_name(zxid), zxid=zxid, fuzzy_end=fuzzy_end, bound=bound,
-            digest=digest, digest_zxid=fuzzy_end or 0 if digest is not None else 0, nodes=nodes,
+            digest_hex=digest_hex(digest), digest_zxid=fuzzy_end or 0 if digest is not None else 0, nodes=nodes,
             size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest(),
         )  # fmt: skip
         self.snapshots.append(snapshot)

@@ -14,7 +14,7 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import HEADER, TransactionType, decode
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member, digest_hex
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import RestorePath, Target, ToEnd, plan
@@ -91,7 +91,7 @@ class MadeView:
                 zxid=tree.zxid,
                 fuzzy_end=tree.zxid,
                 bound=None,
-                digest=tree.digest,
+                digest_hex=digest_hex(tree.digest),
                 digest_zxid=tree.zxid,
                 nodes=len(tree.nodes),
                 size_bytes=len(content),

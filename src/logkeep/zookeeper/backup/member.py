@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
@@ -22,7 +24,14 @@ from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, Server
 from logkeep.zookeeper.backup.server_identity import contradicted, logged_to, processes_all
 from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
 from logkeep.zookeeper.backup.source_file import sha256_of
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, FileOrigin, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import (
+    ArchivedLog,
+    ArchivedSnapshot,
+    FileOrigin,
+    LogFileEnding,
+    Member,
+    digest_hex,
+)
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.server.four_letter import ServerState
 
@@ -294,7 +303,7 @@ class MemberRun:
         told = self.told or (dict.fromkeys(self.snapshots, last) if self.still and last else {})
         bounds = with_bounds([p.kept for p in self.snapshots.values()], told)
         for placed in self.snapshots.values():
-            yield replace(placed, kept=replace(placed.kept, bound=bounds[placed.kept.name]))
+            yield replace(placed, kept=msgspec.structs.replace(placed.kept, bound=bounds[placed.kept.name]))
 
     def member(self) -> Member:
         state = self.state_after or self.state
@@ -365,7 +374,7 @@ class MemberRun:
             zxid=unit.zxid,
             fuzzy_end=copied.fuzzy_end,
             bound=None,
-            digest=copied.digest,
+            digest_hex=digest_hex(copied.digest),
             digest_zxid=copied.digest_zxid,
             nodes=copied.nodes,
             size_bytes=copied.stored.plain_bytes,

@@ -6,7 +6,9 @@ reached and the epoch stayed the same meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.zookeeper.backup.server_files import FoundFile
@@ -61,8 +63,9 @@ def borders(pieces: Sequence[ArchivedLog], joined: Callable[[ArchivedLog, Archiv
         before = found[-1] if found else None
         other_epoch = before is not None and epoch_of(before.last) != epoch_of(piece.first)
         if before is not None and other_epoch and follows(before.last, piece.first) and joined(before, piece):
-            piece = replace(piece, borders=((before.last, piece.first),))  # noqa: PLW2901 - the same piece, told more of
-        found.append(piece)
+            found.append(msgspec.structs.replace(piece, borders=((before.last, piece.first),)))
+        else:
+            found.append(piece)
     return found
 
 

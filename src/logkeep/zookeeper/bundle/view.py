@@ -24,7 +24,7 @@ from logkeep.zookeeper.bundle.document import (
 )
 from logkeep.zookeeper.bundle.replace_file import document_of
 from logkeep.zookeeper.bundle.seal import is_intact
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member, digest_hex
 from logkeep.zookeeper.model.packing import unpacked_stream
 
 CHANGED: Final = "it is not what was written: its seal does not fit"
@@ -133,7 +133,7 @@ class BundleView:
             zxid=int(entry.zxid, 16),
             fuzzy_end=_number(entry.fuzzy_end),
             bound=_number(entry.bound),
-            digest=_number(entry.digest),
+            digest_hex=digest_hex(_number(entry.digest)),
             digest_zxid=int(entry.digest_zxid, 16),
             nodes=entry.nodes,
             size_bytes=entry.size,

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
+
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding
@@ -280,7 +282,7 @@ def _give(plan: RepairPlan, part: Own | DonorRecords, views: Views, give: Sink) 
 
 def _kept(of: ArchivedLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> ArchivedLog:
     inside = tuple(border for border in of.borders if log.first <= border[1] <= log.last)
-    return replace(
+    return msgspec.structs.replace(
         of,
         first=log.first,
         last=log.last,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing
@@ -45,7 +46,7 @@ def _with_borders(view: BackupView, log: ArchivedLog) -> ArchivedLog:
         return log
     try:
         with view.open(log) as source:
-            return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+            return msgspec.structs.replace(log, borders=borders_in(record.zxid for record in tables(source)))
     except (Damaged, ObjectMissing):  # a plan is no verification, and its replay will meet the damage
         return log
 

@@ -6,17 +6,19 @@ stretch of good records; what is wrong is in `seen`. Nothing is written, and a s
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follows, parse_name
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStretch, ScannedLog, header, scan, tables
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member, digest_hex
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import LogPart
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
@@ -170,7 +172,7 @@ class _Looked:
         place = FileBytes(path, stretch.start, stretch.end)
         if epoch_of(log.first) != epoch_of(log.last):
             with _opened(place, header()) as source:
-                log = replace(log, borders=borders_in(records.zxid for records in tables(source)))
+                log = msgspec.structs.replace(log, borders=borders_in(records.zxid for records in tables(source)))
         self.logs.append(log)
         self.places[log] = place
 
@@ -189,7 +191,7 @@ class _Looked:
             if log.name not in whole or epoch_of(log.last) == epoch_of(later.first):
                 continue
             if follows(log.last, later.first):
-                joined = replace(later, borders=((log.last, later.first), *later.borders))
+                joined = msgspec.structs.replace(later, borders=((log.last, later.first), *later.borders))
                 self.places[joined] = self.places.pop(later)
                 self.logs[number + 1] = joined
 
@@ -219,7 +221,7 @@ class _Looked:
             zxid=parsed.zxid,
             fuzzy_end=facts.fuzzy_end,
             bound=self._bound(),
-            digest=facts.digest,
+            digest_hex=digest_hex(facts.digest),
             digest_zxid=facts.digest_zxid,
             nodes=facts.nodes,
             size_bytes=facts.size_bytes,

@@ -1,9 +1,10 @@
 """Damaged logs and the past: what can be read is told, what cannot is named, and nothing is made up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,7 +127,7 @@ def test_what_no_log_holds_between_others_is_told_without_any_damage(
     logs: tuple[Sequence[int], ...], missing: list[tuple[int, int]]
 ) -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=logs)
-    view.logs[1:] = [replace(log, borders=()) for log in view.logs[1:]]
+    view.logs[1:] = [msgspec.structs.replace(log, borders=()) for log in view.logs[1:]]
     view.objects.update(zip(view.logs, list(view.objects.values())[1:], strict=True))
     found = _history(view)
     assert [event.zxid for event in found.events] == [zxid for log in logs for zxid in log]
@@ -137,7 +138,7 @@ def test_what_no_log_holds_between_others_is_told_without_any_damage(
 
 def test_the_lost_end_of_an_epoch_is_told_where_a_log_knows_how_it_ended() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:10], PAST.zxids[12:]))
-    log = replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
+    log = msgspec.structs.replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
     view.objects[log] = view.objects[view.logs[1]]
     view.logs[1] = log
     assert [(one.first, one.last) for one in between(choice(view, _engine))] == [(E1 + 11, E1 + 12)]

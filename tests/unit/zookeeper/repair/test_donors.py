@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged
@@ -350,7 +351,7 @@ def test_a_history_that_says_nothing_is_no_reason_to_refuse(server: MadeServer, 
     damage(place, view, view.logs[0], byte_in(1), byte_in(4))
     partly: DirectoryView = beside(server)
     (log,) = partly.logs
-    short = replace(log, last=4)
+    short = msgspec.structs.replace(log, last=4)
     known = replace(partly, logs=(short,), places={short: partly.places[log]})
     damaged_first(place, 1, 4)
     done = repaired(place, ids(place)[1], known, accept_loss=True)

@@ -1,10 +1,10 @@
 """The level `data` in units of work: the same findings wherever they are read, and units that stay small."""
 
 import pickle
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ def test_every_object_is_read_once_and_no_unit_is_larger_than_it_must_be(sizes: 
 
 
 def _log_of(size_bytes: int, number: int) -> ArchivedLog:
-    return replace(GOOD.logs[0], size_bytes=size_bytes, first=number + 1)
+    return msgspec.structs.replace(GOOD.logs[0], size_bytes=size_bytes, first=number + 1)
 
 
 @pytest.mark.parametrize("most_bytes", [1, 1 << 20])
