@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, Protocol, cast
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
 from logkeep.store.base import ObjectWriter
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.sink import StoredObject
 
 FRAME_BYTES: Final = 2 << 20
@@ -150,12 +150,12 @@ class PiecesStream(io.RawIOBase):
 @dataclass
 class RepairedLog:
     writer: StoredWriter
-    done: Callable[[KeptLog, StoredObject], None]
+    done: Callable[[ArchivedLog, StoredObject], None]
 
     def write(self, data: memoryview | bytes) -> None:
         self.writer.write(data)
 
-    def close(self, kept: KeptLog) -> None:
+    def close(self, kept: ArchivedLog) -> None:
         self.done(kept, self.writer.close())
 
     def abort(self) -> None:

@@ -7,7 +7,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import log_name, parse_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header, tables
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.restore.target_state import EPOCH_FILES
 from logkeep.zookeeper.timeline.plan import RestorePath, Slice
@@ -52,7 +52,7 @@ def _epoch_files(epoch: int | None) -> list[Made]:
     return [] if epoch is None else [Made(name, lambda: [str(epoch).encode()]) for name in EPOCH_FILES]
 
 
-def _own_name(snapshot: KeptSnapshot) -> str:
+def _own_name(snapshot: ArchivedSnapshot) -> str:
     """Never a path: what a backup names is made anew from what the name means."""
     parsed = parse_name(snapshot.name)
     if parsed is None or parsed.stray or parsed.zxid != snapshot.zxid:
@@ -60,7 +60,7 @@ def _own_name(snapshot: KeptSnapshot) -> str:
     return snapshot_name(parsed.zxid) + (f".{parsed.packing}" if parsed.packing else "")
 
 
-def _copied(view: BackupView, snapshot: KeptSnapshot) -> Iterator[bytes]:
+def _copied(view: BackupView, snapshot: ArchivedSnapshot) -> Iterator[bytes]:
     with view.open(snapshot) as source:
         while piece := source.read(_PIECE_BYTES):
             yield piece

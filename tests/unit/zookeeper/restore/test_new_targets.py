@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
@@ -77,7 +78,9 @@ def test_a_member_of_an_ensemble_stays_one_in_a_new_directory(tmp_path: Path, me
     assert (allowed.epoch, allowed.obstacles) == (9, ())
 
 
-@pytest.mark.parametrize("member", [_LONE, replace(_LONE, current_epoch=4), Member(name="one", voters=1)])
+@pytest.mark.parametrize(
+    "member", [_LONE, msgspec.structs.replace(_LONE, current_epoch=4), Member(name="one", voters=1)]
+)
 def test_a_server_that_stands_alone_does_not_become_a_member_by_its_number(tmp_path: Path, member: Member) -> None:
     (tmp_path / "myid").write_text("1\n")
     planned = _planned(_of(member), _named(tmp_path))
