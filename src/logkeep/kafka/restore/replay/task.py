@@ -29,7 +29,7 @@ from logkeep.kafka.restore.facts.units import (
     SourceResult,
 )
 from logkeep.kafka.restore.proof.compare import prove_with
-from logkeep.kafka.restore.replay.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.reader import Reading
 from logkeep.kafka.restore.replay.resume_point import Trouble
@@ -66,7 +66,6 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
             cluster,
             ProgressBackoff(ways.pause, ways.clock),
             Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
-            Patient(ways.pause, ways.clock),
             ways.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()
