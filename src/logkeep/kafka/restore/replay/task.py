@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map.stored import encode
-from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import Courtesy
 from logkeep.kafka.client.retry import Backoff, ProgressBackoff
