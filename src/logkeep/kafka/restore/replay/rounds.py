@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.archived import PIECE_BYTES
 from logkeep.kafka.restore.facts.units import ReplayOutcome
@@ -40,7 +40,7 @@ class Tools:
 
     cluster: Cluster
     patience: ProgressBackoff
-    courtesy: Courtesy
+    courtesy: RateLimiter
     transaction_timeout_ms: int
 
 

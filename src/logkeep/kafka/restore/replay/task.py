@@ -15,7 +15,7 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map.stored import encode
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import Backoff, ProgressBackoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import (
@@ -65,7 +65,7 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
         tools = Tools(
             cluster,
             ProgressBackoff(ways.pause, ways.clock),
-            Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
+            RateLimiter(unit.bytes_per_s, ways.pause, ways.clock),
             ways.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()
