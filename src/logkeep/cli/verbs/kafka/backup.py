@@ -56,7 +56,7 @@ from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.record.scram import ScramWish
+from logkeep.kafka.record.scram import ScramOptions
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
@@ -144,10 +144,10 @@ def backup(run: Run) -> KafkaBackupReport:
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run[FOLLOW]:
         return _followed(run, task, wish)
-    prepared = task.prepare(wish)
     if run.dry_run:
+        prepared = task.prepare(wish)
         return _foreseen(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(wish, chosen_engine(run, prepared.plan.size_bytes), prepared)
+    done = task.run(wish, lambda size_bytes: chosen_engine(run, size_bytes))
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
@@ -184,7 +184,7 @@ def _racked(run: Run, settings: ClientSettings) -> ClientSettings:
     return settings if rack is None else replace(settings, rack=rack)
 
 
-def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
+def _scram(run: Run, settings: ClientSettings) -> ScramOptions | None:
     """The controllers' listeners may ask for other keys than the brokers' do."""
     servers, path = run[CONTROLLERS], run[CONTROLLER_CONFIG]
     if not run[SCRAM_TO]:
@@ -195,8 +195,8 @@ def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
             )
         return None
     if path is not None:
-        return ScramWish(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
-    return ScramWish(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
+        return ScramOptions(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
+    return ScramOptions(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
 
 
 def _wish(run: Run, settings: ClientSettings) -> KafkaBackupOptions:

@@ -6,7 +6,6 @@ left of the hole is filled by another transaction. The first of an attempt takes
 out earlier attempts and aborts what they left open; after any trouble that is done again.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady
@@ -17,6 +16,7 @@ from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_par
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.replay.produce_errors import meaning
@@ -28,14 +28,6 @@ _WIDEST = 50_000_000
 """Offsets of one transaction: fillers for more could take longer than it may stay open."""
 _SHUT_OUT = frozenset({47, 48, 90})
 _FIRST_LOOK_S, _LONGEST_LOOK_S, _MARKER_S = 0.002, 0.2, 120.0
-
-
-@dataclass(frozen=True)
-class Patient:
-    """How to wait."""
-
-    pause: Callable[[float], None]
-    clock: Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,9 @@ Setback = Trouble | TakenOver | NotTaken
 class Holes:
     """Fills the holes of one log for one attempt."""
 
-    def __init__(self, cluster: Cluster, log: ReplayLog, waiting: Patient, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(
+        self, cluster: Cluster, log: ReplayLog, waiting: ProgressBackoff, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
         self._cluster, self._log, self._waiting, self._timeout_ms = cluster, log, waiting, timeout_ms
         self._key = TopicPartition(log.topic, log.partition)
         self._producer: ProducerId | None = None

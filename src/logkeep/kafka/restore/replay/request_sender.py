@@ -11,7 +11,7 @@ from logkeep.errors import ClusterError
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
 
 REQUEST_BYTES = 1 << 20
@@ -22,7 +22,7 @@ _MOST_LOGS = 200
 class Sender:
     """One connection and what is in flight on it."""
 
-    def __init__(self, connection: Connection, broker: int, courtesy: Courtesy) -> None:
+    def __init__(self, connection: Connection, broker: int, courtesy: RateLimiter) -> None:
         self._connection, self._broker, self._courtesy = connection, broker, courtesy
         self._flights: deque[list[LogReplay]] = deque()
         self._replies = ReceiveBuffer(64 << 10)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.archived import PIECE_BYTES
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 from logkeep.kafka.restore.replay.bundles import SIDE_BY_SIDE
 from logkeep.kafka.restore.replay.foreign_writer import is_marker
-from logkeep.kafka.restore.replay.holes import Holes, NotTaken, Patient, TakenOver
+from logkeep.kafka.restore.replay.holes import Holes, NotTaken, TakenOver
 from logkeep.kafka.restore.replay.log_sender import LogReplay, StreamPiece
 from logkeep.kafka.restore.replay.request_sender import Sender
 from logkeep.kafka.restore.replay.resume_point import Trouble
@@ -40,8 +40,7 @@ class Tools:
 
     cluster: Cluster
     patience: ProgressBackoff
-    courtesy: Courtesy
-    waiting: Patient
+    courtesy: RateLimiter
     transaction_timeout_ms: int
 
 
@@ -51,7 +50,7 @@ class ReplayRounds:
     def __init__(self, logs: Sequence[LogReplay], tools: Tools) -> None:
         self._logs, self._tools = logs, tools
         self._holes = {
-            log.key: Holes(tools.cluster, log.log, tools.waiting, tools.transaction_timeout_ms) for log in logs
+            log.key: Holes(tools.cluster, log.log, tools.patience, tools.transaction_timeout_ms) for log in logs
         }
         self._absent = Counter[LogReplay]()
         self._leaders: dict[LogReplay, int] = {}
@@ -154,7 +153,7 @@ class ReplayRounds:
     def _look_closer(self, log: LogReplay, found: Trouble, leader: int) -> None:
         """A marker in the wrong place is our own doing, and has another remedy than a foreign writer."""
         if log.log.transactional_id and is_marker(
-            self._tools.cluster, log.log, leader, log.doubtful, self._tools.waiting.pause
+            self._tools.cluster, log.log, leader, log.doubtful, self._tools.patience.pause
         ):
             log.trouble = replace(found, outcome=ReplayOutcome.MISPLACED)
 

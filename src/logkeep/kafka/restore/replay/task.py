@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map.stored import encode
-from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import Backoff, ProgressBackoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import (
@@ -29,7 +29,7 @@ from logkeep.kafka.restore.facts.units import (
     SourceResult,
 )
 from logkeep.kafka.restore.proof.compare import prove_with
-from logkeep.kafka.restore.replay.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.reader import Reading
 from logkeep.kafka.restore.replay.resume_point import Trouble
@@ -65,8 +65,7 @@ def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResul
         tools = Tools(
             cluster,
             ProgressBackoff(ways.pause, ways.clock),
-            Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
-            Patient(ways.pause, ways.clock),
+            RateLimiter(unit.bytes_per_s, ways.pause, ways.clock),
             ways.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()

@@ -1,4 +1,4 @@
-"""A copier that moves while a cluster is looked at: its output and its position belong together."""
+"""A transactional client that commits while log ends are read: its output and its offset belong together."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -8,7 +8,7 @@ import pytest
 from logkeep.kafka.admin.groups import CommittedOffset, Group
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
 from logkeep.kafka.backup import log_ends, transaction_activity
-from logkeep.kafka.backup.log_ends import LogEnds, steady_look
+from logkeep.kafka.backup.log_ends import LogEnds, read_log_ends
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 
 FIRST, SECOND, OUT = TopicPartition("in", 0), TopicPartition("in", 1), TopicPartition("out", 0)
@@ -43,7 +43,7 @@ class Moving:
             ends[OUT] = 72  # read last: the output is there already
         return {log: LogBounds(0, ends[log], ends[log], 0) for log in logs}
 
-    def look(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
+    def read(self, monkeypatch: pytest.MonkeyPatch) -> LogEnds:
         for module in (log_ends, transaction_activity):
             for name, value in (
                 ("list_groups", self.groups),
@@ -55,7 +55,7 @@ class Moving:
                 ("groups_with_pending_commits", lambda _c, _n: set()),
             ):
                 monkeypatch.setattr(module, name, value, raising=False)
-        return steady_look(None, METADATA, [FIRST, SECOND, OUT], lambda _s: None)  # type: ignore[arg-type]  # all is scripted
+        return read_log_ends(None, METADATA, [FIRST, SECOND, OUT], lambda _s: None)  # type: ignore[arg-type]  # all is scripted
 
 
 @pytest.mark.parametrize("new", [False, True])
@@ -64,8 +64,8 @@ def test_positions_are_those_that_belong_to_the_output(
     monkeypatch: pytest.MonkeyPatch, before: dict[TopicPartition, int], new: bool
 ) -> None:
     """Also when it is the first position of the group, in a log that is new to it, or the group itself is new."""
-    found = Moving(before, {FIRST: 10, SECOND: 60}, new=new).look(monkeypatch)
-    assert found.steady
+    found = Moving(before, {FIRST: 10, SECOND: 60}, new=new).read(monkeypatch)
+    assert found.stable
     (group,) = found.groups
     assert {log: c.offset for log, c in group.commits.items()} == {FIRST: 10, SECOND: 60}
     assert found.bounds[SECOND].high_watermark == 70, "not clamped to an end that was read before"
