@@ -15,6 +15,7 @@ from logkeep.embedded.ports import free_ports
 from logkeep.model.cache import cache_dir
 from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
+from tests.support.cli.forker import command_script
 from tests.support.kafka.kernel_cache import share_kernels
 
 _LIMIT_S = 600
@@ -70,8 +71,8 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _environment(scratch: Path, home: Path) -> dict[str, str]:
     tools = scratch / "bin"
     tools.mkdir()
-    _tool(tools / "logkeep", "-m logkeep.cli")
-    _tool(tools / "zkbackup", "-m logkeep.cli.zkbackup")
+    _put(tools / "logkeep", command_script("logkeep.cli"))
+    _put(tools / "zkbackup", command_script("logkeep.cli.zkbackup"))
     _tool(tools / "zkServer.sh", "-m tests.docs.zookeeper")
     _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
     for name in APACHE_TOOLS:
@@ -95,5 +96,9 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
 
 def _tool(path: Path, arguments: str) -> None:
     """A command that runs the code under test, whatever the reader's Python is."""
-    path.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/src:{ROOT}" exec "{sys.executable}" {arguments} "$@"\n')
+    _put(path, f'#!/bin/sh\nPYTHONPATH="{ROOT}/src:{ROOT}" exec "{sys.executable}" {arguments} "$@"\n')
+
+
+def _put(path: Path, script: str) -> None:
+    path.write_text(script)
     path.chmod(stat.S_IRWXU)

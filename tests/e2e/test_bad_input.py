@@ -15,6 +15,7 @@ from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.format import FormatDocument
 from logkeep.store.address import open_store
 from tests.support.cli.filled_repository import Filled, new_repository, tree
+from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed
 
@@ -304,7 +305,7 @@ class TestUnreachable:
             port = listener.getsockname()[1]
             command = [*REAL, "list", "-r", f"s3://bucket?endpoint=http://127.0.0.1:{port}&region=x"]
             environ = clean_environment(repo.home, **ENVIRONMENT, **QUICK)
-            with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as running:
+            with ForkedProcess(command, env=environ, stderr=subprocess.PIPE, text=True) as running:
                 while running.poll() is None:
                     try:
                         listener.accept()[0].close()

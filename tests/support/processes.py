@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.engine.spark.processes import RunningProcess, descendants, kill_all
+from tests.support.cli.forker import ForkedProcess
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0
@@ -21,10 +22,11 @@ def program(arguments: list[str], directory: Path, **variables: str) -> Iterator
     for each in (home, work, temporary):
         each.mkdir(exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "LANG") if name in os.environ}
-    environ = kept | {"HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
+    own = {"HOME": str(home), "TMPDIR": str(temporary), "LANG": "C.UTF-8", "PYTHONPATH": paths}
+    environ = kept | own | {"PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", *arguments]
-    started = subprocess.Popen(
+    started = ForkedProcess(
         command, cwd=work, env=environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     family: list[RunningProcess] = []

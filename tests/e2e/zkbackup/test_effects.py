@@ -16,6 +16,7 @@ from logkeep.engine.threads import ThreadedEngine
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.zookeeper.backup import source_file
 from tests.support.cli.bundle_documents import PROGRAM, put
+from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.processes import clean_environment
 from tests.support.cli.zkbackup_server import Served
 
@@ -228,7 +229,7 @@ def test_several_at_the_same_time(still: Served) -> None:
     _configured(still)
     env = clean_environment(still.home)
     started = [
-        subprocess.Popen([*PROGRAM, "backup", f"--backup-id=n{number}", "--quiet"], env=env, cwd=still.home,
+        ForkedProcess([*PROGRAM, "backup", f"--backup-id=n{number}", "--quiet"], env=env, cwd=still.home,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         for number in range(2)
     ]  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli.bundle_documents import PROGRAM
 from tests.support.cli.external_programs import put_programs
-from tests.support.cli.processes import ROOT, clean_environment
+from tests.support.cli.processes import clean_environment
 from tests.support.cli.zkbackup_server import Served
 from tests.support.servers.s3 import seaweed
 
@@ -114,7 +114,7 @@ def test_the_wrapper_script_of_the_design(shop: Served, service: _Service) -> No
     script = _WRAPPER
     for mark, value in replaced.items():
         script = script.replace(mark, value)
-    put_programs(shop.home / "bin", ROOT)
+    put_programs(shop.home / "bin")
     with seaweed(shop.home) as s3:
         s3.make_bucket("my-backups")
         env = clean_environment(

@@ -4,15 +4,15 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
+from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.in_process import Here
-from tests.support.cli.processes import clean_environment
+from tests.support.cli.processes import REAL, clean_environment
 from tests.support.cli.zookeeper_repository import archived, server_on, written
 from tests.support.zookeeper.tree_recorder import kazoo, zxid_of
 
@@ -26,9 +26,9 @@ def test_following_commits_what_is_new_until_a_signal_comes(tmp_path: Path) -> N
     with server_on(tmp_path / "server", data_dir) as server:
         written(server, 1)
         asked = ("zookeeper", "backup", "--data-dir", str(data_dir), "--zk-host", server.client)
-        command = [sys.executable, "-m", "logkeep.cli", *asked, "--follow", "--interval", "500ms", "--json"]
+        command = [*REAL, *asked, "--follow", "--interval", "500ms", "--json"]
         environment = {**clean_environment(tmp_path), **here.environ}
-        with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as followed:
+        with ForkedProcess(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as followed:
             try:
                 first = _line(followed)
                 with kazoo(server.client, server.password) as client:

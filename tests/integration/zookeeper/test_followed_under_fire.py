@@ -6,8 +6,6 @@ finished, a server that is gone for a while, and files that are purged between t
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +14,9 @@ import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from tests.crash.seeds import seeded
+from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.in_process import Here
-from tests.support.cli.processes import clean_environment
+from tests.support.cli.processes import REAL, clean_environment
 from tests.support.processes import wait_for
 from tests.support.zookeeper.load import Load
 from tests.support.zookeeper.recorded_moments import JAVA, SESSION_MS, SETTINGS, Moments, Told, looked_at, scratch
@@ -87,10 +86,10 @@ def purge(server: EmbeddedZooKeeper) -> None:
 def following(here: Here, server: EmbeddedZooKeeper, told: Path) -> Iterator[Path]:
     """Where it tells its rounds. It ends in good order, and nothing was wrong but that no server answered at times."""
     asked = ("--data-dir", str(server.data_dir), "--zk-host", server.client, "--follow", "--interval", "500ms")
-    command = [sys.executable, "-m", "logkeep.cli", "zookeeper", "backup", *asked, "--json"]
+    command = [*REAL, "zookeeper", "backup", *asked, "--json"]
     environment = {**clean_environment(here.root), **here.environ}
     with told.open("w") as out, told.with_suffix(".err").open("w") as err:
-        follower = subprocess.Popen(command, env=environment, cwd=here.root, stdout=out, stderr=err)
+        follower = ForkedProcess(command, env=environment, cwd=here.root, stdout=out, stderr=err)
         try:
             yield told
             follower.send_signal(signal.SIGTERM)

@@ -7,6 +7,8 @@ import stat
 import sys
 from pathlib import Path
 
+from tests.support.cli.forker import command_script
+
 _AWS = """
 import os, sys
 from pathlib import Path
@@ -35,12 +37,11 @@ print(json.load(sys.stdin)[sys.argv[2].removeprefix(".")])
 """
 
 
-def put_programs(directory: Path, root: Path) -> None:
+def put_programs(directory: Path) -> None:
     """`zkbackup` itself, `aws`, `curl` and `jq`, for a PATH."""
     directory.mkdir()
     for name, code in (("aws", _AWS), ("curl", _CURL), ("jq", _JQ)):
         (directory / name).write_text(f"#!{sys.executable}\n{code}")
-    own = f'#!/bin/sh\nPYTHONPATH="{root}/src:{root}" exec "{sys.executable}" -m logkeep.cli.zkbackup "$@"\n'
-    (directory / "zkbackup").write_text(own)
+    (directory / "zkbackup").write_text(command_script("logkeep.cli.zkbackup"))
     for path in directory.iterdir():
         path.chmod(stat.S_IRWXU)

@@ -1,10 +1,12 @@
-"""Calling the command line in tests: as a real process, in an environment that holds nothing of the developer's own."""
+"""Calling the command line in tests: as a process of its own, in an environment without the developer's settings."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.support.cli import forker
 
 ROOT = Path(__file__).parents[3]
 REAL = (sys.executable, "-m", "logkeep.cli")
@@ -27,16 +29,10 @@ def logkeep(
     program: tuple[str, ...] = REAL,
     env: Mapping[str, str] | None = None,
     stdin: str | None = None,
+    true_start: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command below `home`, which is also its working directory."""
-    return subprocess.run(
-        [*program, *arguments],
-        env=clean_environment(home, **(env or {})),
-        cwd=home,
-        input=stdin,
-        stdin=None if stdin is not None else subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE_S,
-        check=False,
+    """Run the command below `home`, which is also its working directory. It is a fork unless it needs a true start."""
+    environment = clean_environment(home, **(env or {}))
+    return forker.run(
+        [*program, *arguments], env=environment, cwd=home, input=stdin, timeout=_PATIENCE_S, true_start=true_start
     )

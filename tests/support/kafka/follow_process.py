@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from tests.support.cli.filled_repository import Filled
+from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.processes import REAL, clean_environment
 from tests.support.processes import wait_for
 
@@ -58,7 +59,7 @@ def following(repo: Filled, arguments: Sequence[str]) -> Iterator[Following]:
     out = repo.home / "lines.json"
     environment = clean_environment(repo.home, LOGKEEP_REPO=repo.url)
     with out.open("wb") as lines, TemporaryFile() as errors:
-        process = subprocess.Popen(
+        process = ForkedProcess(
             [*REAL, *arguments, "--follow", "--json"], env=environment, cwd=repo.home, stdout=lines, stderr=errors
         )
         try:

@@ -52,7 +52,9 @@ def test_not_in_the_process_list(tmp_path: Path, how: str) -> None:
     secret.write_text(CANARY)
     secret.chmod(0o600)
     where = "TRIAL_SECRET" if how == "env" else str(secret)
-    done = logkeep("leak", how, where, "cmdline", home=tmp_path, program=TRIAL, env={"TRIAL_SECRET": CANARY})
+    done = logkeep(
+        "leak", how, where, "cmdline", home=tmp_path, program=TRIAL, env={"TRIAL_SECRET": CANARY}, true_start=True
+    )
     assert done.stdout == "False\n"
 
 
