@@ -12,7 +12,8 @@ from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.backups.manifest import KnownGap, LogCut
-from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.repository.object_writer import StoredObject
+from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot
 from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
 
 DAMAGED = "damaged"
