@@ -19,6 +19,7 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
@@ -27,16 +28,7 @@ from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
-from logkeep.zookeeper.model.sink import (
-    BackupSink,
-    Gathered,
-    MemberText,
-    PieceWriter,
-    PlacedLog,
-    PlacedSnapshot,
-    Shelf,
-    StoredObject,
-)
+from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText, PieceWriter, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.verify.recorded_losses import ENDS_EARLY, lasting
 

@@ -44,13 +44,13 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
+from logkeep.repository.object_writer import DEFAULT_LEVEL
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from logkeep.formats.zookeeper.names import hex_zxid, log_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import (
@@ -23,7 +24,7 @@ from logkeep.zookeeper.bundle.document import (
 )
 from logkeep.zookeeper.model.archived import ArchivedLog, LogFileEnding, Member
 from logkeep.zookeeper.model.packing import SUFFIXES
-from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})

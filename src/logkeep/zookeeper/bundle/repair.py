@@ -16,6 +16,7 @@ import msgspec
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
+from logkeep.repository.object_writer import StoredObject, StoredWriter
 from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
@@ -26,8 +27,7 @@ from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
 from logkeep.zookeeper.bundle.seal import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
-from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
-from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
 from logkeep.zookeeper.timeline.survey import survey

@@ -9,27 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import msgspec
-
 from logkeep.model.findings import Finding
-from logkeep.model.segments import Codec
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.tree import Tree
-
-
-class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """One object that a task has stored, durably."""
-
-    name: str
-    """As the shelf named it; nothing is committed under it yet."""
-    token: str
-    codec: Codec
-    size_bytes: int
-    sha256: str
-    """Of the stored bytes."""
-    plain_bytes: int
-    plain_sha256: str
 
 
 class PieceWriter(Protocol):

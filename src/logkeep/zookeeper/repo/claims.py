@@ -12,8 +12,9 @@ from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
-from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot
 from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 DAMAGED = "damaged"

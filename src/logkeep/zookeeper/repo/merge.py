@@ -24,10 +24,11 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
+from logkeep.repository.object_writer import StoredWriter
 from logkeep.repository.upkeep.merge_plan import Kin
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
+from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.reachable import record_rows
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 

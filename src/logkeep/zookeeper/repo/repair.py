@@ -25,9 +25,9 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
+from logkeep.repository.object_writer import StoredObject, StoredWriter
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
-from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
-from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.zookeeper.model.packing import RepairedLog
 from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
 from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Repair, RepairPlan
 from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair

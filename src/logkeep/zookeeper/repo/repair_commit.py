@@ -21,10 +21,10 @@ from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
+from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
 from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repo.replaced import told_adler
 
 

@@ -24,8 +24,8 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
+from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (

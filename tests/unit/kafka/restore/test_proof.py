@@ -196,4 +196,7 @@ def test_the_same_record_bytes_at_another_time_are_other_records(fields: dict[st
     """The time of a batch is in its header, and a broker that stamps its own leaves the records as they are."""
     other = batch_of(30, [Slow(d, 0, b"%d" % d, b"v3") for d in range(10)], None, **fields)
     proof = Case(batches=[*BATCHES[:3], other, *BATCHES[4:]]).proof()
-    assert (proof.first_difference, proof.detail) == (30, "it is not the archived record of offset 30: another time")
+    assert (proof.first_difference, proof.detail) == (
+        30,
+        "it is not the archived record of offset 30: the time differs",
+    )

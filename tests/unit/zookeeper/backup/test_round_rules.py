@@ -10,13 +10,14 @@ from logkeep.formats.zookeeper.names import epoch_of, follows, parse_name
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Codec, Proof
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.log_task import wanted_until
 from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, holes, logs_to_read, settled
 from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.model.config_files import gather_config
-from logkeep.zookeeper.model.sink import PlacedLog, StoredObject
+from logkeep.zookeeper.model.sink import PlacedLog
 from logkeep.zookeeper.repo.claims import claimed, within
 
 EPOCH = 1 << 32

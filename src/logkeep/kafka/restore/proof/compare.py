@@ -22,8 +22,7 @@ import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
 from logkeep.formats.compare.first_difference import Deviation, first_deviation
-from logkeep.formats.compare.record_compare import LogSide, Twins
-from logkeep.formats.compare.record_streams import Streams
+from logkeep.formats.compare.record_compare import LogSide, PairedComparison, StreamComparison
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.retry import Pause
@@ -91,18 +90,18 @@ class _Proof:
             first_difference=found.offset if found else -1,
             detail=found.what if found else "",
             bytes=self.target.fetched_bytes,
-            shares=twins.shares if isinstance(twins, Streams) else (),
+            shares=twins.shares if isinstance(twins, StreamComparison) else (),
         )
 
-    def _twins(self, stack: ExitStack) -> Twins | Streams:
+    def _twins(self, stack: ExitStack) -> PairedComparison | StreamComparison:
         if not self.log.spread_over:
-            return Twins(self._archive(stack), self.target.side(stack))
-        return Streams(
+            return PairedComparison(self._archive(stack), self.target.side(stack))
+        return StreamComparison(
             [partial(share_of, self.place, source) for source in self.log.sources],
             lambda: _records(self.target.side(stack)),
         )
 
-    def _judged(self, twins: Twins | Streams) -> Deviation | None:
+    def _judged(self, twins: PairedComparison | StreamComparison) -> Deviation | None:
         """What is wrong with the target."""
         try:
             return (None if twins.run().same else self._located(*twins.border)) or self._start()

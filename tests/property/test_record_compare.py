@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.formats.compare.digest import Digest
 from logkeep.formats.compare.first_difference import first_deviation
 from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.compare.record_compare import Flags, LogSide, Twins
+from logkeep.formats.compare.record_compare import Flags, LogSide, PairedComparison
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, Batches, walk
 from logkeep.formats.kafka.record_view import View
 from tests.property.untimed import untimed
@@ -112,7 +112,7 @@ def test_the_same_records_are_the_same_in_whatever_batches(
     case: tuple[Shaped, View, list[Put]], data: st.DataObject
 ) -> None:
     log, view, target = case
-    twins = Twins(*_sides(log, view, target, data)).run()
+    twins = PairedComparison(*_sides(log, view, target, data)).run()
     assert twins.same
     seen = [(s.offset, s.time_ms, s.record) for s in _visible(log, view.start, view.end)]
     assert _sums(twins.left_digest) == _slow(seen)
@@ -130,7 +130,7 @@ def test_the_first_record_that_deviates_is_found(case: tuple[Shaped, View, list[
     changed = _spoilt(flat, data)
     puts = [Put((record,)) for record in changed] if data.draw(st.booleans()) else _like(target, changed)
     archived = [(s.offset, s.time_ms, s.record) for s in _visible(log, view.start, view.end)]
-    twins = Twins(*_sides(log, view, puts, data)).run()
+    twins = PairedComparison(*_sides(log, view, puts, data)).run()
     expected = _first(archived, changed, keep=view.keep_offsets)
     assert twins.same == (expected is None)
     assert _sums(twins.right_digest) == _slow(changed)
