@@ -14,7 +14,7 @@ from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.log_views import settled_of
-from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.repository.chain.commits import SourceRef
 from tests.support.kafka.copied_logs import unit_of, whole_range
@@ -71,11 +71,15 @@ class Target:
 
     def proof(self, source: Joined, offsets: Offsets, base: int = 0, end: int | None = None) -> LogProof:
         log = ReplayLog(
-            log=source.log,
-            start=source.span.start,
-            end=source.span.end,
-            segments=tuple(source.segments),
-            transactional=True,
+            sources=(
+                SourceLog(
+                    log=source.log,
+                    start=source.span.start,
+                    end=source.span.end,
+                    segments=tuple(source.segments),
+                    transactional=True,
+                ),
+            ),
             topic=self.topic,
             topic_id=self._topic_id.hex,
             partition=0,
@@ -85,7 +89,7 @@ class Target:
         )
         end = self._brokers.offset(self.topic, 0, -1) if end is None else end
         brokers = SettingsBrokers(ClientSettings(endpoints(self._kafka.bootstrap)))
-        return prove(log, self._place, brokers, settled_of(self._place, log), end, lambda _: None)
+        return prove(log, self._place, brokers, settled_of(self._place, log.first, log.isolation), end, lambda _: None)
 
 
 @pytest.fixture
@@ -185,9 +189,9 @@ def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
     assert (proof.first_difference, proof.detail) == (0, "the log begins at offset 0 instead of 5")
     foreign.abort(2, commit=True)
     proof = foreign.proof(source, Offsets.PRESERVE, end=36)
-    assert (proof.first_difference, "somebody else begins here and does not end" in proof.detail) == (34, True)
+    assert (proof.first_difference, "another client begins here and does not end" in proof.detail) == (34, True)
     proof = foreign.proof(source, Offsets.PRESERVE)
-    assert (proof.first_difference, proof.detail) == (36, "a transaction of somebody else was committed here")
+    assert (proof.first_difference, proof.detail) == (36, "a transaction of another client was committed here")
     good.delete_before(7)
     proof = good.proof(source, Offsets.PRESERVE)
     assert (proof.first_difference, proof.good) == (7, False)

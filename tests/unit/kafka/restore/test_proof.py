@@ -14,7 +14,7 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.model.segments import Codec
 from logkeep.repository.chain import layout
@@ -55,8 +55,9 @@ class Case:
             _damage(self.place, layout.segment("prod", segments[0]))
         script = Script(self.answer, lambda: 0.0, LogFacts(TOPIC_ID, self.log_start, self.log_end))
         log = ReplayLog(
-            log=LOG, start=0, end=60, segments=segments, transactional=False, topic="t", topic_id=TOPIC_ID.hex,
-            partition=0, offsets=offsets, base=0, producer=Producer(producer_id=1, epoch=0, position=0),
+            sources=(SourceLog(log=LOG, start=0, end=60, segments=segments, transactional=False),),
+            topic="t", topic_id=TOPIC_ID.hex, partition=0, offsets=offsets, base=0,
+            producer=Producer(producer_id=1, epoch=0, position=0),
         )  # fmt: skip
         return prove_with(log, self.place, script, SettledTransactions((), ()), 60, self._progress, self.pauses.append)
 
