@@ -23,7 +23,7 @@ from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.restore.drill import Drilled, drill
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
@@ -77,15 +77,16 @@ def _drilled(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(body_of(stored))
+    body = stored.body(PlanBody)
+    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(body)
     findings = (*done.findings, *passed_over(chosen))
-    return done, stored.ended(verdict, findings, facts_of(body_of(stored), done.receipt))
+    return done, stored.ended(verdict, findings, facts_of(body, done.receipt))
 
 
 def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     """The drill could not be held on this machine, which tells nothing of the backup: no receipt shall say so."""
     try:
-        stored.given_up(f"the drill could not be held: {error}")
+        stored.abort(f"the drill could not be held: {error}")
     except LogkeepError as problem:
         run.console.warn(f"that drill {stored.id} was given up cannot be stored: {problem}")
 

@@ -58,11 +58,11 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.repository.restores import ReceiptDocument
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
@@ -247,18 +247,15 @@ def _carried_out(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    document = stored.ended(verdict_of(body_of(stored)), planned.findings, facts_of(body_of(stored), receipt))
+    body = stored.body(PlanBody)
+    document = stored.ended(verdict_of(body), planned.findings, facts_of(body, receipt))
     return _done(planned, prepared, receipt, document, wanted.journal)
 
 
 def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     """What is stored of it must not hide why it failed."""
-    finding = Finding(
-        code=error.slug(), severity=Severity.DAMAGE, where=error.subject or "target", what=error.what,
-        remedy=error.remedy,
-    )  # fmt: skip
     try:
-        stored.ended(RestoreVerdict.FAILED, [finding])
+        stored.failed(error, "target")
     except LogkeepError as problem:
         run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
 
