@@ -94,7 +94,7 @@ def test_it_is_restored_for_a_reason_that_is_kept(disproven: Disproven) -> None:
     assert "THIS TREE IS NOT THE ONE THAT THE SERVER HAD" in called.stderr
     receipt = json.loads(Path(json.loads(called.stdout)["receipt"]).read_text())
     (told,) = (finding for finding in receipt["findings"] if finding["code"] == "digest-mismatch")
-    assert told["what"].endswith(f"it was accepted: {REASON}")
+    assert told["what"].endswith(f"this was accepted: {REASON}")
     with EmbeddedZooKeeper(shop.home / "second", CACHE, data_dir=disproven.target) as server:
         found = set(record(server.client, server.password).nodes) - {"/zookeeper/config"}
     assert found == disproven.nodes - {LOST.decode()}

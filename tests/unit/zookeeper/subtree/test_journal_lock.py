@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from logkeep.errors import Locked, RestoreFailed, TargetUnsafe, UsageError
-from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.server.client import ZooKeeperSession
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
@@ -124,11 +124,14 @@ def test_a_file_system_without_locks_is_told_and_nothing_stays_behind(
 
     monkeypatch.setattr(fcntl, "flock", refuses)
     for attempt in (lambda: new_journal(tmp_path / "new", HEADING, ()), lambda: reopened(path)):
-        with pytest.raises(RestoreFailed, match="gives no locks") as caught:
+        with pytest.raises(RestoreFailed, match="has no locks") as caught:
             attempt()
         assert "local file system" in caught.value.remedy
     assert [each.name for each in tmp_path.iterdir()] == ["journal"]
     assert path.read_bytes() == before
-    with pytest.raises(TargetUnsafe, match="gives no locks") as refused, alone([ServerDirectories(tmp_path, tmp_path)]):
+    with (
+        pytest.raises(TargetUnsafe, match="has no locks") as refused,
+        locked([ServerDirectories(tmp_path, tmp_path)]),
+    ):
         pass
     assert "local file system" in refused.value.remedy
