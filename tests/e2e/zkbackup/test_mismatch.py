@@ -78,7 +78,7 @@ def _without(directory: Path) -> None:
 def test_it_is_refused_without_a_reason(disproven: Disproven) -> None:
     said = disproven.shop.run(*disproven.asked, "--force", "--format=json", code=30).stderr
     told = json.loads(said.splitlines()[-1])
-    assert "not the one that the server had" in told["message"]
+    assert "differs from the tree that the server had" in told["message"]
     assert "--accept-mismatch" in told["remedy"]
     disproven.shop.run(*disproven.asked, "--accept-mismatch=", "--force", code=40)
     assert not any(disproven.target.iterdir())
