@@ -54,8 +54,8 @@ class SubtreeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 @dataclass(frozen=True)
-class SubtreeWanted:
-    """What a subtree's restore is begun with."""
+class SubtreeStart:
+    """What a subtree restore begins with."""
 
     backup: int
     way: RestorePath
@@ -71,7 +71,7 @@ class SubtreeWanted:
     """Spent on reading and replaying."""
 
 
-def begin_subtree(state: SourceRef, wanted: SubtreeWanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
+def begin_subtree(state: SourceRef, wanted: SubtreeStart, clock: Clock, tokens: TokenSource) -> StoredRestore:
     """Store the plan. Raises StoreDenied where nothing may be written."""
     body = SubtreeBody(
         subtree=shown(wanted.target),
@@ -137,7 +137,7 @@ def _made_so_far(body: SubtreeBody) -> str:
     return f"{done} of {sum(len(batch.changes) for batch in recorded.batches)}{doubt}"
 
 
-def _planned_facts(wanted: SubtreeWanted) -> Iterator[tuple[str, str]]:
+def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     planned = wanted.prepared.planned
     yield "subtree", shown(wanted.top)
     yield "tree at", hex_zxid(wanted.way.until)
@@ -163,7 +163,7 @@ def _some(paths: list[bytes]) -> str:
     return f"{len(paths)}: {', '.join(shown(path) for path in paths[:_PATHS])}{more}"
 
 
-def _planned_findings(wanted: SubtreeWanted) -> Iterator[Finding]:
+def _planned_findings(wanted: SubtreeStart) -> Iterator[Finding]:
     planned = wanted.prepared.planned
     for each in planned.left_out[:_FINDINGS]:
         severity = Severity.WARNING if each.lost else Severity.NOTE

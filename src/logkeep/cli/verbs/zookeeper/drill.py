@@ -21,7 +21,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.restore.drill import Drilled, drill
+from logkeep.zookeeper.restore.drill import DrillOutcome, drill
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
 from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import journal_name
@@ -62,7 +62,7 @@ def _drilled(
     chosen: VerifiedPath,
     data_dir: Path,
     before_s: float,
-) -> tuple[Drilled, ReceiptDocument]:
+) -> tuple[DrillOutcome, ReceiptDocument]:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
@@ -92,7 +92,7 @@ def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
 
 
 def _report(
-    source: str, view: ArchiveView, prepared: PreparedRestore, done: Drilled, receipt: ReceiptDocument
+    source: str, view: ArchiveView, prepared: PreparedRestore, done: DrillOutcome, receipt: ReceiptDocument
 ) -> DrillReport:
     planned, path = prepared.planned, prepared.path
     return DrillReport(

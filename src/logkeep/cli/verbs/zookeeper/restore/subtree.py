@@ -57,10 +57,10 @@ from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
 from logkeep.zookeeper.server.credentials import read_credentials
 from logkeep.zookeeper.server.four_letter import parse_address
-from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
-from logkeep.zookeeper.subtree.prepare import SubtreeWish, prepare
+from logkeep.zookeeper.subtree.journal import Heading, check_new
+from logkeep.zookeeper.subtree.prepare import SubtreeOptions, prepare
 from logkeep.zookeeper.subtree.receipts import (
-    SubtreeWanted,
+    SubtreeStart,
     begin_subtree,
     note_done,
     note_stopped,
@@ -142,7 +142,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
             return msgspec.structs.replace(planned, dry_run=run.dry_run)
         _ask(run, planned)
         options = _options(run)
-        wanted = SubtreeWanted(
+        wanted = SubtreeStart(
             entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
         )
         stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
@@ -152,7 +152,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
 
 
 def _carried_out(
-    run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
+    run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeStart, stored: StoredRestore
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
@@ -207,8 +207,8 @@ def _options(run: Run) -> dict[str, str]:
     return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
 
 
-def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeWish:
-    return SubtreeWish(
+def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:
+    return SubtreeOptions(
         path=top,
         target=target,
         delete_extra=run[DELETE_EXTRA],
@@ -247,7 +247,7 @@ def opened_session(run: Run, hosts: str) -> Iterator[ZooKeeperSession]:
 def new_journal_path(run: Run) -> Path:
     named = run[SUBTREE_JOURNAL]
     path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
-    refuse_taken(path)
+    check_new(path)
     return path.absolute()
 
 

@@ -1,7 +1,7 @@
-"""Which host and which directory a survey is of, beyond their names: hosts may share a name, and one has many paths.
+"""The identity of a surveyed host and directory, beyond their names: two hosts may have the same name or path.
 
-Of one boot of one kernel, file system and inode tell directories apart, in containers too. Of two boots nothing but the
-machine's id tells whether it is the same machine, started again. Ids are stored as hashes: nobody needs them in clear.
+Within one boot of one kernel, file system and inode identify a directory, in containers too. Across boots only the
+machine's id shows whether it is the same machine. Ids are stored as hashes: the plain ids are not needed.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class HostIdentity(NamedTuple):
-    """Empty where the system does not tell."""
+    """Empty where the system does not report an id."""
 
     machine_id: str = ""
     boot_id: str = ""
@@ -29,17 +29,17 @@ def this_host() -> HostIdentity:
 
 
 def directory_id(directory: Path) -> tuple[int, ...]:
-    """With the number of its file system: disks that are mounted one after the other have the same device and inode."""
-    told = directory.stat()
-    return told.st_dev, told.st_ino, os.statvfs(directory).f_fsid
+    """With the id of its file system: disks that are mounted one after the other have the same device and inode."""
+    stat = directory.stat()
+    return stat.st_dev, stat.st_ino, os.statvfs(directory).f_fsid
 
 
 def is_one_directory(one: tuple[HostSurvey, MemberSurvey], other: tuple[HostSurvey, MemberSurvey]) -> bool:
-    """Whether two surveyed members are one, by all that is known; where little is, names decide. Pure."""
+    """Whether two surveyed members are the same one. Names decide where the ids are not known. Pure."""
     (host, member), (host2, member2) = one, other
     same_path = (host.machine, member.data_dir) == (host2.machine, member2.data_dir)
     if host.boot_id and host.boot_id == host2.boot_id and member.directory and member2.directory:
-        # Who was copied to a new disk between two surveys has other numbers than before, and is the same member.
+        # A member that was copied to a new disk between two surveys has a new inode, and is the same member.
         return member.directory == member2.directory or (same_path and member.member == member2.member)
     if host.machine_id and host2.machine_id and host.machine_id != host2.machine_id:
         return False
