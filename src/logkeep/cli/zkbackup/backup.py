@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, told
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, plural, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.findings_text import finding_lines
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.metrics import backup_failed, backup_samples
 from logkeep.cli.zkbackup.options import (
     AUTO_REPAIR,
@@ -134,33 +135,35 @@ def _configuration(gathered: Gathered, wanted: bool) -> list[str]:
     return [kept, *left, f"            keep what is secret yourself: {_BY_HAND}"]
 
 
-HELP = """Snapshots come first, then the logs up to the last whole record that the server has committed, again and again
-until the newest snapshot is covered. The directory of the backup appears when it is complete, and not before."""
-OPTIONS = (
+_OPTIONS = (
     *SERVER,
     *(OUTPUT_DIR, BACKUP_ID, VERIFY, COMPRESSION, COMPRESSION_LEVEL, AUTO_REPAIR, CONCURRENT_COPIES),
     *(INCLUDE_CONFIG, INCLUDE_SECRETS, CONFIG_DIR, FORMAT, METRICS_FILE),
     *(MAX_RECORD_SIZE, COPY_BUFFER_SIZE, VALIDATION_TIMEOUT),
 )
-EXITS = (0, 2, 3, 10, 20, 21, 40, 130, 143)
 _MEMBER = "server"
 
 
 def backup(run: CommandRun) -> CommandAnswer:
+    """Back up one server while it runs.
+
+    Snapshots come first, then the logs up to the last whole record that the server has committed, again and again
+    until the newest snapshot is covered. The directory of the backup appears when it is complete, and not before.
+    """
     started = run.world.monotonic()
-    output = run.needed(OUTPUT_DIR, "--output-dir").absolute()
+    output = run.required(OUTPUT_DIR, "--output-dir").absolute()
     wish = _wish(run)
     check_apart(output.as_uri(), wish.members[0])  # before anything is made there
     level = run[COMPRESSION_LEVEL] or DEFAULT_LEVEL
     codec = Codec(run[COMPRESSION])
-    with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.world.token, codec=codec, level=level) as sink:
+    with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.token, codec=codec, level=level) as sink:
         done = back_up(wish, sink, _rounds(run), lambda host, word: four_letter(host, word, run[TIMEOUT]))
     checked = _checked(run, sink.path)
     return _answer(run, sink.path, done, checked, run.took_s(started))
 
 
 def _wish(run: CommandRun) -> ZooKeeperBackupOptions:
-    data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
+    data_dir = run.required(DATA_DIR, "--zk-data-dir").absolute()
     place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
     config_dir = run[CONFIG_DIR]
     if config_dir is not None and not config_dir.is_dir():
@@ -234,4 +237,4 @@ def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
     }
 
 
-JOB = CommandJob("backup", backup, backup_failed)
+COMMAND = ZkCommand(backup, own=_OPTIONS, exits=(0, 2, 3, 10, 20, 21, 40, 130, 143), failed=backup_failed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from logkeep.cli.zkbackup.bundles import shelved
-from logkeep.cli.zkbackup.frame import CommandRun
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.errors import LogkeepError
 from logkeep.zookeeper.bundle.repair import BundleRepairSink
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
@@ -48,7 +48,7 @@ class Fixed:
 def fix(view: BundleView, run: CommandRun) -> Fixed:
     if not view.intact:  # what it says wrongly of a good file would make that a damaged one
         return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
-    sink = BundleRepairSink(view, run.clock, run.world.token)
+    sink = BundleRepairSink(view, run.clock, run.token)
     checks = check_data(view, check_files(view), lambda _: None)
     beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)

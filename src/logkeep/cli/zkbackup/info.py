@@ -7,24 +7,26 @@ from typing import Any
 import click
 import msgspec
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.bundles import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT
 from logkeep.zookeeper.model.condition import Condition
 
-HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."
-OPTIONS = (BASE_DIR, FORMAT)
-ARGUMENTS = (click.Argument(["backup_id"], metavar="BACKUP-ID"),)
-EXITS = (0, 1, 10, 40)
+_OPTIONS = (BASE_DIR, FORMAT)
 
 
 def info(run: CommandRun, backup_id: str) -> CommandAnswer:
+    """Show all about one backup.
+
+    Nothing but its document is read; `zkbackup verify` looks at the data itself.
+    """
     directory = find(run[BASE_DIR], backup_id).absolute()
     try:
         known, whole = claims(directory), msgspec.json.decode(document_bytes(directory))
@@ -148,4 +150,6 @@ def _quality(known: Claims, condition: Condition) -> list[str]:
     ]
 
 
-JOB = CommandJob("info", info)
+COMMAND = ZkCommand(
+    info, own=_OPTIONS, exits=(0, 1, 10, 40), arguments=(click.Argument(["backup_id"], metavar="BACKUP-ID"),)
+)

@@ -2,19 +2,17 @@
 
 from typing import Any, Final
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import SIGNS, condition_word, framed, title, told
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import Shelved, shelved
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.condition import Condition
 
-HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large
-the backups are."""
-OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
-EXITS = (0, 1, 40)
+_OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
 
 _MEANINGS: Final = {
     Condition.VALID: "complete, can be restored",
@@ -27,6 +25,11 @@ _UNPROVEN: Final = "no server said that its last transactions were committed"
 
 
 def list_backups(run: CommandRun) -> CommandAnswer:
+    """List the backups of a directory.
+
+    The status comes from the last verification that was stored; no data is read, so this is quick however large
+    the backups are.
+    """
     base = run[BASE_DIR].absolute()
     everything = sorted_by(run[SORT_BY], shelved(base))
     shown = everything[: run[LIMIT] or None]
@@ -82,4 +85,4 @@ def _row(one: Shelved, look: TerminalStyle) -> tuple[str, ...]:
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 
-JOB = CommandJob("list", list_backups)
+COMMAND = ZkCommand(list_backups, own=_OPTIONS, exits=(0, 1, 40))

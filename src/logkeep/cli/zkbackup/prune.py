@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import GOOD, SIGNS, branches, columns, title, told
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.bundles import Shelved, shelved
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.leftovers import DELETING, left_over, remove_bundle
 from logkeep.cli.zkbackup.options import (
     BASE_DIR,
@@ -31,10 +32,7 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.zookeeper.bundle.retention import Aged, BundleFate, Fate, Rules, judge
 from logkeep.zookeeper.model.condition import Condition
 
-HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
-beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given."""
-OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
-EXITS = (0, 1, 2, 3, 40, 130, 143)
+_OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +58,11 @@ class _Plan:
 
 
 def prune(run: CommandRun) -> CommandAnswer:
+    """Delete backups that are no longer needed.
+
+    The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
+    beyond the newest --keep-count. Damaged ones are skipped unless --delete-damaged is given.
+    """
     plan = _planned(run)
     going = plan.of(Fate.DELETE)
     if run[DRY_RUN]:
@@ -183,4 +186,4 @@ def _row(one: Shelved, plan: _Plan) -> tuple[str, str, str, str]:
     return one.name, f"{plural(days, 'day')} old", size(one.stored_bytes), SIGNS[one.condition] + skipped
 
 
-JOB = CommandJob("prune", prune)
+COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 130, 143))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
@@ -55,9 +56,7 @@ from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
-HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
---to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
-OPTIONS = (
+_OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
     *(
         BELIEVE,
@@ -73,15 +72,19 @@ OPTIONS = (
     ),
 )
 _COMMAND = "zkbackup restore --zk-data-dir"
-EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
 def restore(run: CommandRun) -> CommandAnswer:
+    """Put a backup in place of a stopped server's data.
+
+    The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
+    --to-time choose another moment, and one that cannot be proven is refused with a list of those that can.
+    """
     if run[CONTINUE] or run[ROLLBACK]:
         return _ended(run)
     _check_options(run)
     started = run.world.monotonic()
-    view, wish = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute()), _wish(run)
+    view, wish = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute()), _wish(run)
     if not run[DRY_RUN]:
         _check_before_reading(run, view, wish)
     path = _path(run, view)
@@ -110,7 +113,10 @@ def _check_options(run: CommandRun) -> None:
 
 def _target(run: CommandRun) -> TargetPlace:
     return TargetPlace(
-        data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST], host_from=_host_from(run)
+        data_dir=run.required(DATA_DIR, "--zk-data-dir"),
+        log_dir=run[LOG_DIR],
+        host=run[HOST],
+        host_from=_host_from(run),
     )
 
 
@@ -206,12 +212,10 @@ def _question(view: BundleView, data_dir: Path) -> str:
 
 def _carried_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
     """With its receipt. One that is refused before a file is moved leaves none."""
-    name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
+    name, data_dir = journal_name(run.clock(), run.token), prepared.places[0].data_dir
     try:
         with go_on(_COMMAND, data_dir, name, more=_host(run)):
-            receipt = carry_out(
-                prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
-            )
+            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=write_ahead)
     except LogkeepError:  # also one that Ctrl-C has become
         if not _can_be_continued(data_dir, name):
             drop(str(data_dir), name)
@@ -283,4 +287,4 @@ def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
     return receipt
 
 
-JOB = CommandJob("restore", restore, restore_failed)
+COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 130, 143), failed=restore_failed)

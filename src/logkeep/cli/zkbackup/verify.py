@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
+from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, title, told
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.findings_text import finding_lines
 from logkeep.cli.zkbackup.fix import Fixed, fix
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.metrics import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_run import check_bundle
@@ -219,15 +220,17 @@ def _interval(interval: Interval) -> dict[str, Any]:
     }
 
 
-HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
-that they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it."""
-OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
-EXITS = (0, 1, 2, 10, 40, 130, 143)
+_OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
 
 
 def verify(run: CommandRun) -> CommandAnswer:
+    """Check that a backup can be restored, and repair what can be repaired.
+
+    Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
+    that they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it.
+    """
     started = run.world.monotonic()
-    view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
+    view = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute())
     fixed = fix(view, run) if run[FIX] else Fixed(view)
     checked = _checked(run, fixed)
     code = 10 if fixed.lost else checked.exit_code or (2 if fixed.repaired or fixed.dropped else 0)
@@ -248,7 +251,7 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
         if level is Level.BOOT:
             from logkeep.embedded.booting import boot_of  # noqa: PLC0415  brings Spark's jars with it
 
-            boot = boot_of(fixed.view.info.zookeeper.version, run.world.cache)
+            boot = boot_of(fixed.view.info.zookeeper.version, run.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"
         return check_bundle(
             fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
@@ -256,4 +259,4 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
         )  # fmt: skip
 
 
-JOB = CommandJob("verify", verify)
+COMMAND = ZkCommand(verify, own=_OPTIONS, exits=(0, 1, 2, 10, 40, 130, 143))

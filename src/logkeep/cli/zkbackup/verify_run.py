@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.deadline import at_most
-from logkeep.cli.zkbackup.frame import CommandRun
 from logkeep.cli.zkbackup.options import ZkOption
 from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
 from logkeep.cli.zkbackup.verdict import store_verdict

@@ -232,9 +232,9 @@ def test_progress_as_lines_on_stderr(tmp_path: Path) -> None:
 
 _LOADED = """
 import sys
-from logkeep.cli.frame.main import call
-from logkeep.cli.frame.world import real_world
-call(["version"], real_world([]))
+from logkeep.cli.frame.main import logkeep
+program = logkeep()
+program.call(["version"], program.real_world([]))
 print(sorted({name.partition(".")[0] for name in sys.modules} & set(sys.argv[1:])))
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.cli.zkbackup import backup
 from logkeep.cli.zkbackup.backup import exit_code
-from logkeep.cli.zkbackup.frame import CommandRun
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.backup import findings as outcome
