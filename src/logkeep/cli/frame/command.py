@@ -46,9 +46,8 @@ def click_option(option: Option[Any], spelling: Spelling[Any], *, bools_take_val
     if option.counted:
         return click.Option(names, count=True, **shared)
     if isinstance(spelling.kind, Bool):
-        return click.Option(
-            names, **shared, **({"metavar": "[=true|false]"} if bools_take_values else {"is_flag": True})
-        )
+        how: dict[str, Any] = {"metavar": "[=true|false]"} if bools_take_values else {"is_flag": True}
+        return click.Option(names, **how, **shared)
     shared["metavar"] = spelling.kind.metavar or None
     if isinstance(spelling.kind, OneOf):
         return click.Option(names, type=click.Choice(spelling.kind.choices), **shared)
