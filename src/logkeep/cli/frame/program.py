@@ -17,8 +17,7 @@ import click
 
 from logkeep import __version__
 from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
-from logkeep.cli.frame.crash_log import keep_traceback, redacted_traceback
-from logkeep.cli.frame.error_text import as_json, as_text, from_click, unexpected
+from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, redacted_traceback, unexpected
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
