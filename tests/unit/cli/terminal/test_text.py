@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, duration, size
 from logkeep.cli.verbs.backup_rows import BackupRow, backup_table
-from logkeep.cli.verbs.kafka.backup import KafkaBackupReport, backup
+from logkeep.cli.verbs.kafka.backup import backup
+from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
 from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding, Severity
 

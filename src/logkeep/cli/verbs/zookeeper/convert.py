@@ -11,7 +11,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper.backup import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
+from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, written_source
 from logkeep.config.options import (
     BACKUP_ID,
