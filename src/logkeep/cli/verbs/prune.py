@@ -9,7 +9,6 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
-from logkeep.cli.verbs.backup_rows import health_of
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
@@ -31,10 +30,11 @@ from logkeep.config.options import (
     SOURCE,
     YES,
 )
-from logkeep.errors import CommitConflict, Damaged
+from logkeep.errors import CommitConflict
+from logkeep.kinds import kind_of
 from logkeep.model.ids import BackupId, choose_id
+from logkeep.reports.backups import health_of
 from logkeep.repository.backups.holds import held_ids, reader_holds
-from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
@@ -218,7 +218,7 @@ def _foreseen(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
         source=place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
         waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
-        unreachable=_unreachable(place, folded, gone), dry_run=True,
+        unreachable=kind_of(place).unreachable_without(place, folded, gone) if gone else (), dry_run=True,
     )  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def _carry_out(
         gone = _gone(decisions)
         if agreed is not None and gone != agreed:
             raise CommitConflict("the backups changed while you were asked; nothing was deleted", subject=place.source)
-        unreachable = _unreachable(place, session.folded, gone)
+        unreachable = kind_of(place).unreachable_without(place, session.folded, gone) if gone else ()
         delete_backups(session, gone, operation)
         swept = collect(session, rules)
         left = plan_garbage(session, rules)
@@ -241,19 +241,6 @@ def _carry_out(
         waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
         unreachable=unreachable, dry_run=False,
     )  # fmt: skip
-
-
-def _unreachable(place: SourceRef, folded: Folded, gone: tuple[int, ...]) -> tuple[str, ...]:
-    """What goes with these backups; other kinds of sources are restored to the ends of backups alone."""
-    try:
-        facts = read_facts(place) if gone else None
-    except Damaged:
-        return ()
-    if facts is None or facts.kind != "zookeeper":
-        return ()
-    from logkeep.zookeeper.repo.reachable import lost_by  # noqa: PLC0415 - needs Arrow
-
-    return lost_by(place, folded, gone)
 
 
 def _gone(decisions: tuple[Decision, ...]) -> tuple[int, ...]:

@@ -12,7 +12,6 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import ALL, GROUP, REPO, SOURCE
@@ -21,6 +20,7 @@ from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment
+from logkeep.reports.backups import read_source
 from logkeep.repository.chain.commits import SourceRef
 
 _SHOWN = 40
@@ -121,7 +121,7 @@ def archived_logs(place: SourceRef, run: Run, text: str) -> tuple[BackupId, dict
     from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
 
-    folded = seen(place, run.clock()).folded
+    folded = read_source(place, run.clock()).folded
     chosen = choose_id(text, sorted(BackupId(e.id) for e in folded.completed))
     entry = folded.entry(chosen)
     if entry is None:

@@ -11,7 +11,6 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verbs.backup_rows import health_of, seen
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.confirm import ask
 from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, restore_text
@@ -72,6 +71,7 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
+from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
@@ -179,7 +179,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, wish = view_backup(place, held), _wish(run)
@@ -200,7 +200,7 @@ def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
 
     if (other := _typed(run, _ONLINE)) is not None:
         raise UsageError(f"{other} is about a running cluster, --to-log-dirs about one that is stopped")
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
 

@@ -9,7 +9,6 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, written_source
@@ -37,6 +36,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, next_id
 from logkeep.model.segments import Codec
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
@@ -108,7 +108,7 @@ def export(run: Run, backup: str) -> ExportReport:
     if directory is None:
         raise UsageError("no directory is named", remedy="say where the bundle shall be made: --to DIR")
     place = chosen_source(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     name = checked_id(run[BUNDLE_ID] or bundle_name(entry.id))
     codec = Codec(run[ZK_COMPRESSION])
     with reading(place, BackupId(entry.id), this_process(run.token()), "export", run.token) as held:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
 from logkeep.config.option import Option
@@ -14,6 +13,7 @@ from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, versio
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.reports.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry

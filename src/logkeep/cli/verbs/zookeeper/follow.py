@@ -8,6 +8,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.follow import FollowReporter, follow, refuse_single_backup
+from logkeep.cli.verbs.optimize import merger
 from logkeep.cli.verbs.zookeeper.backup_report import (
     ZooKeeperBackupReport,
     ZooKeeperFollowSummary,
@@ -15,11 +16,11 @@ from logkeep.cli.verbs.zookeeper.backup_report import (
     done_report,
     round_text,
 )
-from logkeep.cli.verbs.zookeeper.optimize import optimizing
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import ZK_INTERVAL, ZK_SEGMENT_BYTES
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.kinds import ZOOKEEPER
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import EngineFor
 from logkeep.repository.chain.commits import SourceRef
@@ -46,7 +47,7 @@ def follow_ensemble(
 
     def begin(engines: WarmEngines) -> "tuple[FollowedEnsemble, _ZooKeeperReporter]":
         rule = MergeRule(run[ZK_SEGMENT_BYTES], MERGE_LEAST)
-        merge = lambda: optimizing(run, place).run(rule, engines)  # noqa: E731
+        merge = lambda: merger(run, place, ZOOKEEPER).run(rule, engines)  # noqa: E731
         ensemble = FollowedEnsemble(place, archiving, options, settings_for(engines), ask_word, interval_s, merge)
         return ensemble, _ZooKeeperReporter(run, engines, place)
 

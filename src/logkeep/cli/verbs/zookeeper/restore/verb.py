@@ -9,7 +9,6 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
@@ -55,6 +54,7 @@ from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
@@ -149,7 +149,7 @@ def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     else:
         place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
         wish, backup = as_agreed(wish, agreed), agreed.backup
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
