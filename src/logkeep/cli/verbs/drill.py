@@ -15,25 +15,19 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, refuse_contradictions
 from logkeep.config.option import Option
 from logkeep.config.options import (
-    BOOTSTRAP_SERVERS,
-    COMMAND_CONFIG,
     EMBEDDED,
-    ENGINE,
-    EXCLUDE,
+    ENGINE_OPTIONS,
+    KAFKA_TARGET,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
-    MASTER,
     OFFSETS,
-    PARALLEL,
     PROGRESS,
+    RECEIPT_OPTIONS,
     REPLICATION_FACTOR,
-    REPO,
-    SOURCE,
-    SPARK_CONF,
-    STATE_DIR,
     TO_TIME,
     TO_ZXID,
-    TOPICS,
+    TOPIC_SELECTION,
+    ZK_MOMENT,
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
@@ -44,9 +38,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.restores import RestoreVerdict
 
-_OF_KAFKA: tuple[Option[Any], ...] = (
-    BOOTSTRAP_SERVERS, COMMAND_CONFIG, TOPICS, EXCLUDE, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE,
-)  # fmt: skip
+_OF_KAFKA: tuple[Option[Any], ...] = (*KAFKA_TARGET, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE)
 
 
 def _text(report: DrillReport, look: TerminalStyle) -> str:
@@ -81,24 +73,16 @@ def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
     report=DrillReport,
     text=_text,
     options=(
-        REPO,
-        SOURCE,
-        STATE_DIR,
-        BOOTSTRAP_SERVERS,
-        COMMAND_CONFIG,
+        *RECEIPT_OPTIONS,
+        *KAFKA_TARGET,
         EMBEDDED,
-        TO_ZXID,
-        TO_TIME,
-        TOPICS,
-        EXCLUDE,
+        *ZK_MOMENT,
+        *TOPIC_SELECTION,
         OFFSETS,
         REPLICATION_FACTOR,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
+        *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),

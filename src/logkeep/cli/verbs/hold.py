@@ -7,7 +7,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, printable
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
-from logkeep.config.options import REASON, REPO, SOURCE
+from logkeep.config.options import REASON, STORE_OPTIONS
 from logkeep.reports.backups import read_source
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.write_session import pin
@@ -34,7 +34,7 @@ _ARGUMENTS = (click.Argument(["backup"], metavar="ID"),)
 @verb(
     report=PinReport,
     text=_text,
-    options=(REPO, SOURCE, REASON),
+    options=(*STORE_OPTIONS, REASON),
     arguments=_ARGUMENTS,
     exits=(10, 50, *STORE_EXITS),
     changes=True,
@@ -57,7 +57,7 @@ def hold(run: Run, backup: str) -> PinReport:
 @verb(
     report=PinReport,
     text=_text,
-    options=(REPO, SOURCE),
+    options=STORE_OPTIONS,
     arguments=_ARGUMENTS,
     exits=(10, 50, *STORE_EXITS),
     changes=True,

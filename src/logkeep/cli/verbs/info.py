@@ -12,7 +12,7 @@ from logkeep.cli.verbs.kafka import info as kafka_info
 from logkeep.cli.verbs.list import backup_table
 from logkeep.cli.verbs.zookeeper import info as zookeeper_info
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources
-from logkeep.config.options import ALL, REPO, SOURCE, TOPIC
+from logkeep.config.options import ALL, SOURCE, STORE_OPTIONS, TOPIC
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.reports.contents import InfoReport, LogRow, contents_report
 
@@ -72,7 +72,7 @@ def _log_table(rows: Sequence[LogRow], look: TerminalStyle) -> str:
 @verb(
     report=InfoReport,
     text=_info_text,
-    options=(REPO, SOURCE, TOPIC, ALL),
+    options=(*STORE_OPTIONS, TOPIC, ALL),
     arguments=(click.Argument(["backup"], metavar="ID"),),
     exits=(10, *STORE_EXITS),
     examples=(

@@ -8,7 +8,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.verbs.restore_text import restore_cell
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
-from logkeep.config.options import REPO, SOURCE, STATE_DIR
+from logkeep.config.options import RECEIPT_OPTIONS
 from logkeep.reports.backups import BackupRow, ListReport, list_report
 
 _HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "RESTORED", "NOTES")
@@ -28,7 +28,7 @@ def _list_text(report: ListReport, look: TerminalStyle) -> str:
 @verb(
     report=ListReport,
     text=_list_text,
-    options=(REPO, SOURCE, STATE_DIR),
+    options=RECEIPT_OPTIONS,
     exits=(2, 10, *STORE_EXITS),
     exit_code=lambda report: 2 if report.warnings else 0,
     examples=("logkeep list -r s3://bucket/logkeep", "logkeep list --json | jq '.backups[-1].id'"),

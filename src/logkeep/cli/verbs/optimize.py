@@ -8,17 +8,12 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
-    ENGINE,
+    ENGINE_OPTIONS,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
-    MASTER,
-    PARALLEL,
-    PROGRESS,
-    REPO,
-    RETRY_FOR,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
+    WRITE_OPTIONS,
 )
 from logkeep.kinds import SourceKind, require_kind
 from logkeep.model.findings import Finding
@@ -27,9 +22,9 @@ from logkeep.repository.chain.commits import SourceRef
 if TYPE_CHECKING:
     from logkeep.repository.upkeep.optimize import Optimizing
 
-WHERE = (REPO, SOURCE)
+WHERE = STORE_OPTIONS
 """Named before the size that a verb merges up to, …"""
-HOW = (ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_UPLOAD, LIMIT_DOWNLOAD, RETRY_FOR, LEASE_TTL, PROGRESS)
+HOW = (*ENGINE_OPTIONS, LIMIT_UPLOAD, LIMIT_DOWNLOAD, *WRITE_OPTIONS)
 """… and after it."""
 EXITS = (10, 20, 50, *STORE_EXITS)
 

@@ -12,6 +12,7 @@ from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
+    GARBAGE_OPTIONS,
     GC_AGE,
     GC_INTERVAL,
     KEEP_COUNT,
@@ -26,8 +27,8 @@ from logkeep.config.options import (
     KEEP_WITHIN,
     KEEP_YEARLY,
     LEASE_TTL,
-    REPO,
-    SOURCE,
+    RETENTION_OPTIONS,
+    STORE_OPTIONS,
     YES,
 )
 from logkeep.errors import CommitConflict
@@ -89,7 +90,7 @@ def _text(report: RemovalReport, look: TerminalStyle) -> str:
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Which backups stay and which go, of those there are."""
 
-_OPTIONS = (REPO, SOURCE, GC_AGE, GC_INTERVAL, LEASE_TTL)
+_OPTIONS = (*STORE_OPTIONS, *GARBAGE_OPTIONS)
 _EXITS = (2, 10, 50, *STORE_EXITS)
 
 
@@ -127,21 +128,7 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
 @verb(
     report=RemovalReport,
     text=_text,
-    options=(
-        *_OPTIONS,
-        KEEP_LAST,
-        KEEP_HOURLY,
-        KEEP_DAILY,
-        KEEP_WEEKLY,
-        KEEP_MONTHLY,
-        KEEP_YEARLY,
-        KEEP_WITHIN,
-        KEEP_TAG,
-        KEEP_DAYS,
-        KEEP_COUNT,
-        KEEP_MIN_COUNT,
-        DELETE_DAMAGED,
-    ),
+    options=(*_OPTIONS, *RETENTION_OPTIONS),
     exits=_EXITS,
     exit_code=_code,
     changes=True,

@@ -20,7 +20,7 @@ from logkeep.cli.verbs.restore_text import (
     when,
 )
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, restores_place
-from logkeep.config.options import ALL, JSON, MAP_FILE, REPO, SOURCE, STATE_DIR
+from logkeep.config.options import ALL, JSON, MAP_FILE, RECEIPT_OPTIONS
 from logkeep.errors import UsageError
 from logkeep.model.ids import RestoreId
 from logkeep.reports.restores import (
@@ -74,7 +74,7 @@ def _kind(line: RestoreLine) -> str:
 @verb(
     report=ReceiptsReport,
     text=_list_text,
-    options=(REPO, SOURCE, STATE_DIR),
+    options=RECEIPT_OPTIONS,
     exits=(2, *STORE_EXITS),
     exit_code=lambda report: 2 if any(line.trouble for line in report.restores) else 0,
     examples=("logkeep receipts list", "logkeep receipts list --json | jq '.restores[-1].state'"),
@@ -138,7 +138,7 @@ def _which(report: ReceiptReport) -> str:
 @verb(
     report=ReceiptReport,
     text=_show_text,
-    options=(REPO, SOURCE, STATE_DIR, MAP_FILE, ALL),
+    options=(*RECEIPT_OPTIONS, MAP_FILE, ALL),
     arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
     exits=(10, *STORE_EXITS),
     examples=("logkeep receipts show latest", "logkeep receipts show 20261116021500 --map offsets.csv"),

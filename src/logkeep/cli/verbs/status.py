@@ -9,7 +9,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, duration
 from logkeep.cli.verbs.restore_text import restore_line
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
-from logkeep.config.options import MAX_AGE, MAX_LAG, REPO, SOURCE, STATE_DIR
+from logkeep.config.options import MAX_AGE, MAX_LAG, RECEIPT_OPTIONS
 from logkeep.reports.status import Objectives, SourceStatus, StatusReport, status_report
 
 
@@ -88,7 +88,7 @@ def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
 @verb(
     report=StatusReport,
     text=_text,
-    options=(REPO, SOURCE, STATE_DIR, MAX_AGE, MAX_LAG),
+    options=(*RECEIPT_OPTIONS, MAX_AGE, MAX_LAG),
     exits=(2, 10, 60, *STORE_EXITS),
     exit_code=_exit_code,
     metrics=_metrics,

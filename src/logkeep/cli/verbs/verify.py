@@ -12,18 +12,13 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
-    BOOTSTRAP_SERVERS,
-    COMMAND_CONFIG,
-    ENGINE,
+    ENGINE_OPTIONS,
+    KAFKA_TARGET,
     LEVEL,
     LIMIT_DOWNLOAD,
-    MASTER,
-    PARALLEL,
     PROGRESS,
-    REPO,
     SAMPLE,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
 )
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import DeepRequest, SourceKind, kind_of
@@ -110,20 +105,7 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
 @verb(
     report=VerifyReport,
     text=_text,
-    options=(
-        REPO,
-        SOURCE,
-        LEVEL,
-        SAMPLE,
-        BOOTSTRAP_SERVERS,
-        COMMAND_CONFIG,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=(*STORE_OPTIONS, LEVEL, SAMPLE, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, *STORE_EXITS),
     exit_code=_code,

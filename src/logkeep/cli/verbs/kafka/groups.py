@@ -14,7 +14,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count
 from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
-from logkeep.config.options import ALL, GROUP, REPO, SOURCE
+from logkeep.config.options import ALL, GROUP, STORE_OPTIONS
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
@@ -67,7 +67,7 @@ def _text(report: GroupsReport, look: TerminalStyle) -> str:
 @verb(
     report=GroupsReport,
     text=_text,
-    options=(REPO, SOURCE, GROUP, ALL),
+    options=(*STORE_OPTIONS, GROUP, ALL),
     arguments=(click.Argument(["backup"], metavar="ID"),),
     exits=(10, *STORE_EXITS),
     examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),

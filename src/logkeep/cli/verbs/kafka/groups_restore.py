@@ -24,6 +24,7 @@ from logkeep.config.options import (
     RESTORED_GROUPS,
     SOURCE,
     STATE_DIR,
+    TOPIC_SELECTION,
     TOPICS,
     YES,
 )
@@ -99,7 +100,7 @@ _EXITS = (10, 30, 31, 50, *STORE_EXITS)
 @verb(
     report=GroupsMoved,
     text=_text,
-    options=(*_CLUSTER, FROM_BACKUP, RESTORED_GROUPS, TOPICS, EXCLUDE, RENAME, ERASED_FROM, ALL),
+    options=(*_CLUSTER, FROM_BACKUP, RESTORED_GROUPS, *TOPIC_SELECTION, RENAME, ERASED_FROM, ALL),
     arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
     exits=(2, *_EXITS),
     exit_code=_code,

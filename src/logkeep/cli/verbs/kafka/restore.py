@@ -29,7 +29,7 @@ from logkeep.config.options import (
     BY_RECORD,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
-    ENGINE,
+    ENGINE_OPTIONS,
     EXCLUDE,
     HERE_ONLY,
     INTO_EXISTING,
@@ -37,10 +37,8 @@ from logkeep.config.options import (
     KEEP_ALL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
-    MASTER,
     NO_PROOF,
     OFFSETS,
-    PARALLEL,
     PARTITIONS,
     PROGRESS,
     QUIET,
@@ -52,9 +50,9 @@ from logkeep.config.options import (
     RESTORED_GROUPS,
     RESUME_RESTORE,
     SOURCE,
-    SPARK_CONF,
     STATE_DIR,
     TO_LOG_DIRS,
+    TOPIC_SELECTION,
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
@@ -100,9 +98,17 @@ def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSamp
 
 
 _TOLD: tuple[Option[Any], ...] = (
-    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
+    *TOPIC_SELECTION,
+    RENAME,
+    PARTITIONS,
+    REPARTITION,
+    UNTIL_TIME,
+    UNTIL_OFFSET,
+    OFFSETS,
+    ISOLATION,
+    WHAT,
     RESTORED_GROUPS,
-)  # fmt: skip
+)
 _PLANNING = (*_TOLD, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ONLINE: tuple[Option[Any], ...] = (
     BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
@@ -111,7 +117,6 @@ _ONLINE: tuple[Option[Any], ...] = (
 """Options that mean nothing to a restore into files."""
 _OFFLINE: tuple[Option[Any], ...] = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that mean nothing to any other."""
-_ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
 
@@ -120,8 +125,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
     text=restore_text,
     options=(
         *_CLUSTER,
-        TOPICS,
-        EXCLUDE,
+        *TOPIC_SELECTION,
         RENAME,
         PARTITIONS,
         REPARTITION,
@@ -144,7 +148,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         NO_PROOF,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
-        *_ENGINE,
+        *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),

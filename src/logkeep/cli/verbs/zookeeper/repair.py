@@ -8,14 +8,9 @@ from logkeep.cli.verbs.zookeeper.repair_report import ZooKeeperRepairReport, rep
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     ACCEPT_LOSS,
-    LEASE_TTL,
-    PROGRESS,
-    REPO,
-    RETRY_FOR,
-    SOURCE,
-    ZK_DATA_DIRS,
-    ZK_HOSTS,
-    ZK_LOG_DIRS,
+    STORE_OPTIONS,
+    WRITE_OPTIONS,
+    ZK_MEMBERS,
 )
 from logkeep.kinds import ZOOKEEPER, require_kind
 from logkeep.model.ids import BackupId
@@ -25,7 +20,7 @@ from logkeep.reports.backups import read_source
 @verb(
     report=ZooKeeperRepairReport,
     text=repair_text,
-    options=(REPO, SOURCE, ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, ACCEPT_LOSS, RETRY_FOR, LEASE_TTL, PROGRESS),
+    options=(*STORE_OPTIONS, *ZK_MEMBERS, ACCEPT_LOSS, *WRITE_OPTIONS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 50, *STORE_EXITS),
     exit_code=repair_code,

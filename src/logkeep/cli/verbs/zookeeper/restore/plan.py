@@ -22,11 +22,9 @@ from logkeep.config.options import (
     MIN_EPOCH,
     PLAN_TO,
     PROGRESS,
-    REPO,
     SESSIONS,
-    SOURCE,
-    TO_TIME,
-    TO_ZXID,
+    STORE_OPTIONS,
+    ZK_MOMENT,
     ZK_VERSION,
 )
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -100,10 +98,8 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     report=ZooKeeperPlanReport,
     text=_text,
     options=(
-        REPO,
-        SOURCE,
-        TO_ZXID,
-        TO_TIME,
+        *STORE_OPTIONS,
+        *ZK_MOMENT,
         SESSIONS,
         FORM,
         MIN_EPOCH,

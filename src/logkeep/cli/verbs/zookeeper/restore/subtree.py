@@ -36,16 +36,13 @@ from logkeep.config.options import (
     DELETE_EXTRA,
     JUTE_MAXBUFFER,
     LIMIT_DOWNLOAD,
-    REPO,
+    RECEIPT_OPTIONS,
     RESUME_SUBTREE,
-    SOURCE,
-    STATE_DIR,
     SUBTREE_JOURNAL,
-    TO_TIME,
-    TO_ZXID,
     UNDO_SUBTREE,
     YES,
     ZK_HOSTS,
+    ZK_MOMENT,
 )
 from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
@@ -68,19 +65,16 @@ from logkeep.zookeeper.subtree.receipts import (
 from logkeep.zookeeper.subtree.run import begin
 from logkeep.zookeeper.timeline.verified_path import choose
 
-_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE)
+_TOLD: tuple[Option[Any], ...] = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
 
 
 @verb(
     report=SubtreeReport,
     text=subtree_text,
     options=(
-        REPO,
-        SOURCE,
-        STATE_DIR,
+        *RECEIPT_OPTIONS,
         ZK_HOSTS,
-        TO_ZXID,
-        TO_TIME,
+        *ZK_MOMENT,
         AS_PATH,
         DELETE_EXTRA,
         AUTH_FILE,

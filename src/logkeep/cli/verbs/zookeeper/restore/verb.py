@@ -36,18 +36,17 @@ from logkeep.config.options import (
     MIN_EPOCH,
     PROGRESS,
     QUIET,
-    REPO,
+    RECEIPT_OPTIONS,
     RESTORE_PLAN,
     ROLLBACK,
     SESSIONS,
-    SOURCE,
-    STATE_DIR,
     TO_TIME,
     TO_ZXID,
     YES,
     ZK_DATA_DIRS,
-    ZK_HOSTS,
     ZK_LOG_DIRS,
+    ZK_MEMBERS,
+    ZK_MOMENT,
     ZK_VERSION,
 )
 from logkeep.errors import LogkeepError, UsageError
@@ -70,9 +69,19 @@ from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
 _TOLD: tuple[Option[Any], ...] = (
-    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
-    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
-)  # fmt: skip
+    RESTORE_PLAN,
+    ZK_DATA_DIRS,
+    ZK_LOG_DIRS,
+    *ZK_MOMENT,
+    SESSIONS,
+    FORM,
+    ENSEMBLE,
+    MIN_EPOCH,
+    BELIEVE,
+    ACCEPT_MISMATCH,
+    ZK_VERSION,
+    DIGESTS,
+)
 
 
 def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[MetricSample]:
@@ -86,15 +95,10 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     report=ZooKeeperRestoreReport,
     text=restore_text,
     options=(
-        REPO,
-        SOURCE,
-        STATE_DIR,
-        ZK_DATA_DIRS,
-        ZK_LOG_DIRS,
-        ZK_HOSTS,
+        *RECEIPT_OPTIONS,
+        *ZK_MEMBERS,
         RESTORE_PLAN,
-        TO_ZXID,
-        TO_TIME,
+        *ZK_MOMENT,
         SESSIONS,
         FORM,
         ENSEMBLE,
