@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.cli.frame.signals import SigtermReceived
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending, run_again
-from logkeep.cli.verbs.zookeeper.restore.subtree import by_journal
+from logkeep.cli.verbs.zookeeper.restore.subtree_session import by_journal
 from logkeep.errors import Interrupted, RestoreFailed, Terminated, UsageError
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import roll_back

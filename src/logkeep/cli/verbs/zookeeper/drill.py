@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
 from logkeep.config.option import Option
-from logkeep.config.options import TO_TIME, TO_ZXID
+from logkeep.config.options import ZK_MOMENT
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.reports.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
@@ -28,7 +28,7 @@ from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
+_TOLD: tuple[Option[Any], ...] = ZK_MOMENT
 
 
 def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:

@@ -1,13 +1,13 @@
-"""One backup as every verb shows it."""
+"""Backups of sources, one row each."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from logkeep.cli.terminal.text import TerminalStyle, count, size
-from logkeep.cli.verbs.last_restore import LastRestore, restore_cell
+from logkeep.errors import Damaged
+from logkeep.reports.restores import LastRestore, last_of_each
 from logkeep.repository.backups.source import SourceView, view
 from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
 from logkeep.repository.backups.verdicts import BackupVerdict, verdicts
@@ -45,12 +45,45 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     """The restore or drill of it that ended last."""
 
 
-def seen(place: SourceRef, now: datetime) -> SourceView:
+class ListReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    sources: tuple[str, ...]
+    backups: tuple[BackupRow, ...]
+    warnings: tuple[str, ...]
+
+
+def list_report(
+    places: Sequence[SourceRef], now: datetime, state_of: Callable[[SourceRef], SourceRef], url: str
+) -> ListReport:
+    """All backups of these sources. `state_of` opens the place of a source's restores."""
+    views, trouble = list[tuple[SourceRef, SourceView]](), list[str]()
+    for place in places:
+        try:
+            views.append((place, read_source(place, now)))
+        except Damaged as damage:
+            if len(places) == 1:
+                raise
+            trouble.append(f"source {place.source}: {damage}; {damage.remedy}")  # must not hide the others
+    rows = list[BackupRow]()
+    for place, found in views:
+        health, restored = health_of(place), last_of_each(lambda place=place: state_of(place))  # type: ignore[misc]
+        own = (backup_row(place.source, state, health) for state in found.states())
+        rows += [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in own]
+    return ListReport(
+        url=places[0].store.url if places else url,
+        sources=tuple(place.source for place in places),
+        backups=tuple(rows),
+        warnings=(*trouble, *(w for _, found in views for w in found.warnings)),
+    )
+
+
+def read_source(place: SourceRef, now: datetime) -> SourceView:
+    """The backups of a source in all their states, as a reader sees them."""
     return view(place, now, this_process("reader"))
 
 
 def health_of(place: SourceRef) -> dict[int, BackupVerdict]:
-    """The last word of stored verifications, by backup."""
+    """The verdict of the latest stored verification, by backup."""
     return dict(verdicts(said for said, _ in stored_verifications(place)).items())
 
 
@@ -86,50 +119,3 @@ def _completed(source: str, entry: BackupEntry, verdict: BackupVerdict | None) -
         group=summary.group,
         warnings=summary.warnings,
     )
-
-
-HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "RESTORED", "NOTES")
-FLUSH = "ID,LOGS,RECORDS,SIZE,ADDED"
-SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED,RESTORED"
-"""What a narrow terminal does without, the least important first."""
-_SOMETIMES = ("RESTORED", "NOTES")
-
-
-def backup_table(rows: Iterable[BackupRow], look: TerminalStyle) -> str:
-    """The rows for people. Columns of restores and of notes are there only when there are any."""
-    shown = [cells(row, look) for row in rows]
-    kept = [i for i, name in enumerate(HEADERS) if name not in _SOMETIMES or any(row[i] for row in shown)]
-    headers = [HEADERS[i] for i in kept]
-    spare = ",".join(name for name in SPARE.split(",") if name in headers)
-    return look.table(headers, [[row[i] for i in kept] for row in shown], right=FLUSH, spare=spare, free="NOTES")
-
-
-def cells(row: BackupRow, look: TerminalStyle) -> tuple[str, ...]:
-    """The row for a table."""
-    return (
-        row.source,
-        str(row.id),
-        row.state,
-        look.moment(datetime.fromisoformat(row.committed), seconds=False) if row.committed else "-",
-        _number(row.logs),
-        _number(row.records),
-        _size(row.stored_bytes),
-        _size(row.new_bytes),
-        row.health if row.state == "completed" else "-",
-        restore_cell(row.last_restore, look),
-        notes(row),
-    )
-
-
-def notes(row: BackupRow) -> str:
-    parts = [row.reason or "", "" if row.held is None else f"held: {row.held}" if row.held else "held", *row.tags]
-    parts.append(f"{row.warnings} warnings" if row.warnings else "")
-    return ", ".join(p for p in parts if p)
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else count(value)
-
-
-def _size(value: int | None) -> str:
-    return "-" if value is None else size(value)
