@@ -50,7 +50,7 @@ def _version(schema: dict[str, Any]) -> object:
 
 
 def _promises(schema: dict[str, Any]) -> set[str]:
-    """`field`, `field: type` and `field always there`, by the path from the document's root: names of parts may change."""
+    """`field`, `field: type` and `field always there`, by the path from the root."""
     found: set[str] = set()
     waiting: list[tuple[str, dict[str, Any], frozenset[str]]] = [("", schema, frozenset())]
     while waiting:
@@ -65,7 +65,7 @@ def _promises(schema: dict[str, Any]) -> set[str]:
 def _inner(
     value: dict[str, Any], schema: dict[str, Any], above: frozenset[str]
 ) -> list[tuple[dict[str, Any], frozenset[str]]]:
-    """The objects that a field holds: itself, an element, a value or one of several; a part inside itself is left out."""
+    """The objects that a field holds. A part inside itself is left out."""
     if name := str(value.get("$ref", "")).rpartition("/")[2]:
         return [] if name in above else [(schema["$defs"][name], above | {name})]
     held = [value[key] for key in ("items", "additionalProperties") if isinstance(value.get(key), dict)]

@@ -17,9 +17,9 @@ from logkeep.zookeeper.subtree.wanted import wanted_subtree
 _OLD: Final = re.compile(r"3\.[0-4](\.|-|$)")
 NEVER_RESTORED: Final = (
     "zxids, versions and times: nodes get those of the changes that are made now",
-    "counters of sequential nodes: a new node starts at 0, so numbers can be used again",
+    "counters of sequential nodes: a node that is created anew begins at 0, so numbers can come again",
     "sessions and the nodes that they owned",
-    "the kind of live nodes (container, time to live), which clients cannot see: it stays as it is",
+    "whether a live node is a container or has a time to live, which nobody can see: it stays what it is",
 )
 
 
