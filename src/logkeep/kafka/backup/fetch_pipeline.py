@@ -154,7 +154,7 @@ class Pipeline:
         return [(job, fetched) for job, fetched in answers if job is not None]
 
     def _take_served(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> list[_Piece]:
-        """Move every range that got bytes. Errors that a retry can cure must not be raised here: see the promise above."""
+        """Move every range that got bytes. Must not raise an error that a retry can cure: see the promise above."""
         pieces: list[_Piece] = []
         for job, fetched in known:
             if fetched.served:

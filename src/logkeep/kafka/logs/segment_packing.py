@@ -1,7 +1,7 @@
-"""How the bytes of a segment become those of its object: as they are, or in zstd frames.
+"""Writes the batches of a segment into its object: as they are, or in zstd frames.
 
-Both take whole batches that were checked already, hash what is written and what it means, and hold no more than one
-unfinished frame.
+Both take whole batches that were checked already, hash the stored and the plain bytes, and keep at most one unfinished
+frame in memory.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from logkeep.store.base import ObjectWriter
 
 @dataclass(frozen=True)
 class Packed:
-    """What was written."""
+    """Sizes, hashes and frames of a written object."""
 
     stored_bytes: int
     sha256: str
@@ -29,10 +29,10 @@ class Packed:
 
 class SegmentPacking(Protocol):
     def append(self, data: memoryview, batches: Batches) -> None:
-        """Take batches that lie back to back in `data`; its bytes are free again afterwards."""
+        """Write batches that lie back to back in `data`; the caller may reuse its bytes afterwards."""
 
     def finish(self) -> Packed:
-        """Write what is left. The stream is not closed."""
+        """Write the rest. The stream is not closed."""
 
 
 def packing(codec: Codec, stream: ObjectWriter) -> SegmentPacking:
@@ -55,7 +55,7 @@ class _Plain:
 
 
 class _Framed:
-    """Cuts the log into frames. Where borders lie depends on the batches alone, not on how they arrive."""
+    """Cuts the log into frames. The borders depend on the batches alone, not on the calls that bring them."""
 
     def __init__(self, stream: ObjectWriter) -> None:
         self._stream = stream
@@ -81,7 +81,7 @@ class _Framed:
         return Packed(self._size, self._hash.hexdigest(), self._plain_hash.hexdigest(), frames)
 
     def _end_frame(self, data: memoryview, batches: Batches) -> None:
-        """A frame of what is held and these. Where nothing is held, it is made from the reply itself."""
+        """Write a frame of the held batches and these. If none are held, no bytes are copied."""
         plain, balance = data[batches.start : batches.end], self._balance + compressed_balance(batches)
         if self._held:
             self._held += plain

@@ -28,7 +28,7 @@ from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.retry import Pause
 from logkeep.kafka.logs.brokers import Brokers
-from logkeep.kafka.logs.read_ahead import ahead
+from logkeep.kafka.logs.live import read_ahead
 from logkeep.kafka.restore.facts.log_views import archived_batches, share_of, view_of
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.restore.proof.target_log import Refuted, TargetLog
@@ -119,7 +119,7 @@ class _Proof:
         """The archived records that should be there, from an offset on."""
         log = self.log if start < 0 else msgspec.structs.replace(self.log, start=start)
         view = view_of(log, self.settled)
-        source = stack.enter_context(closing(ahead(archived_batches(self.place, log), "archive")))
+        source = stack.enter_context(closing(read_ahead(archived_batches(self.place, log), "archive")))
         return LogSide(source, view, view.visible, f"the archive of {log.log}")
 
     def _archived(self, stack: ExitStack, start: int) -> Iterator[RecordColumns]:
