@@ -147,9 +147,6 @@ def _rows(text: str, columns: int) -> list[list[str]] | None:
     if len(lines) < 2 or lines[0].strip() != "0" or not lines[1].strip().isdecimal():
         return None
     rows = [line.split() for line in lines[2:] if line.strip()]
-    whole = len(rows) == int(lines[1]) and all(len(r) == columns and _numbers(r[columns == 3 :]) for r in rows)
-    return rows if whole else None
-
-
-def _numbers(words: Iterable[str]) -> bool:
-    return all(re.fullmatch(r"-?\d{1,19}", word) for word in words)
+    complete = len(rows) == int(lines[1]) and all(len(row) == columns for row in rows)
+    numbers = (word for row in rows for word in row[columns == 3 :])  # a topic name comes first in rows of three
+    return rows if complete and all(re.fullmatch(r"-?\d{1,19}", word) for word in numbers) else None
