@@ -23,7 +23,7 @@ class CoordinatorKind(enum.IntEnum):
 def ask_each_coordinator(cluster: Cluster, api: str, fields: Mapping[str, Any]) -> list[tuple[int, Any]]:
     """`(node, reply)` of every broker, repeated while one is still loading what it coordinates."""
     replies: list[tuple[int, Any]] = []
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         replies = cluster.ask_each(api, fields)
         if not any(reply.error_code in COORDINATOR_MOVED for _, reply in replies):
             break
@@ -59,7 +59,7 @@ def ask_coordinators(
     done: dict[str, T] = {}
     left = list(dict.fromkeys(keys))
     trouble: ClusterError | None = None
-    for _ in cluster.patience.tries() if left else ():
+    for _ in cluster.backoff.tries() if left else ():
         nodes, code = find_coordinators(cluster, kind, left)
         trouble = failure(code, subject=left[0], doing="FindCoordinator") if code != OK else trouble
         settled: set[str] = set()

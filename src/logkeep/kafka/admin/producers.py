@@ -35,7 +35,7 @@ class ProducerId:
 def new_producer_id(cluster: Cluster) -> ProducerId:
     """A new producer id without a transactional id. Retries while a broker has none available."""
     code = OK
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         reply = cluster.ask_any("InitProducerId", _init_fields(None, 0), at_most=_INIT_VERSION)
         code = reply.error_code
         if code == OK and reply.producer_id >= 0:

@@ -48,11 +48,11 @@ class Cluster:
         self,
         settings: ClientSettings,
         *,
-        patience: Backoff | None = None,
+        backoff: Backoff | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.patience = patience or Backoff()
+        self.backoff = backoff or Backoff()
         self._clock = clock
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}
@@ -83,7 +83,7 @@ class Cluster:
             self._known = self._read(None)
             return self._known
         found = ClusterMetadata("", -1, (), ())
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             found = self._read(topics)
             if not any(each.passing for each in found.unready):
                 break
@@ -115,7 +115,7 @@ class Cluster:
         """
         last: ClusterUnreachable | None = None
         distrusted: dict[Endpoint, TlsFailed] = {}
-        for number in self.patience.tries():
+        for number in self.backoff.tries():
             for endpoint in self._endpoints():
                 if endpoint in distrusted:
                     continue
@@ -140,7 +140,7 @@ class Cluster:
         If one fails meanwhile, all are asked again: what it had may have moved to one that had answered already.
         """
         last: ClusterUnreachable | None = None
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             brokers = self.metadata(()).brokers
             try:
                 return [(each.node, self._open(each.endpoint).call(api, fields, at_most=at_most)) for each in brokers]
@@ -151,7 +151,7 @@ class Cluster:
     def ask_node(self, node: int, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
         """Send a request to one broker, repeated while the connection breaks."""
         last: ClusterError | None = None
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             try:
                 return self.connection(node).call(api, fields, at_most=at_most)
             except (ClusterUnreachable, ClusterNotReady) as error:
@@ -171,7 +171,7 @@ class Cluster:
         done: dict[TopicPartition, T] = {}
         left = list(dict.fromkeys(wanted))
         trouble: ClusterError | None = None
-        for number in self.patience.tries():
+        for number in self.backoff.tries():
             if number:
                 self.metadata()
             for node, chunk in self._by_leader(left):

@@ -55,9 +55,9 @@ class LiveLogs:
     """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it."""
 
     def __init__(
-        self, brokers: Brokers, broker: int, limits: FetchLimits, patience: ProgressBackoff, lanes: int = 1
+        self, brokers: Brokers, broker: int, limits: FetchLimits, backoff: ProgressBackoff, lanes: int = 1
     ) -> None:
-        self._brokers, self._limits, self._patience, self._lanes = brokers, limits, patience, lanes
+        self._brokers, self._limits, self._backoff, self._lanes = brokers, limits, backoff, lanes
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._correlation, self._log_start, self._given = 0, 0, 0
@@ -87,7 +87,7 @@ class LiveLogs:
             if isinstance(part, Lost):
                 return
             if part is not None:
-                self._patience.progress()
+                self._backoff.progress()
                 offset = part.last + 1
             elif fetched.error:
                 offset = max(offset, self._log_start)
@@ -115,7 +115,7 @@ class LiveLogs:
         connection.send(encode([wanted], self._limits, self._correlation))
         reply = parse(connection.receive(), self._correlation)
         if reply.throttle_ms:
-            self._patience.pause(reply.throttle_ms / 1000)
+            self._backoff.pause(reply.throttle_ms / 1000)
         return reply.partitions[0] if reply.partitions else None
 
     def _connection(self) -> FetchConnection:
@@ -135,11 +135,11 @@ class LiveLogs:
 
     def _find_leader(self, wanted: LiveRange, error: ClusterError) -> None:
         """Wait, then find the leader; raises the error after too many failures."""
-        self._patience.failed(error)
+        self._backoff.failed(error)
         try:
             self._leader = self._brokers.leader(wanted.topic, wanted.topic_id, wanted.partition)
         except (ClusterUnreachable, ClusterNotReady) as again:
-            self._patience.failed(again)
+            self._backoff.failed(again)
 
     def _explain(self, wanted: LiveRange, offset: int) -> Lost | None:
         """Why the leader does not have an offset; None: continue from its log start, or ask again."""
@@ -149,7 +149,7 @@ class LiveLogs:
         if verdict.cause.new_history:
             return Lost(cause_text(verdict.cause))
         if verdict.gap is None:
-            self._patience.failed(ClusterNotReady("the leader does not serve its log", subject=str(wanted)))
+            self._backoff.failed(ClusterNotReady("the leader does not serve its log", subject=str(wanted)))
         return None
 
 

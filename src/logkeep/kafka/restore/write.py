@@ -339,7 +339,7 @@ def _delete(cluster: Cluster, ids: Mapping[str, str]) -> None:
 
 def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:
     """Brokers show a deleted topic for a moment; who asks one of them too early would take it for the new one."""
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         if not any(t.id.hex == ids.get(t.name) for t in cluster.metadata().topics):
             return
 

@@ -39,7 +39,7 @@ class Tools:
     """What rounds need besides logs."""
 
     cluster: Cluster
-    patience: ProgressBackoff
+    backoff: ProgressBackoff
     courtesy: RateLimiter
     transaction_timeout_ms: int
 
@@ -50,7 +50,7 @@ class ReplayRounds:
     def __init__(self, logs: Sequence[LogReplay], tools: Tools) -> None:
         self._logs, self._tools = logs, tools
         self._holes = {
-            log.key: Holes(tools.cluster, log.log, tools.patience, tools.transaction_timeout_ms) for log in logs
+            log.key: Holes(tools.cluster, log.log, tools.backoff, tools.transaction_timeout_ms) for log in logs
         }
         self._absent = Counter[LogReplay]()
         self._leaders: dict[LogReplay, int] = {}
@@ -72,7 +72,7 @@ class ReplayRounds:
         """Until it is worth asking again. Where a disk failed, what waiting did not cure is an outcome: no attempt of
         an engine would cure it sooner, and a later one would not know the reason any more."""
         try:
-            self._tools.patience.failed(trouble)
+            self._tools.backoff.failed(trouble)
         except (ClusterUnreachable, ClusterNotReady) as error:
             reasons = [log.disk_failed for log in todo if log.disk_failed]
             if not reasons:
@@ -148,12 +148,12 @@ class ReplayRounds:
             self.gained()
 
     def gained(self) -> None:
-        self._tools.patience.progress()
+        self._tools.backoff.progress()
 
     def _look_closer(self, log: LogReplay, found: Trouble, leader: int) -> None:
         """A marker in the wrong place is our own doing, and has another remedy than a foreign writer."""
         if log.log.transactional_id and is_marker(
-            self._tools.cluster, log.log, leader, log.doubtful, self._tools.patience.pause
+            self._tools.cluster, log.log, leader, log.doubtful, self._tools.backoff.pause
         ):
             log.trouble = replace(found, outcome=ReplayOutcome.MISPLACED)
 
