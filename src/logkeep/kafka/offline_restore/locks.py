@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.kafka.disks.locks import share
+from logkeep.kafka.disks.directories import share_lock
 from logkeep.kafka.disks.segment_windows import opened
 
 
@@ -17,7 +17,7 @@ def broker_stopped(roots: Sequence[Path]) -> Iterator[None]:
     with ExitStack() as stack:
         for root in roots:
             lock = root / ".lock"
-            if lock.exists() and not share(stack.enter_context(opened(lock))):
+            if lock.exists() and not share_lock(stack.enter_context(opened(lock))):
                 raise TargetUnsafe(
                     "a running broker holds it",
                     subject=str(root),

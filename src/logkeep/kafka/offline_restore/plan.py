@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import Disks, FoundCopy, look
+from logkeep.kafka.disks.directories import Disks, FoundCopy, list_directories
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
 from logkeep.kafka.offline_restore.existing_files import old_files, standing_of
@@ -85,7 +85,7 @@ def foresee(place: SourceRef, entry: BackupEntry, wish: OfflineWish) -> Prepared
 
 def _look(roots: Sequence[Path]) -> Disks:
     try:
-        return look(roots)
+        return list_directories(roots)
     except FileNotFoundError as error:
         raise LogDirUnusable("a file went away while it was listed", subject=str(error.filename)) from error
 
@@ -106,7 +106,7 @@ def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
     """Each partition's directory. Raises TargetUnsafe when there are two: a broker would not start on them either."""
     found: dict[TopicPartition, FoundCopy] = {}
     for copy in disks.copies:
-        if copy.standing is LogDirState.CURRENT and copy.topic_id is not None:
+        if copy.state is LogDirState.CURRENT and copy.topic_id is not None:
             other = found.setdefault(copy.log, copy)
             if other is not copy:
                 what = f"the partition has two directories, {other.copy.directory} and {copy.copy.directory}"

@@ -8,7 +8,7 @@ receipt. Run again, it proves what is there and writes what is missing.
 from pathlib import Path
 
 from logkeep.errors import LogkeepError
-from logkeep.kafka.disks.directories import look, remembered_starts
+from logkeep.kafka.disks.directories import checkpointed_starts, list_directories
 from logkeep.kafka.disks.layout import LogDirState as DirectoryStanding
 from logkeep.kafka.offline_restore.locks import alone, broker_stopped
 from logkeep.kafka.offline_restore.plan import check_room, foresee, unit_of
@@ -58,7 +58,7 @@ def restore_offline(
         check(foreseen, wish)
         check_topics(prepared.image, foreseen.logs)
         check_configs(prepared.image, foreseen.logs)
-        check_starts(remembered_starts(wish.roots), foreseen.logs)
+        check_starts(checkpointed_starts(wish.roots), foreseen.logs)
         check_room(foreseen.logs)
         stored = begin_offline(state or place, wish, foreseen, clock, tokens)
         try:
@@ -87,8 +87,8 @@ def _restored(units: list[OfflineUnit], engine: Engine) -> list[LogWritten]:
 
 def _bring_back(wish: OfflineWish) -> None:
     """What a crash left without a directory has it again."""
-    for copy in look(wish.roots).copies:
-        if copy.standing is DirectoryStanding.DELETED:
+    for copy in list_directories(wish.roots).copies:
+        if copy.state is DirectoryStanding.DELETED:
             bring_back(Path(copy.copy.directory).parent, *copy.log)
 
 

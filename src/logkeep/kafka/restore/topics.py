@@ -121,9 +121,9 @@ def towards(plan: TopicPlan, own: Mapping[str, str], wanted: Mapping[str, str]) 
 
 
 def settled(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
-    """The configs of the topics' own, as soon as all brokers' talk is of the wanted ones, or patience ends."""
+    """The configs of the topics' own, as soon as all brokers' talk is of the wanted ones, or backoff ends."""
     own: dict[str, Mapping[str, str]] = {}
-    for _ in cluster.patience.tries() if wanted else ():
+    for _ in cluster.backoff.tries() if wanted else ():
         own = {name: each.own for name, each in topic_configs(cluster, list(wanted)).items()}
         if own == wanted:
             break

@@ -326,7 +326,7 @@ def _delete(cluster: Cluster, ids: Mapping[str, str]) -> None:
 
 def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:
     """Brokers list a deleted topic for a moment; it must not be mistaken for the new one."""
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         if not any(t.id.hex == ids.get(t.name) for t in cluster.metadata().topics):
             return
 

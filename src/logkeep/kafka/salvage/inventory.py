@@ -13,8 +13,9 @@ from uuid import UUID
 
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.disks.directories import FoundCopy
-from logkeep.kafka.disks.layout import INTERNAL_TOPICS, LogDirState
+from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage
+from logkeep.kafka.topic_selection import INTERNAL
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)
@@ -51,7 +52,7 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
     by_topic: dict[str, list[Partition]] = {name: [] for name in ids}
     for log, some in sorted(kept.items()):
         by_topic[log.topic].append(_partition(log, some, image))
-    topics = [Topic(n, ids[n], n in INTERNAL_TOPICS, tuple(some)) for n, some in sorted(by_topic.items()) if some]
+    topics = [Topic(n, ids[n], n in INTERNAL, tuple(some)) for n, some in sorted(by_topic.items()) if some]
     if image is not None:
         findings += [_unknown(t.name) for t in topics if t.name not in image.topics]
     return Inventory(tuple(topics), {log: tuple(some) for log, some in sorted(kept.items())}, tuple(findings))
@@ -59,17 +60,17 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
 
 def _usable(copies: Iterable[FoundCopy], findings: list[Finding]) -> list[FoundCopy]:
     found = list(copies)
-    current = [c for c in found if c.standing is LogDirState.CURRENT]
+    current = [c for c in found if c.state is LogDirState.CURRENT]
     logs, usable = {c.log for c in current}, list(current)
     for each in found:
-        if each.standing is LogDirState.FUTURE and each.log not in logs:
+        if each.state is LogDirState.FUTURE and each.log not in logs:
             usable.append(each)
             what = (
                 f"{each.copy.directory} is the only copy here: it was on its way to another directory, and may be short"
             )
             findings.append(Finding(code="future-copy", severity=Severity.WARNING, where=str(each.log), what=what))
-        elif each.standing is not LogDirState.CURRENT:
-            findings.append(_left_out(each, _WHY[each.standing], Severity.NOTE))
+        elif each.state is not LogDirState.CURRENT:
+            findings.append(_left_out(each, _WHY[each.state], Severity.NOTE))
     return usable
 
 

@@ -204,7 +204,7 @@ def test_staged_names_are_those_of_a_partition_on_its_way_out(tmp_path: Path, to
     found = log_directory(name)
     assert len(name) <= 255
     assert found is not None
-    assert (found.standing, found.log.partition) == (LogDirState.DELETED, 12)
+    assert (found.state, found.log.partition) == (LogDirState.DELETED, 12)
     (tmp_path / name).mkdir()
     (tmp_path / f"{topic[:200]}-12.{'0' * 32}-delete").mkdir()
     assert leftovers(tmp_path, topic, 12) == [tmp_path / name]

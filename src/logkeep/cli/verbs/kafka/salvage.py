@@ -29,7 +29,7 @@ from logkeep.config.options import (
     WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.disks.directories import held, log_dirs, look
+from logkeep.kafka.disks.directories import hold_directories, list_directories, log_dirs
 from logkeep.kafka.salvage.findings import LOST
 from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
@@ -87,8 +87,8 @@ def salvage(run: Run) -> KafkaSalvageReport:
     if not roots:
         raise UsageError("no directory is named", remedy="pass --log-dirs with what the broker has as log.dirs")
     place = written_source(run, FIRST_SOURCE)
-    with held(roots):
-        task, wish = KafkaSalvage(place, look(roots), run.clock, run.token), _wish(run)
+    with hold_directories(roots):
+        task, wish = KafkaSalvage(place, list_directories(roots), run.clock, run.token), _wish(run)
         engine = chosen_engine(run, task.size_bytes)
         done = task.preview(wish, engine) if run.dry_run else task.run(wish, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])
