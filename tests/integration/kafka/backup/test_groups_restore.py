@@ -160,7 +160,7 @@ def test_offsets_as_they_are(scene: Scene) -> None:
     done = scene.groups("restore", "--backup", backup, "--rename", "kept=kept-back", "--groups", "kept", "-y", code=2)
     assert {p: c.offset for p, c in scene.offsets("kept", target).items()} == {0: 4, 1: 8}
     why = {(r["topic"], r["partition"]): r["detail"] for r in done["positions"]}
-    assert why["kept-back", 1] == "it had read further than what came back"
+    assert why["kept-back", 1] == "it had read further than what was restored"
     assert why["kept", 2] == "the target does not have this partition"
     assert next_records(scene.kafka.bootstrap, "kept", [target], 1)[target, 0] == "4"
     told = scene.repo.run("kafka", "groups", "rollback", "latest", "-y", "--bootstrap-servers", scene.kafka.bootstrap)

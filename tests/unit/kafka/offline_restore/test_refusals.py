@@ -151,8 +151,8 @@ def test_a_partition_in_two_directories(backed: Backed, root: Path, tmp_path: Pa
         ({"include": ("(",)}, "is not a pattern"),
         ({"partitions": ("7",)}, "no topic has partition 7"),
         ({"renames": ("orders=users",)}, "would both become users"),
-        ({"renames": ("orders=../etc",)}, "no topic name"),
-        ({"until_offsets": ("orders:0=41",)}, "offset 41 is not in what the backup has"),
+        ({"renames": ("orders=../etc",)}, "not a valid topic name"),
+        ({"until_offsets": ("orders:0=41",)}, "offset 41 is outside of the backup's range"),
         ({"ends": (LogEnd("orders", 0, -1),)}, "cannot end at -1"),
     ],
 )

@@ -55,7 +55,7 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     """
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
-    stored = task.stored(RestoreId(restore_id), given_up=True)
+    stored = task.stored(RestoreId(restore_id), aborted=True)
     task.refuse_abort(stored)
     made = tuple(t.name for t in stored.plan.topics if not t.existing)
     kept = tuple(t.name for t in stored.plan.topics if t.existing)
