@@ -1,7 +1,7 @@
-"""What an offline restore leaves in the repository: its plan before the first file, its receipt after the last.
+"""Plan and receipt of an offline restore in the repository: the plan before the first file, the receipt at the end.
 
-The note in each directory is for the next run and goes with the disk; this is for whoever asks later what was restored,
-where, when, and whether it was read back.
+The note in each directory is for the next run and stays on the disk; the receipt records what was restored, where,
+when, and whether it was read back.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
+from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestoreOptions, OfflineRestorePlan
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.chain.commits import SourceRef
@@ -26,7 +26,7 @@ from logkeep.repository.restores import (
 )
 
 KIND = "kafka-offline"
-"""Not resumed by its id: the same command goes on from what lies in the directories."""
+"""Not resumed by its id: the same command continues from the state of the directories."""
 _PROOF = "every file was read back: the CRC-32C of each batch, and the fingerprint of what was archived"
 
 
@@ -45,15 +45,20 @@ class OfflineBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OfflineReceipt:
-    """Of one run. Raises StoreDenied before anything is changed, where nothing may be stored."""
+    """The receipt of one run. Raises StoreDenied before anything is changed if it cannot be stored."""
 
     def __init__(
-        self, state: SourceRef, wish: OfflineWish, foreseen: OfflineRestorePlan, clock: Clock, tokens: TokenSource
+        self,
+        state: SourceRef,
+        options: OfflineRestoreOptions,
+        plan: OfflineRestorePlan,
+        clock: Clock,
+        tokens: TokenSource,
     ) -> None:
         self._state, self._clock, self._run = state, clock, tokens()
-        self._target = RestoreTargetRef(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
-        self._backup, self._began = foreseen.backup, clock()
-        new = NewRestore(foreseen.backup, KIND, self._target, msgspec.json.encode(_body(foreseen)))
+        self._target = RestoreTargetRef(cluster_id=plan.cluster_id, name=", ".join(map(str, options.roots)))
+        self._backup, self._began = plan.backup, clock()
+        new = NewRestore(plan.backup, KIND, self._target, msgspec.json.encode(_body(plan)))
         self.id = begin_restore(state, new, clock, tokens)
 
     def done(self, report: OfflineReport) -> None:
@@ -94,7 +99,7 @@ class OfflineReceipt:
 
 
 def row_of(log: LogWritten) -> RestoredPartition:
-    """What became of one log, as receipts and reports have it."""
+    """The result of one log as a row of receipts and reports."""
     compared = "" if log.problem else _fingerprint(log)
     return RestoredPartition(
         source_topic=log.log.name,
@@ -113,16 +118,16 @@ def row_of(log: LogWritten) -> RestoredPartition:
 
 
 def _fingerprint(log: LogWritten) -> str:
-    """Of all files of a log. What was read back had the very same as what was archived, or there is none."""
+    """The fingerprint of all files of a log, the same for the archive and the files read back."""
     return "files:" + hashlib.sha256("".join(file.fingerprint for file in log.files).encode()).hexdigest()
 
 
-def _body(foreseen: OfflineRestorePlan) -> OfflineBody:
+def _body(plan: OfflineRestorePlan) -> OfflineBody:
     return OfflineBody(
         logs=tuple(
             OfflineLog(
                 topic=log.topic, partition=log.partition, start=log.start, end=log.end, directory=str(log.directory)
             )
-            for log in foreseen.logs
+            for log in plan.logs
         )
     )

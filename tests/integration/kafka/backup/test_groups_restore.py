@@ -294,7 +294,7 @@ def test_positions_are_looked_at_after_they_were_set(
     topic, backup = simple
     monkeypatch.setattr(set_groups_module, "commit_offsets", lambda _cluster, commits: dict.fromkeys(commits, ()))
     said = scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=30)
-    assert "stands at no offset and not at offset 0" in str(said)
+    assert "has no offset instead of offset 0" in str(said)
     receipt = newest_receipt(scene.repo.place(), list_restores(scene.repo.place())[-1].id)
     assert receipt is not None
     assert (receipt.verdict, [f.code for f in receipt.findings]) == (RestoreVerdict.FAILED, ["restore-failed"])
