@@ -1,8 +1,8 @@
-"""Which directories are copies of which log, and which are left out. Pure.
+"""The inventory of a salvage: which directories are copies of which log, and which are left out. Pure.
 
-The metadata log decides where it is readable: it knows each topic's id. Without it the id that most directories of a
-topic have counts. A topic that the metadata log does not know is taken all the same, and said: it may have been deleted
-while its broker was dead, or be younger than what was flushed.
+If the metadata log is readable, it gives each topic's id. Otherwise the most frequent id in the directories of a topic
+counts. A topic that the metadata log lacks is archived too, with a warning: it may have been deleted while its broker
+was dead, or created after the last flush.
 """
 
 from collections import Counter
@@ -20,8 +20,8 @@ from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)
 _WHY = {
-    LogDirState.DELETED: "its topic or partition was deleted, and the files only waited to go",
-    LogDirState.STRAY: "its broker had no part in this partition any more",
+    LogDirState.DELETED: "its topic or partition was deleted, and the files were about to be removed",
+    LogDirState.STRAY: "its broker was no longer a replica of this partition",
     LogDirState.FUTURE: "it was being moved to another directory, and the original is here",
 }
 
@@ -38,8 +38,8 @@ class Inventory:
         return {t.name: t.id for t in self.topics}
 
 
-def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inventory:
-    """Sort the directories."""
+def take_inventory(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inventory:
+    """Assign the directories to topics and partitions."""
     findings: list[Finding] = []
     usable = _usable(copies, findings)
     ids = _ids(usable, image)
@@ -65,9 +65,7 @@ def _usable(copies: Iterable[FoundCopy], findings: list[Finding]) -> list[FoundC
     for each in found:
         if each.state is LogDirState.FUTURE and each.log not in logs:
             usable.append(each)
-            what = (
-                f"{each.copy.directory} is the only copy here: it was on its way to another directory, and may be short"
-            )
+            what = f"{each.copy.directory} is the only copy here: it was being moved elsewhere, and may be short"
             findings.append(Finding(code="future-copy", severity=Severity.WARNING, where=str(each.log), what=what))
         elif each.state is not LogDirState.CURRENT:
             findings.append(_left_out(each, _WHY[each.state], Severity.NOTE))
@@ -96,14 +94,14 @@ def _unknown(topic: str) -> Finding:
         code="topic-unknown",
         severity=Severity.WARNING,
         where=topic,
-        what="the metadata log does not know it: it was deleted, or is younger than what was flushed; it is archived",
+        what="it is not in the metadata log: it was deleted, or created after the last flush; it is archived",
     )
 
 
 def missing_partitions(
     topics: Iterable[Topic], image: ClusterImage | None, archived: Iterable[TopicPartition]
 ) -> list[Finding]:
-    """Partitions of the chosen topics that are on none of these disks, and who has them."""
+    """Partitions of the selected topics that are on none of these disks, and their brokers."""
     there = set(archived)
     findings = []
     for topic in topics:
@@ -112,13 +110,13 @@ def missing_partitions(
         for index in sorted({*range(max(here, default=-1) + 1), *known} - here):
             who = ", ".join(map(str, known.get(index, ()))) or "unknown brokers"
             log = TopicPartition(topic.name, index)
-            stays = "; what is archived of it stays in this backup" if log in there else ""
+            kept = "; its archived records stay in this backup" if log in there else ""
             findings.append(
                 Finding(
                     code="partition-missing",
                     severity=Severity.WARNING,
                     where=str(log),
-                    what=f"it is on none of these disks; copies were on {who}{stays}",
+                    what=f"it is on none of these disks; copies were on {who}{kept}",
                     remedy="add the directories of those brokers to --log-dirs",
                 )
             )

@@ -121,7 +121,7 @@ def test_what_lies_above_the_watermark_is_told(tmp_path: Path) -> None:
     root = made_disk(tmp_path / "disk", watermarks={ORDERS: 40})
     add_log(root, "orders-0", [run_of(0, 60)])
     _, _, done = _offsets(tmp_path, root)
-    assert "offsets [40, 60) lie above" in told(done, "unproven-tail")[0]
+    assert "offsets [40, 60) are above" in told(done, "unproven-tail")[0]
 
 
 def test_a_log_start_inside_a_batch(tmp_path: Path) -> None:

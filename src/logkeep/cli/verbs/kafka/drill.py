@@ -24,9 +24,9 @@ from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.model.findings import Finding
@@ -44,7 +44,7 @@ def drill_kafka(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
         settings, alone = _where(run, stack)
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
         view, wish = view_backup(place, held), _wish(run, alone=alone)
-        chance = Chance(run.clock, run.token)
+        chance = ClockAndTokens(run.clock, run.token)
         engines = partial(chosen_engine, run)
         # Not looked for beforehand: a lost object is what a drill is to find out, and to leave a receipt of.
         prepared = prepare(view, wish, settings, engines, chance, presence=False)
@@ -75,7 +75,7 @@ def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
 
 def _wish(run: Run, *, alone: bool) -> KafkaRestoreOptions:
     asked = run[OFFSETS]
-    wishes = Wishes(
+    wishes = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         parts=("data", "configs"),
         keep_all=True,

@@ -62,9 +62,9 @@ from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, 
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
+from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
@@ -188,7 +188,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, wish = view_backup(place, held), _wish(run)
         engines = partial(_engine, run, view)
-        prepared = prepare(view, wish, settings, engines, Chance(run.clock, run.token))
+        prepared = prepare(view, wish, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
             return _planned(place.source, prepared)
         _ask(run, prepared)
@@ -281,7 +281,7 @@ def _wish(run: Run) -> KafkaRestoreOptions:
     if run[BY_RECORD] and run[UNTIL_TIME] is None:
         raise UsageError("--by-record is about a point in time", remedy="give one with --until-time")
     asked = run[OFFSETS]
-    wishes = Wishes(
+    wishes = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         isolation=RestoreIsolation(run[ISOLATION]),
         parts=tuple(part for part in PARTS if part in parts),
@@ -341,7 +341,7 @@ def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
         topics=tuple(t.name for t in plan.topics),
         records=plan.records,
         bytes=plan.bytes,
-        seconds=prepared.foreseen.seconds,
+        seconds=prepared.checked.seconds,
         verdict="planned",
         partitions=_planned_partitions(plan),
         groups=prepared.group_rows,

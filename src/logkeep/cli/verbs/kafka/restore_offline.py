@@ -31,8 +31,8 @@ from logkeep.kafka.offline_restore.values import (
     LogWritten,
     OfflineReport,
     OfflineRestoreLog,
+    OfflineRestoreOptions,
     OfflineRestorePlan,
-    OfflineWish,
 )
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
@@ -59,16 +59,16 @@ def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> Kafka
     return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token, state))
 
 
-def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
+def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineRestoreOptions:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
         standing=not run.settings.typed(TOPICS),
     )  # fmt: skip
-    return OfflineWish(
+    return OfflineRestoreOptions(
         backup=BackupId(entry.id),
         roots=log_dirs(named),
-        choice=choice,
+        selection=choice,
         ends=_ends(run, place, entry, choice),
         until_ms=run[UNTIL_TIME],
         repo=run.repo() if run.settings.typed(REPO) else "",
@@ -153,7 +153,7 @@ def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
     """The plan, with what became of it."""
     took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
     return msgspec.structs.replace(
-        _planned(source, done.foreseen),
+        _planned(source, done.plan),
         restore=done.restore,
         records=done.records,
         bytes=sum(log.size_bytes for log in done.logs),
@@ -161,6 +161,6 @@ def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
         verdict="proven" if done.good else "failed",
         partitions=tuple(row_of(log) for log in done.logs),
         findings=done.findings,
-        offline=_offline(done.foreseen, done.logs),
+        offline=_offline(done.plan, done.logs),
         dry_run=False,
     )

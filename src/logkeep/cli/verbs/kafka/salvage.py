@@ -108,7 +108,7 @@ def _wish(run: Run) -> SalvageOptions:
 
 
 def _report(source: str, task: KafkaSalvage, done: SalvageDone, allow_gaps: bool) -> KafkaSalvageReport:
-    foreseen, summary = done.foreseen, done.entry.summary if done.entry else None
+    foreseen, summary = done.plan, done.entry.summary if done.entry else None
     return KafkaSalvageReport(
         source=source,
         id=done.entry.id if done.entry else None,
