@@ -65,7 +65,7 @@ def kept_runs(member: MemberRun) -> list[tuple[int, int]]:
     return [(placed.kept.first, placed.kept.last) for placed in _apart(member)[0]]
 
 
-def foreseen(member: MemberRun) -> list[Finding]:
+def preview_findings(member: MemberRun) -> list[Finding]:
     """What is known before anything is copied."""
     return [*_strays(member), *_unasked(member)]
 
@@ -326,4 +326,14 @@ def _reached(member: MemberRun) -> int:
     return max(standing.last, standing.newest_snapshot, asked)
 
 
-__all__ = ["GOOD", "LOST", "PARTIAL", "LogFileEnding", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]
+__all__ = [
+    "GOOD",
+    "LOST",
+    "PARTIAL",
+    "LogFileEnding",
+    "Told",
+    "backup_zxid",
+    "exit_code",
+    "preview_findings",
+    "told_of",
+]
