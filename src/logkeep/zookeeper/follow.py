@@ -18,7 +18,7 @@ from logkeep.repository.chain.freshness import put_freshness
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, list_files
 from logkeep.zookeeper.model.sink import Known
 from logkeep.zookeeper.repo.sink import ArchiveSink
 
@@ -136,7 +136,7 @@ class ZooKeeperFollower:
         if sink.known.anything and not self.wish.new_history and self._unchanged(sink.known):
             put_freshness(place, looked, sink.session.folded.completed[-1].id, 0, self._within_s)
             return None
-        before = {place.name: look(place) for place in self.wish.members}
+        before = {place.name: list_files(place) for place in self.wish.members}
         done = back_up(self.wish, sink, self.rounds, self.ask_word)
         self._looked, self._kept = before, _kept_of(done)
         self.wish = ZooKeeperBackupOptions(**{**vars(self.wish), "new_history": False})
@@ -157,7 +157,7 @@ class ZooKeeperFollower:
         of the round before. So they must where an epoch began in which nothing was written yet: its zxid does not tell
         whether something came at the end of the epoch before.
         """
-        found, told = look(place), self._told(place)
+        found, told = list_files(place), self._told(place)
         reached = known.reached.get(place.name)
         last = reached.last if reached is not None else 0
         if told is None or told < max(last, self._kept.get(place.name, 0)):

@@ -16,7 +16,7 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.prune import delete
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup import rounds
-from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, list_files
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class
@@ -136,9 +136,9 @@ def test_it_is_told_also_where_a_note_speaks_of_the_same_object(
 
     def written_meanwhile(where: MemberPlace) -> ServerFiles:
         os.utime(log, ns=(moment := next(moments), moment))
-        return look(where)
+        return list_files(where)
 
-    monkeypatch.setattr(rounds, "look", written_meanwhile)
+    monkeypatch.setattr(rounds, "list_files", written_meanwhile)
     archived(place, server, codec=Codec.GZIP)
     (newest,) = ids(place)
     view = viewed(place, newest)
@@ -174,9 +174,9 @@ def looked(place: SourceRef, backup_id: int) -> list[str]:
     """What can be restored to."""
     looks: list[DeepVerification] = []
     verified(place, backup_id, looks=looks)
-    (look,) = looks
-    assert look.verified is not None
-    return [str(interval) for reachable in look.verified.reachable.values() for interval in reachable]
+    (found,) = looks
+    assert found.verified is not None
+    return [str(interval) for reachable in found.verified.reachable.values() for interval in reachable]
 
 
 def test_of_many_pieces_in_one_object_only_the_last_has_it_read_as_a_whole(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.zookeeper.backup.findings import exit_code
-from logkeep.zookeeper.backup.preview import Nowhere, preview_backup
+from logkeep.zookeeper.backup.preview import PreviewSink, preview_backup
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.model.archived import Member
@@ -235,7 +235,7 @@ def _wish(run: Run) -> ZooKeeperBackupOptions:
 def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
-    sink = Nowhere(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
+    sink = PreviewSink(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
     found = preview_backup(wish, sink, rounds(WarmEngines(run)))
     return ZooKeeperBackupReport(
         source=place.source,
