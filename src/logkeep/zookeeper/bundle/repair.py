@@ -29,7 +29,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
-from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.lost_moments import by_snapshot, moments_lost
 from logkeep.zookeeper.timeline.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
@@ -80,7 +80,7 @@ class BundleRepairSink:
                 replaced.snapshot(snapshot.name, None)
             notes = [repaired_note(repair, self.clock) for repair in repairs]
             gone = moments_lost(survey(self.view, without=dropped), dropped)
-            notes += [dropped_note(one, spans, self.clock) for one, spans in shared_out(gone, dropped)]
+            notes += [dropped_note(one, spans, self.clock) for one, spans in by_snapshot(gone, dropped)]
             if notes:
                 document["repairs"] = [*document.get("repairs", []), *notes]
             replace_document(root, sealed_again(document))

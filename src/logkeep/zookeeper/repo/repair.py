@@ -26,18 +26,18 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.object_writer import StoredObject, StoredWriter
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.packing import RepairedLog
 from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
 from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Repair, RepairPlan
-from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair
+from logkeep.zookeeper.repair.run import BackupRepairPlan, plan_backup_repair, repair
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.repo.repair_commit import Mend, commit_mends, run_of, same_bytes
 from logkeep.zookeeper.repo.repair_donors import Helping, donors_of
 from logkeep.zookeeper.repo.repair_fitness import why_left, why_not
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify.run import Level
 
 _FAILED: Final = "it could not be read any more when its turn came"
@@ -51,7 +51,7 @@ class ArchiveRepairSink:
     entry: BackupEntry
     view: ArchiveView
     donors: Sequence[str]
-    mended: dict[Kept, Mend] = field(default_factory=dict)
+    mended: dict[ArchivedFile, Mend] = field(default_factory=dict)
     """What was replaced; filled by `complete`."""
     _logs: list[tuple[RepairPlan, ArchivedLog, StoredObject]] = field(default_factory=list)
     _snapshots: list[tuple[ArchivedSnapshot, str, StoredObject]] = field(default_factory=list)
@@ -91,7 +91,7 @@ class ArchiveRepairSink:
 
     def _mends(
         self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]
-    ) -> Iterator[tuple[Kept, Mend | None]]:
+    ) -> Iterator[tuple[ArchivedFile, Mend | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
             fits = not why_not(plan, accept_loss=True)
@@ -160,13 +160,13 @@ class Mended:
     """What a repair came to. `foreseen` holds what was decided, `mends` what was really replaced."""
 
     foreseen: BackupRepairPlan
-    mends: dict[Kept, Mend]
-    names: dict[Kept, str]
+    mends: dict[ArchivedFile, Mend]
+    names: dict[ArchivedFile, str]
     """Under which the damaged objects lie."""
     donors: tuple[str, ...]
     before: Folded
     """The chain as it was."""
-    left: dict[Kept, str]
+    left: dict[ArchivedFile, str]
     """What stays as it is, and why."""
     unread: int = 0
     """Other backups that may have what is lost and were not looked at."""
@@ -189,7 +189,7 @@ class Repairing:
         folded = read_chain(self.place)
         looked = self._looked(folded, backup_id)
         view, helping = looked.view, looked.helping
-        found = foresee(view, earlier=helping.views, beside=self.beside, checks=looked.checks)
+        found = plan_backup_repair(view, earlier=helping.views, beside=self.beside, checks=looked.checks)
         return self._told(looked, found, {}, folded)
 
     def run(self, backup_id: BackupId) -> Mended:
@@ -206,7 +206,7 @@ class Repairing:
                 accept_loss=self.accept_loss,
                 checks=looked.checks,
             )
-            return self._told(looked, done.foreseen, sink.mended, before, ran=True)
+            return self._told(looked, done.plan, sink.mended, before, ran=True)
 
     def _looked(self, folded: Folded, backup_id: BackupId) -> "_Looked":
         """Read everything first: what is damaged decides who is asked for it."""
@@ -219,7 +219,13 @@ class Repairing:
         return _called(looked.view, (*self.beside, *looked.helping.views))
 
     def _told(
-        self, looked: "_Looked", found: BackupRepairPlan, mends: dict[Kept, Mend], before: Folded, *, ran: bool = False
+        self,
+        looked: "_Looked",
+        found: BackupRepairPlan,
+        mends: dict[ArchivedFile, Mend],
+        before: Folded,
+        *,
+        ran: bool = False,
     ) -> Mended:
         view = looked.view
         left = dict(why_left(found, len(view.snapshots), accept_loss=self.accept_loss))
@@ -244,7 +250,7 @@ def _name(other: BackupView) -> str:
     return f"backup {other.name}" if isinstance(other, ArchiveView) else f"the directories of {other.name}"
 
 
-def _names(view: ArchiveView, found: BackupRepairPlan) -> dict[Kept, str]:
+def _names(view: ArchiveView, found: BackupRepairPlan) -> dict[ArchivedFile, str]:
     return {kept: view.object_name(kept) for kept in found.damaged}
 
 

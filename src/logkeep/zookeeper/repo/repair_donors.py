@@ -11,10 +11,9 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import ArchivedLog
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog
 from logkeep.zookeeper.repair.donors import may_help
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.timeline.object_check import Kept
 
 MOST_DONORS: Final = 32
 """So many backups are read for records; they all have something of their own that may be what is lost."""
@@ -28,7 +27,7 @@ class Helping:
     """Backups that may have it too and were not looked at."""
 
 
-def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[Kept]) -> Helping:
+def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[ArchivedFile]) -> Helping:
     if not damaged:
         return Helping()
     broken, seen = {view.row_of(kept).token for kept in damaged}, set[tuple[str, str, int]]()
@@ -51,10 +50,10 @@ def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequ
 
 
 def _useful(
-    other: ArchiveView, damaged: Sequence[Kept], broken: Container[str]
-) -> Iterator[tuple[tuple[str, str, int], Kept]]:
+    other: ArchiveView, damaged: Sequence[ArchivedFile], broken: Container[str]
+) -> Iterator[tuple[tuple[str, str, int], ArchivedFile]]:
     """What may help, and what it is told apart by: its object, and where it begins in it."""
-    everything: list[Kept] = [*other.snapshots, *other.logs]
+    everything: list[ArchivedFile] = [*other.snapshots, *other.logs]
     for kept in everything:
         if any(may_help(kept, bad) for bad in damaged):
             token = other.row_of(kept).token

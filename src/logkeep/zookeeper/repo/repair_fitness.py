@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.repair.plan import RepairPlan
 from logkeep.zookeeper.repair.run import BackupRepairPlan
-from logkeep.zookeeper.timeline.object_check import Kept
 
 
-def why_left(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+def why_left(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[ArchivedFile, str]]:
     """Everything that stays as it is. `snapshots`: how many the backup has."""
     for plan in found.repairs:
         if why := why_not(plan, accept_loss=accept_loss):

@@ -57,7 +57,7 @@ from logkeep.zookeeper.repo.replaced import mended_record
 from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects
 from logkeep.zookeeper.repo.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.restorable import Restorable, planned
+from logkeep.zookeeper.timeline.restorable import Restorable, check_restorable
 
 _Answer = TypeVar("_Answer")
 
@@ -206,7 +206,7 @@ class ArchiveSink:
         seen = {m.name for m in gathered.members}
         stay = [m for m in (self.last.members if self.last else ()) if m.name not in seen]
         members, source = [*gathered.members, *stay], self.session.place.source
-        return planned(members, held.snapshots, held.logs, gathered.history, source)
+        return check_restorable(members, held.snapshots, held.logs, gathered.history, source)
 
     def _base(self) -> ArchiveView | None:
         """The newest backup, which the next one takes over from."""

@@ -15,7 +15,7 @@ from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
-from logkeep.zookeeper.repair.run import foresee, repair
+from logkeep.zookeeper.repair.run import plan_backup_repair, repair
 from logkeep.zookeeper.repo import repair_donors
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.support.zookeeper.handmade_directories import MadeServer
@@ -136,7 +136,7 @@ class TestDonorsThatFail:
 
     @pytest.mark.parametrize("times", range(12))
     def test_nothing_is_promised_that_was_not_read(self, times: int) -> None:
-        (plan,) = foresee(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
+        (plan,) = plan_backup_repair(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
         assert plan.whole != bool(plan.lost)
 
     @pytest.mark.parametrize("times", range(12))
@@ -148,7 +148,7 @@ class TestDonorsThatFail:
         fading, others = _Fading(self.whole(), times), [self.whole()] if another else []
         sink = MemorySink(view)
         done = repair(view, sink, earlier=[fading, *others], accept_loss=False)
-        (plan,) = done.foreseen.repairs
+        (plan,) = done.plan.repairs
         if another or not plan.lost:
             assert (plan.kind, list(sink.made.values())) == (Repair.SPLICED, [whole[log]])
         else:
@@ -241,7 +241,7 @@ class TestEveryHolderAgrees:
         return view
 
     def plan(self, view: MemoryView, *earlier: MemoryView, beside: Sequence[MemoryView] = ()) -> RepairPlan:
-        (plan,) = foresee(view, earlier=earlier, beside=beside).repairs
+        (plan,) = plan_backup_repair(view, earlier=earlier, beside=beside).repairs
         return plan
 
     @pytest.mark.parametrize("zxids", [range(1, 7), range(6, 10), range(4, 9)])

@@ -43,7 +43,7 @@ from logkeep.model.work import EngineFor
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.zookeeper.backup.findings import exit_code
-from logkeep.zookeeper.backup.preview import Nowhere, foresee
+from logkeep.zookeeper.backup.preview import PreviewSink, preview_backup
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.repo.record import KIND, known_from
@@ -170,8 +170,8 @@ def _wish(run: Run) -> ZooKeeperBackupOptions:
 def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
-    sink = Nowhere(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
-    found = foresee(wish, sink, rounds(WarmEngines(run)))
+    sink = PreviewSink(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
+    found = preview_backup(wish, sink, rounds(WarmEngines(run)))
     return ZooKeeperBackupReport(
         source=place.source,
         id=None,
