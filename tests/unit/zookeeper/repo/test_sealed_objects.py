@@ -87,8 +87,8 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
-    (mend,) = repaired(place, newest).mends.values()
-    assert ("repacked" if which == "log" else "from its own bytes") in mend.told
+    (mend,) = repaired(place, newest).repaired.values()
+    assert ("repacked" if which == "log" else "from its own bytes") in mend.provenance
     assert verified(place, newest).document.verdict == GOOD
 
 
@@ -105,7 +105,7 @@ def test_what_is_whole_helps_others_although_it_is_badly_stored(tmp_path: Path) 
     middle = len(place.store.get(view.object_name(first), 1 << 30)) // 2
     damage(place, view, first, middle)
     damage(place, view, second, GZIP_TIME)
-    told = {kept.member: mend.told for kept, mend in repaired(place, newest, accept_loss=True).mends.items()}
+    told = {kept.member: mend.provenance for kept, mend in repaired(place, newest, accept_loss=True).repaired.items()}
     assert ("spliced" in told["zk1"], "repacked" in told["zk2"]) == (True, True), told
     assert verified(place, newest).document.verdict == GOOD
 
