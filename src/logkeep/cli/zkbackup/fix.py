@@ -16,7 +16,7 @@ from logkeep.zookeeper.bundle.repair import BundleRepairSink
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.repair.donor_search import helpful
+from logkeep.zookeeper.repair.donor_search import helpful_backups
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.timeline.object_check import check_data, check_files
@@ -50,7 +50,7 @@ def fix(view: BundleView, run: CommandRun) -> Fixed:
         return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
     sink = BundleRepairSink(view, run.clock, run.world.token)
     checks = check_data(view, check_files(view), lambda _: None)
-    beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
+    beside = helpful_backups(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     told = [_words(each) for each in done.repairs]
     told += [f"{snapshot.name}: brought back, byte for byte" for snapshot in done.copied]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup.findings import foreseen
+from logkeep.zookeeper.backup.findings import preview_findings
 from logkeep.zookeeper.backup.member import MemberRun
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
@@ -42,7 +42,7 @@ class BackupPreview:
     findings: tuple[Finding, ...]
 
 
-def foresee(wish: ZooKeeperBackupOptions, sink: Nowhere, rounds: RoundSettings) -> BackupPreview:
+def preview_backup(wish: ZooKeeperBackupOptions, sink: Nowhere, rounds: RoundSettings) -> BackupPreview:
     """Raises what the backup itself would raise: DataDirUnusable, HistoryUnproven."""
     members = rounds.begin(wish.members, sink, new_history=wish.new_history)
     snapshots = logs = size = 0
@@ -63,7 +63,7 @@ def foresee(wish: ZooKeeperBackupOptions, sink: Nowhere, rounds: RoundSettings) 
         snapshots,
         logs,
         size,
-        tuple(f for member in members for f in foreseen(member)),
+        tuple(f for member in members for f in preview_findings(member)),
     )
 
 

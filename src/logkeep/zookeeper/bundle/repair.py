@@ -25,11 +25,11 @@ from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
 from logkeep.zookeeper.bundle.seal import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
-from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.lost_moments import by_snapshot, moments_lost
 from logkeep.zookeeper.timeline.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
@@ -42,7 +42,7 @@ class BundleRepairSink:
     view: BundleView
     clock: Clock
     tokens: TokenSource
-    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
+    _logs: list[tuple[RepairPlan, ArchivedLog, StoredObject]] = field(default_factory=list)
     _snapshots: dict[str, StoredObject] = field(default_factory=dict)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
@@ -52,7 +52,7 @@ class BundleRepairSink:
         writer = self._opened(layout.TXNLOGS, log_name(first))
         return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         writer = self._opened(layout.SNAPSHOTS, snapshot.name)
         try:
             with source.open(snapshot) as file:
@@ -62,7 +62,7 @@ class BundleRepairSink:
         finally:
             writer.abort()
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> BundleView:
         """The bundle as it is from now on. Its document must be intact: it gets a new seal."""
         self._forget_all_but(repairs)
         if not repairs and not dropped and not self._snapshots:
@@ -80,7 +80,7 @@ class BundleRepairSink:
                 replaced.snapshot(snapshot.name, None)
             notes = [repaired_note(repair, self.clock) for repair in repairs]
             gone = moments_lost(survey(self.view, without=dropped), dropped)
-            notes += [dropped_note(one, spans, self.clock) for one, spans in shared_out(gone, dropped)]
+            notes += [dropped_note(one, spans, self.clock) for one, spans in by_snapshot(gone, dropped)]
             if notes:
                 document["repairs"] = [*document.get("repairs", []), *notes]
             replace_document(root, sealed_again(document))
@@ -155,7 +155,7 @@ def _free(directory: Path, name: str) -> Path:
     return directory / (f"{name}.{number}" if number else name)
 
 
-def _log_entry(repair: RepairPlan, kept: KeptLog, stored: StoredObject) -> dict[str, Any]:
+def _log_entry(repair: RepairPlan, kept: ArchivedLog, stored: StoredObject) -> dict[str, Any]:
     whole = kept.last == repair.of.last and not repair.lost
     status, stored_name = "valid" if whole else "truncated", stored.name.rpartition("/")[2]
     entry = log_entry(kept, stored, stored_name, status=status, note=f"Repaired: {repair}")

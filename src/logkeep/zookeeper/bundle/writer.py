@@ -29,7 +29,7 @@ from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
-from logkeep.zookeeper.timeline.restorable import planned
+from logkeep.zookeeper.timeline.restorable import check_restorable
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class BundleSink:
 
     def _planned(self, gathered: Gathered) -> tuple[Finding, ...]:
         snapshots, logs = [p.kept for p in gathered.snapshots], [p.kept for p in gathered.logs]
-        return planned(gathered.members, snapshots, logs, gathered.history, str(self.path)).findings
+        return check_restorable(gathered.members, snapshots, logs, gathered.history, str(self.path)).findings
 
     def _settle(self, gathered: Gathered, root: Path) -> None:
         """Give files their names, and remove what attempts left behind."""

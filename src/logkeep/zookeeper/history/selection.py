@@ -20,7 +20,7 @@ from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes
-from logkeep.zookeeper.timeline.timeline import line_of, spans_of, told_committed
+from logkeep.zookeeper.timeline.timeline import known_committed, line_of, spans_of
 
 _REMEDY_UNPROVEN = "back up a majority of the voters: then it is known how the epoch ended"
 _REMEDY_DISPUTED = "they are not of one history: ask one of the members by name, with --member"
@@ -101,7 +101,7 @@ def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
     by_majority = border is not None and border.standing is BorderProof.MAJORITY and known
-    return by_majority and not told_committed(holdings, line, cut[0])
+    return by_majority and not known_committed(holdings, line, cut[0])
 
 
 def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:

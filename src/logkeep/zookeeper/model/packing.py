@@ -1,9 +1,7 @@
-"""Plain bytes into a stored object and back: as they are, as gzip, or as zstd frames that any zstd tool reads.
+"""Writers and readers of stored objects: plain bytes, gzip, or zstd frames that any zstd tool reads.
 
-One pass: every plain byte is hashed and written, or hashed, packed, hashed again and written. Memory is bounded by one
-frame. What is read back is measured against what was written; more, less or another thing is Damaged.
-
-A log that a repair writes, wherever it is stored: whoever began it is told what it holds when it is whole.
+Writing is one pass: every plain byte is hashed and written, or hashed, compressed, hashed again and written. Memory is
+bounded by one frame.
 """
 
 import hashlib
@@ -16,12 +14,12 @@ from typing import BinaryIO, Final, Protocol, cast
 from logkeep.errors import StoreError
 from logkeep.model.segments import Codec
 from logkeep.store.base import ObjectWriter
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.sink import StoredObject
 
 FRAME_BYTES: Final = 2 << 20
 DEFAULT_LEVEL: Final = 1
-"""The fastest one of both codecs: a backup should wait for the disk."""
+"""The fastest level of both codecs, so that a backup waits for the disk and not for the CPU."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _LARGEST_ZSTD_LEVEL: Final = 19
 SUFFIXES: Final = {Codec.NONE: "", Codec.GZIP: ".gz", Codec.ZSTD: ".zst"}
@@ -34,7 +32,7 @@ class _Packer(Protocol):
 
 
 class StoredWriter:
-    """One object being written. `name` and `token` are the shelf's; it knows what they mean."""
+    """One object being written. `name` and `token` come from the shelf and are only passed on."""
 
     def __init__(self, stream: ObjectWriter, name: str, token: str, codec: Codec, level: int = DEFAULT_LEVEL) -> None:
         self._stream, self._name, self._token, self._codec = stream, name, token, codec
@@ -77,6 +75,23 @@ class StoredWriter:
         self._packed.update(piece)
         self._packed_bytes += len(piece)
         self._stream.write(piece)
+
+
+@dataclass
+class RepairedLog:
+    """A log that a repair writes. `done` gets what it holds when it is complete."""
+
+    writer: StoredWriter
+    done: Callable[[ArchivedLog, StoredObject], None]
+
+    def write(self, data: memoryview | bytes) -> None:
+        self.writer.write(data)
+
+    def close(self, kept: ArchivedLog) -> None:
+        self.done(kept, self.writer.close())
+
+    def abort(self) -> None:
+        self.writer.abort()
 
 
 class _Gzip:
@@ -127,7 +142,7 @@ def unpacked_stream(pieces: Iterator[memoryview]) -> BinaryIO:
 
 
 class PiecesStream(io.RawIOBase):
-    """A stream over pieces that come one after the other; wrap it in a `BufferedReader`."""
+    """A stream over consecutive pieces; wrap it in a `BufferedReader`."""
 
     def __init__(self, pieces: Iterator[memoryview]) -> None:
         self._pieces, self._rest = pieces, memoryview(b"")
@@ -145,18 +160,3 @@ class PiecesStream(io.RawIOBase):
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
-
-
-@dataclass
-class RepairedLog:
-    writer: StoredWriter
-    done: Callable[[KeptLog, StoredObject], None]
-
-    def write(self, data: memoryview | bytes) -> None:
-        self.writer.write(data)
-
-    def close(self, kept: KeptLog) -> None:
-        self.done(kept, self.writer.close())
-
-    def abort(self) -> None:
-        self.writer.abort()

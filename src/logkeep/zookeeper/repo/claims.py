@@ -12,8 +12,9 @@ from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 DAMAGED = "damaged"
 """The history under which damaged files are stored, each on its own, as snapshots are."""
@@ -112,7 +113,7 @@ def _row(stored: StoredObject, **values: object) -> Segment:
 
 
 def log_cuts(
-    logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], damaged: Iterable[DamagedFile]
+    logs: Iterable[ArchivedLog], snapshots: Iterable[ArchivedSnapshot], damaged: Iterable[DamagedFile]
 ) -> list[LogCut]:
     """The range of each log that a backup covers: log, tail and snapshots of each member."""
     spans: dict[tuple[Kind, str, str], list[tuple[int, int]]] = {}
@@ -128,7 +129,7 @@ def log_cuts(
     ]
 
 
-def carried_over(record: EnsembleRecord | None, history: str) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+def carried_over(record: EnsembleRecord | None, history: str) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
     """The previous backup's pieces and snapshots of this history, which the next one includes too, except tails."""
     if record is None or record.history != history:
         return [], []

@@ -25,9 +25,10 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.upkeep.merge_plan import Kin
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
 from logkeep.zookeeper.repo.reachable import record_rows
-from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord, LogRecord
+from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 
 _PROOF = "the same records in the same order; the SHA-256 of every piece, and every record, checked while reading"
 
@@ -104,33 +105,33 @@ def kin_of(place: SourceRef, folded: Folded) -> Kin:
     return lambda row: _relation(row, logs.get(row.token))
 
 
-def _relation(row: Segment, log: LogRecord | None) -> Hashable | None:
+def _relation(row: Segment, log: ArchivedLog | None) -> Hashable | None:
     """None for a row that was shortened: it does not cover the end of its object, so no piece can follow it."""
     if log is None or (row.first, row.end) != (log.first, log.last + 1):
         return None
     return log.name, epoch_of(log.first), log.digests
 
 
-def _pieces_of_other_records(place: SourceRef, folded: Folded) -> list[LogRecord]:
+def _pieces_of_other_records(place: SourceRef, folded: Folded) -> list[ArchivedLog]:
     """Pieces in records that may differ from the pieces of today: the first release recorded too little of them, and a
     repair may have left out lost transactions. Without repairs such records are older than all others."""
-    repaired, named = any(one.keep_old for one in folded.replacements), dict[str, LogRecord]()
+    repaired, named = any(one.keep_old for one in folded.replacements), dict[str, ArchivedLog]()
     for entry in folded.completed:
         record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
         logs = record.logs if record is not None else ()
-        if logs and not repaired and all(log.size for log in logs):
+        if logs and not repaired and all(log.size_bytes for log in logs):
             break
-        named.update((log.token, log) for log in logs if repaired or not log.size)
+        named.update((log.token, log) for log in logs if repaired or not log.size_bytes)
     return list(named.values())
 
 
-def _is_found_in(named: LogRecord, piece: LogRecord) -> bool:
+def _is_found_in(named: ArchivedLog, piece: ArchivedLog) -> bool:
     """Whether a backup with the record `named` still finds its transactions if the piece is merged."""
     if (named.member, named.apart or named.history) != (piece.member, piece.history):
         return True
     if named.last < piece.first or piece.last < named.first:
         return True
-    return bool(named.size) and piece.first <= named.first and named.last <= piece.last
+    return bool(named.size_bytes) and piece.first <= named.first and named.last <= piece.last
 
 
 WAY = MergeWay(merge_logs, kin_of, _PROOF)

@@ -25,18 +25,18 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
 from logkeep.zookeeper.model.sink import StoredObject
 from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
 from logkeep.zookeeper.repair.plan import NewLog, Repair, RepairPlan
-from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair
+from logkeep.zookeeper.repair.run import BackupRepairPlan, plan_backup_repair, repair
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.repo.repair_commit import ObjectRepair, commit_repairs, run_of, same_bytes
 from logkeep.zookeeper.repo.repair_donors import DonorBackups, find_donors
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, named
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, named
 from logkeep.zookeeper.verify.run import Level
 
 _FAILED: Final = "it could not be read any more when it was to be repaired"
@@ -50,10 +50,10 @@ class ArchiveRepairSink:
     entry: BackupEntry
     view: ArchiveView
     donors: Sequence[str]
-    repaired: dict[Kept, ObjectRepair] = field(default_factory=dict)
+    repaired: dict[ArchivedFile, ObjectRepair] = field(default_factory=dict)
     """The replaced objects; filled by `complete`."""
-    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
-    _snapshots: list[tuple[KeptSnapshot, str, StoredObject]] = field(default_factory=list)
+    _logs: list[tuple[RepairPlan, ArchivedLog, StoredObject]] = field(default_factory=list)
+    _snapshots: list[tuple[ArchivedSnapshot, str, StoredObject]] = field(default_factory=list)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
         """Cut so that every backup finds what is left of its pieces, up to the end of the object's row."""
@@ -68,7 +68,7 @@ class ArchiveRepairSink:
         writer = self._open(self.view.row_of(repair.of), first)
         return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         row = self.view.row_of(snapshot)
         writer = self._open(row, row.first)
         held = next(s for s in source.snapshots if (s.name, s.sha256) == (snapshot.name, snapshot.sha256))
@@ -80,7 +80,7 @@ class ArchiveRepairSink:
         finally:
             writer.abort()
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> ArchiveView:
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> ArchiveView:
         """The backup as it is from now on."""
         self.repaired = {kept: one for kept, one in self._object_repairs(repairs, dropped) if one is not None}
         if not self.repaired:
@@ -89,8 +89,8 @@ class ArchiveRepairSink:
         return view_of(self.session.place, self.entry)
 
     def _object_repairs(
-        self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]
-    ) -> Iterator[tuple[Kept, ObjectRepair | None]]:
+        self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]
+    ) -> Iterator[tuple[ArchivedFile, ObjectRepair | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
             fits = not why_unusable(plan, accept_loss=True)
@@ -112,7 +112,7 @@ class ArchiveRepairSink:
         return StoredWriter(place.store.open_new(name), name, token, row.codec)
 
 
-def pieces_in(place: SourceRef, folded: Folded, log: KeptLog) -> set[tuple[int, int]]:
+def pieces_in(place: SourceRef, folded: Folded, log: ArchivedLog) -> set[tuple[int, int]]:
     """First and last transaction of every piece, of any backup, that overlaps a log."""
     found: set[tuple[int, int]] = set()
     for entry in folded.completed:
@@ -124,7 +124,7 @@ def pieces_in(place: SourceRef, folded: Folded, log: KeptLog) -> set[tuple[int, 
 
 
 def _log_repair(
-    plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, StoredObject]], text: str
+    plan: RepairPlan, row: Segment, new: Sequence[tuple[ArchivedLog, StoredObject]], text: str
 ) -> ObjectRepair | None:
     """None where nothing usable was written."""
     if plan.lost:
@@ -156,7 +156,7 @@ def _span(first: int, last: int) -> str:
     return hex_zxid(first) if first == last else f"{hex_zxid(first)} to {hex_zxid(last)}"
 
 
-def unrepaired(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[Kept, str]]:
+def unrepaired(found: BackupRepairPlan, snapshots: int, *, accept_loss: bool) -> Iterator[tuple[ArchivedFile, str]]:
     """Objects that stay as they are, and why. `snapshots`: how many the backup has. Pure."""
     for plan in found.repairs:
         if why := why_unusable(plan, accept_loss=accept_loss):
@@ -183,13 +183,13 @@ class RepairOutcome:
     """The result of a repair. `foreseen` holds what was decided, `repaired` what was replaced."""
 
     foreseen: BackupRepairPlan
-    repaired: dict[Kept, ObjectRepair]
-    names: dict[Kept, str]
+    repaired: dict[ArchivedFile, ObjectRepair]
+    names: dict[ArchivedFile, str]
     """Of the damaged objects, in the store."""
     donors: tuple[str, ...]
     before: Folded
     """The chain as it was."""
-    left: dict[Kept, str]
+    left: dict[ArchivedFile, str]
     """Objects that stay as they are, and why."""
     unread: int = 0
     """Number of other backups that may have what is lost and were not read."""
@@ -211,7 +211,7 @@ class RepairRun:
         """What a run would do. Writes nothing."""
         folded = read_chain(self.place)
         damage = self._read(folded, backup_id)
-        found = foresee(damage.view, earlier=damage.donors.views, beside=self.beside, checks=damage.checks)
+        found = plan_backup_repair(damage.view, earlier=damage.donors.views, beside=self.beside, checks=damage.checks)
         return self._outcome(damage, found, {}, folded)
 
     def run(self, backup_id: BackupId) -> RepairOutcome:
@@ -228,7 +228,7 @@ class RepairRun:
                 accept_loss=self.accept_loss,
                 checks=damage.checks,
             )
-            return self._outcome(damage, done.foreseen, sink.repaired, before, ran=True)
+            return self._outcome(damage, done.plan, sink.repaired, before, ran=True)
 
     def _read(self, folded: Folded, backup_id: BackupId) -> "_BackupDamage":
         """Read the whole backup first: the donors depend on what is damaged."""
@@ -248,7 +248,7 @@ class RepairRun:
         self,
         damage: "_BackupDamage",
         found: BackupRepairPlan,
-        repaired: dict[Kept, ObjectRepair],
+        repaired: dict[ArchivedFile, ObjectRepair],
         before: Folded,
         *,
         ran: bool = False,

@@ -12,10 +12,9 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog
 from logkeep.zookeeper.repair.donors import may_help
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.timeline.object_check import Kept
 
 MAX_DONORS: Final = 32
 """The maximum number of backups that are read for lost records."""
@@ -29,7 +28,7 @@ class DonorBackups:
     """Number of backups that may help too and were not read."""
 
 
-def find_donors(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[Kept]) -> DonorBackups:
+def find_donors(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[ArchivedFile]) -> DonorBackups:
     if not damaged:
         return DonorBackups()
     broken, seen = {view.row_of(kept).token for kept in damaged}, set[tuple[str, str, int]]()
@@ -52,12 +51,12 @@ def find_donors(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Se
 
 
 def _useful(
-    other: ArchiveView, damaged: Sequence[Kept], broken: Container[str]
-) -> Iterator[tuple[tuple[str, str, int], Kept]]:
+    other: ArchiveView, damaged: Sequence[ArchivedFile], broken: Container[str]
+) -> Iterator[tuple[tuple[str, str, int], ArchivedFile]]:
     """Logs and snapshots that may help, each with a key: its object, its name and its last transaction."""
-    everything: list[Kept] = [*other.snapshots, *other.logs]
+    everything: list[ArchivedFile] = [*other.snapshots, *other.logs]
     for kept in everything:
         if any(may_help(kept, bad) for bad in damaged):
             token = other.row_of(kept).token
             if token not in broken:
-                yield (token, kept.name, kept.last if isinstance(kept, KeptLog) else kept.zxid), kept
+                yield (token, kept.name, kept.last if isinstance(kept, ArchivedLog) else kept.zxid), kept

@@ -18,9 +18,9 @@ from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.repo.pieces import ServedRecord, find_pieces
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 _ADLER: Final = "adler32:"
 
@@ -85,14 +85,14 @@ class _UnnamedRows:
         for row in rows:
             self._by_log.setdefault(row.log, []).append(row)
 
-    def snapshot(self, named: SnapshotRecord) -> SnapshotRecord | None:
+    def snapshot(self, named: ArchivedSnapshot) -> ArchivedSnapshot | None:
         """The same file, in another object."""
         for row in self._by_log.get(log_of(Kind.SNAPSHOTS, named.member, named.history), ()):
             if (row.first, row.plain_sha256) == (named.zxid, named.sha256):
                 return msgspec.structs.replace(named, token=row.token)
         return None
 
-    def logs(self, named: LogRecord) -> Iterator[LogRecord]:
+    def logs(self, named: ArchivedLog) -> Iterator[ArchivedLog]:
         """The logs that replace it, in order; nothing where all of it is lost. A lost end of a log has no row: so a log
         after all rows is lost too."""
         rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
@@ -105,7 +105,7 @@ class _UnnamedRows:
             yield _replacement(named, row)
 
 
-def _replacement(named: LogRecord, row: Segment) -> LogRecord:
+def _replacement(named: ArchivedLog, row: Segment) -> ArchivedLog:
     last = row.end - 1
     adler = named.last_adler if last == named.last else last_adler_in(row)
     if adler is None:
@@ -119,7 +119,7 @@ def _replacement(named: LogRecord, row: Segment) -> LogRecord:
         max_time_ms=row.max_time_ms,
         ending=named.ending if last == named.last else LogFileEnding.DAMAGED,
         borders=tuple(border for border in named.borders if row.first <= border[1] <= last),
-        size=row.plain_bytes,
+        size_bytes=row.plain_bytes,
         sha256=row.plain_sha256,
         records=row.records,
         min_time_ms=row.base_time_ms,

@@ -6,17 +6,17 @@ piece can be read from a merged object only together with all pieces before it.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from logkeep.zookeeper.repo.record import LogRecord, SnapshotRecord, kept_log
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.repo.view import ArchiveView
 from logkeep.zookeeper.timeline.survey import LogTimes
 
 
 def within(
-    logs: Sequence[LogRecord],
-    snapshots: Sequence[SnapshotRecord],
+    logs: Sequence[ArchivedLog],
+    snapshots: Sequence[ArchivedSnapshot],
     since_ms: int | None,
-    first_since: Callable[[LogRecord, int], int] = lambda log, _since_ms: log.first,
-) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+    first_since: Callable[[ArchivedLog, int], int] = lambda log, _since_ms: log.first,
+) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
     """Of one member: what is needed to restore every point since a time; without a time everything. Pure.
 
     That is the newest snapshot whose window ends before the first transaction of that time, with the logs after it. If
@@ -37,7 +37,7 @@ def within(
     return [r for r in logs if r.last > base], [s for s in snapshots if s.zxid >= base]
 
 
-def _window_ends(logs: Iterable[LogRecord], snapshots: Sequence[SnapshotRecord]) -> dict[int, int]:
+def _window_ends(logs: Iterable[ArchivedLog], snapshots: Sequence[ArchivedSnapshot]) -> dict[int, int]:
     """The ends of snapshots' windows, by zxid; only of snapshots that older data can be dropped before."""
     oldest = min([*(s.zxid + 1 for s in snapshots), *(r.last for r in logs)], default=0)
     ends = ((s.zxid, s.bound if s.fuzzy_end is None else s.fuzzy_end) for s in snapshots if s.zxid >= oldest)
@@ -45,7 +45,7 @@ def _window_ends(logs: Iterable[LogRecord], snapshots: Sequence[SnapshotRecord])
 
 
 def _first_transaction(
-    logs: Iterable[LogRecord], ends: Collection[int], first_of: Callable[[LogRecord], int]
+    logs: Iterable[ArchivedLog], ends: Collection[int], first_of: Callable[[ArchivedLog], int]
 ) -> int | None:
     """The first transaction of a time, in logs that have some of it, as far as it matters to these ends of snapshots.
 
@@ -61,23 +61,23 @@ def _first_transaction(
     return start
 
 
-def first_since(base: ArchiveView | None) -> Callable[[LogRecord, int], int]:
+def first_since(base: ArchiveView | None) -> Callable[[ArchivedLog, int], int]:
     """A function that finds the first transaction of a log at or after a time. An archived log that begins earlier is
     read for it; of one that is new, or damaged before that transaction, the function returns the first of all."""
 
-    def first_in(log: LogRecord, since_ms: int) -> int:
+    def first_in(log: ArchivedLog, since_ms: int) -> int:
         row = base.rows.get(log.token) if base is not None else None
         if base is None or row is None or log.min_time_ms >= since_ms:
             return log.first
-        found = LogTimes(base).first_later(kept_log(log, row), log.first, log.last, since_ms - 1)
+        found = LogTimes(base).first_later(log, log.first, log.last, since_ms - 1)
         return found[0] if found is not None else log.first
 
     return first_in
 
 
 def with_whole_objects(
-    base: ArchiveView | None, logs: Sequence[LogRecord], chosen: Sequence[LogRecord]
-) -> list[LogRecord]:
+    base: ArchiveView | None, logs: Sequence[ArchivedLog], chosen: Sequence[ArchivedLog]
+) -> list[ArchivedLog]:
     """The chosen pieces, with every piece that lies before one of them in the same object."""
     if base is None or not base.within:
         return list(chosen)

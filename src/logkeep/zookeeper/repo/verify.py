@@ -13,9 +13,10 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.verify.run import Asked, DeeperCheck
+from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, named, to_read
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
@@ -39,7 +40,7 @@ class DeepVerification:
 
     def __call__(self, asked: Asked) -> DeeperCheck:
         view = view_of(asked.place, self.entry)
-        everything: list[Kept] = [*view.snapshots, *view.logs]
+        everything: list[ArchivedFile] = [*view.snapshots, *view.logs]
         names = {named(kept): view.object_name(kept) for kept in everything}
         gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
         found = verify(
@@ -69,7 +70,7 @@ def _read(view: ArchiveView, checks: ObjectChecks, engine: Engine) -> ObjectChec
 
 def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
     """What the repository's own check has found already."""
-    kept: list[Kept] = [*view.snapshots, *view.logs]
+    kept: list[ArchivedFile] = [*view.snapshots, *view.logs]
     missing = tuple(one for one in kept if view.object_name(one) in gone)
     there = [one for one in kept if one not in missing]
     seen = tuple(

@@ -8,7 +8,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import log_name, parse_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header, tables
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.restore.target_state import EPOCH_FILES
 from logkeep.zookeeper.timeline.plan import RestorePath, Slice
@@ -71,7 +71,7 @@ def _epoch_files(epoch: int | None) -> list[ServerFile]:
     return [] if epoch is None else [ServerFile(name, lambda: [str(epoch).encode()]) for name in EPOCH_FILES]
 
 
-def _checked_name(snapshot: KeptSnapshot) -> str:
+def _checked_name(snapshot: ArchivedSnapshot) -> str:
     """Made again from the parts of the archived name, so that it is never a path."""
     parsed = parse_name(snapshot.name)
     if parsed is None or parsed.stray or parsed.zxid != snapshot.zxid:
@@ -79,7 +79,7 @@ def _checked_name(snapshot: KeptSnapshot) -> str:
     return snapshot_name(parsed.zxid) + (f".{parsed.packing}" if parsed.packing else "")
 
 
-def _copy(view: BackupView, snapshot: KeptSnapshot) -> Iterator[bytes]:
+def _copy(view: BackupView, snapshot: ArchivedSnapshot) -> Iterator[bytes]:
     with view.open(snapshot) as source:
         while piece := source.read(_PIECE_BYTES):
             yield piece

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.model.work import Engine, Progress
-from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.timeline.object_check import CheckedObject, Kept, ObjectChecks, checked_object, with_object
+from logkeep.zookeeper.model.archived import ArchivedFile, BackupView
+from logkeep.zookeeper.timeline.object_check import CheckedObject, ObjectChecks, checked_object, with_object
 
 UNIT_BYTES = 64 << 20
 
@@ -19,7 +19,7 @@ UNIT_BYTES = 64 << 20
 class ObjectsUnit:
     view: BackupView
     """Which need not know of other objects."""
-    objects: tuple[Kept, ...]
+    objects: tuple[ArchivedFile, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -39,9 +39,9 @@ def check_unit(unit: ObjectsUnit, progress: Progress) -> CheckedUnit:
     return CheckedUnit(tuple(found))
 
 
-def shares(objects: Sequence[Kept], most_bytes: int = UNIT_BYTES) -> Iterator[tuple[Kept, ...]]:
+def shares(objects: Sequence[ArchivedFile], most_bytes: int = UNIT_BYTES) -> Iterator[tuple[ArchivedFile, ...]]:
     """Which objects are read by one task, in their order. Pure."""
-    share: list[Kept] = []
+    share: list[ArchivedFile] = []
     held_bytes = 0
     for kept in objects:
         if share and held_bytes + kept.size_bytes > most_bytes:

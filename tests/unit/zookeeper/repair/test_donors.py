@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged
@@ -12,9 +13,9 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
-from logkeep.zookeeper.repair.run import foresee, repair
+from logkeep.zookeeper.repair.run import plan_backup_repair, repair
 from logkeep.zookeeper.repo import repair_donors
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.support.zookeeper.handmade_directories import MadeServer
@@ -105,16 +106,16 @@ class _Fading:
         self.of, self.left = of, times
         self.name, self.members, self.snapshots, self.logs = of.name, of.members, of.snapshots, of.logs
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         self.left -= 1
         if self.left < 0:
             raise Damaged("gone", subject=kept.name)
         return self.of.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
 
@@ -135,7 +136,7 @@ class TestDonorsThatFail:
 
     @pytest.mark.parametrize("times", range(12))
     def test_nothing_is_promised_that_was_not_read(self, times: int) -> None:
-        (plan,) = foresee(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
+        (plan,) = plan_backup_repair(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
         assert plan.whole != bool(plan.lost)
 
     @pytest.mark.parametrize("times", range(12))
@@ -147,7 +148,7 @@ class TestDonorsThatFail:
         fading, others = _Fading(self.whole(), times), [self.whole()] if another else []
         sink = MemorySink(view)
         done = repair(view, sink, earlier=[fading, *others], accept_loss=False)
-        (plan,) = done.foreseen.repairs
+        (plan,) = done.plan.repairs
         if another or not plan.lost:
             assert (plan.kind, list(sink.made.values())) == (Repair.SPLICED, [whole[log]])
         else:
@@ -240,7 +241,7 @@ class TestEveryHolderAgrees:
         return view
 
     def plan(self, view: MemoryView, *earlier: MemoryView, beside: Sequence[MemoryView] = ()) -> RepairPlan:
-        (plan,) = foresee(view, earlier=earlier, beside=beside).repairs
+        (plan,) = plan_backup_repair(view, earlier=earlier, beside=beside).repairs
         return plan
 
     @pytest.mark.parametrize("zxids", [range(1, 7), range(6, 10), range(4, 9)])
@@ -350,7 +351,7 @@ def test_a_history_that_says_nothing_is_no_reason_to_refuse(server: MadeServer, 
     damage(place, view, view.logs[0], byte_in(1), byte_in(4))
     partly: DirectoryView = beside(server)
     (log,) = partly.logs
-    short = replace(log, last=4)
+    short = msgspec.structs.replace(log, last=4)
     known = replace(partly, logs=(short,), places={short: partly.places[log]})
     damaged_first(place, 1, 4)
     done = repaired(place, ids(place)[1], known, accept_loss=True)

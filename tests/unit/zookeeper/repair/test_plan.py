@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.txnlog import header
-from logkeep.zookeeper.model.archived import KeptLog, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, Member
 from logkeep.zookeeper.repair.plan import Repair
 from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.verify.run import Level
@@ -38,11 +38,10 @@ def test_alone_a_flipped_record_is_lost_and_its_log_becomes_two() -> None:
     (plan,) = done.repairs
     assert plan.kind is Repair.SPLIT
     assert done.lost == ((14, 14),)
-    assert [(log.first, log.last) for log in sink.made if isinstance(log, KeptLog)] == [(11, 13), (15, 20)]
+    assert [(log.first, log.last) for log in sink.made if isinstance(log, ArchivedLog)] == [(11, 13), (15, 20)]
     assert str(plan) == "log.b: split, lost transactions 0xe to 0xe"
     assert done.verified.failed
     assert done.verified.lost == ((14, 14),)
-    assert not done.trimmed_only
 
 
 def test_another_member_gives_back_what_is_lost() -> None:
@@ -88,7 +87,7 @@ def test_a_header_is_written_anew_and_nothing_is_lost() -> None:
     done = repair(view, sink)
     assert done.repairs[0].kind is Repair.HEADER
     assert list(sink.made.values()) == [original]
-    assert done.trimmed_only
+    assert not done.lost
     assert not done.verified.failed
 
 
@@ -100,7 +99,7 @@ def test_bytes_behind_the_last_record_are_trimmed_and_nothing_is_lost() -> None:
     done = repair(view, sink)
     assert done.repairs[0].kind is Repair.TRIMMED
     assert list(sink.made.values()) == [original]
-    assert done.trimmed_only
+    assert not done.lost
 
 
 def test_an_object_that_is_gone_comes_back_from_who_has_its_last_record() -> None:
@@ -142,7 +141,7 @@ def test_whatever_is_destroyed_what_comes_back_was_written_and_the_rest_is_named
     earlier = backup_of(PAST, snapshot_at=[], logs=[range(1, held + 1)] if held else [])
     sink = MemorySink(view)
     done = repair(view, sink, earlier=[earlier])
-    found = {kept: made for kept, made in sink.made.items() if isinstance(kept, KeptLog)}
+    found = {kept: made for kept, made in sink.made.items() if isinstance(kept, ArchivedLog)}
     for kept, made in found.items():
         assert made == header() + b"".join(PAST.records[zxid] for zxid in range(kept.first, kept.last + 1))
     if done.repairs:

@@ -166,7 +166,7 @@ def test_pieces_that_a_record_says_too_little_of_are_left(tmp_path: Path, monkey
     with monkeypatch.context() as patched:
         patched.setattr(
             "logkeep.zookeeper.repo.sink.log_record",
-            lambda p, apart: replace(log_record(p, apart), size=0, sha256=None, records=0, min_time_ms=0),
+            lambda p, apart: replace(log_record(p, apart), size_bytes=0, sha256="", records=0, min_time_ms=0),
         )
         growing = Growing(tmp_path / "server", new_place())
         growing.backup()
@@ -189,7 +189,7 @@ def test_a_record_and_rows_that_do_not_belong_together_are_damage(tmp_path: Path
     for wrong in (
         view.record.logs[1:],
         (view.record.logs[0], view.record.logs[2]),
-        (replace(view.record.logs[0], size=1 << 20), *view.record.logs[1:]),
+        (replace(view.record.logs[0], size_bytes=1 << 20), *view.record.logs[1:]),
         (replace(view.record.logs[0], last=99), *view.record.logs[1:]),
     ):
         with pytest.raises(Damaged, match="does not have"):

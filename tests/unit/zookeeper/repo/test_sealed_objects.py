@@ -18,9 +18,10 @@ from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup import rounds
 from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.merged_backups import optimize
@@ -83,7 +84,7 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     place = grown(tmp_path, Codec.GZIP, merged=merged)
     newest = ids(place)[-1]
     view = viewed(place, newest)
-    everything: list[Kept] = [*view.logs, *view.snapshots]
+    everything: list[ArchivedFile] = [*view.logs, *view.snapshots]
     bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
@@ -163,7 +164,7 @@ def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:
     newest = ids(place)[-1]
     view = viewed(place, newest)
     before = looked(place, newest)
-    everything: list[Kept] = [*view.logs, *view.snapshots]
+    everything: list[ArchivedFile] = [*view.logs, *view.snapshots]
     for kept in everything:
         damage(place, view, kept, GZIP_TIME)
     assert looked(place, newest) == before

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
@@ -45,7 +46,7 @@ def test_a_wiped_directory_whose_logs_may_lie_elsewhere(tmp_path: Path) -> None:
 
 def test_a_log_directory_that_is_named_or_seen(tmp_path: Path) -> None:
     assert _planned(_of(_TWO_DIRECTORIES), _named(tmp_path)).obstacles == ()
-    together = replace(_TWO_DIRECTORIES, log_dir="/zk/data")
+    together = msgspec.structs.replace(_TWO_DIRECTORIES, log_dir="/zk/data")
     assert _planned(_of(together), ServerTarget(data_dir=tmp_path)).obstacles == ()
     old_server(tmp_path / "with-logs")
     assert _planned(_of(_TWO_DIRECTORIES), ServerTarget(data_dir=tmp_path / "with-logs")).obstacles == ()
@@ -77,7 +78,9 @@ def test_a_member_of_an_ensemble_stays_one_in_a_new_directory(tmp_path: Path, me
     assert (allowed.epoch, allowed.obstacles) == (9, ())
 
 
-@pytest.mark.parametrize("member", [_LONE, replace(_LONE, current_epoch=4), Member(name="one", voters=1)])
+@pytest.mark.parametrize(
+    "member", [_LONE, msgspec.structs.replace(_LONE, current_epoch=4), Member(name="one", voters=1)]
+)
 def test_a_server_that_stands_alone_does_not_become_a_member_by_its_number(tmp_path: Path, member: Member) -> None:
     (tmp_path / "myid").write_text("1\n")
     planned = _planned(_of(member), _named(tmp_path))

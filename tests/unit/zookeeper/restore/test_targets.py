@@ -4,9 +4,9 @@ import os
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetUnsafe, UsageError
@@ -179,7 +179,7 @@ def test_original_files_that_a_server_may_refuse_to_load(tmp_path: Path, form: F
     tree = tree_after(bodies)
     content = snapshot_without_acls(bodies, b"/c") if missing else snapshot_of(tree)
     view.add_snapshot("snapshot.2", tree, content)
-    view.snapshots[0] = replace(view.snapshots[0], zxid=2)
+    view.snapshots[0] = msgspec.structs.replace(view.snapshots[0], zxid=2)
     view.add_log(bodies[2:])
     found = prepare(view, view.path(), _wish(tmp_path, form=form)).planned.findings
     told = [finding for finding in found if finding.code == "missing-acls"]
@@ -256,13 +256,13 @@ def test_original_files_for_members_say_what_a_forgotten_one_does(tmp_path: Path
 def test_a_tree_that_the_digests_disprove(tmp_path: Path) -> None:
     """Refused; and restored only if somebody says so, with a receipt that says so too."""
     view = made_backup()
-    view.snapshots[0] = replace(view.snapshots[0], digest=1)
+    view.snapshots[0] = msgspec.structs.replace(view.snapshots[0], digest_hex="1")
     with pytest.raises(RestoreFailed, match="differs from the tree that the server had"):
         prepare(view, view.path(), _wish(tmp_path))
     receipt = _restore(view, _wish(tmp_path, accept_mismatch="a bit flipped, told by the owner"))
     assert receipt.proof.startswith("disproven: the server's digest at 0x3")
     (told,) = [finding.what for finding in receipt.findings if finding.code == "digest-mismatch"]
-    assert told.endswith("it was accepted: a bit flipped, told by the owner")
+    assert told.endswith("this was accepted: a bit flipped, told by the owner")
 
 
 def test_the_next_steps_name_both_zxids(server: Path) -> None:

@@ -15,10 +15,9 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog
 from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.object_check import Kept
 from tests.crash.points import AT_ONCE
 from tests.support.zookeeper.handmade_directories import txn
 from tests.support.zookeeper.merged_backups import Growing, everything, optimize
@@ -151,8 +150,8 @@ def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: 
         assert {backup: after[backup] for backup in readable} == {backup: expected[backup] for backup in readable}
 
 
-def within(lost: set[int], damaged: Iterable[Kept]) -> set[int]:
-    return {zxid for one in damaged if isinstance(one, KeptLog) for zxid in lost if one.first <= zxid <= one.last}
+def within(lost: set[int], damaged: Iterable[ArchivedFile]) -> set[int]:
+    return {zxid for one in damaged if isinstance(one, ArchivedLog) for zxid in lost if one.first <= zxid <= one.last}
 
 
 def _holds(logs: dict[tuple[str, str], bytes], lost: set[int]) -> bool:

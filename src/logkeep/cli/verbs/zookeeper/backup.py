@@ -51,7 +51,7 @@ from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.zookeeper.backup.findings import exit_code
-from logkeep.zookeeper.backup.preview import Nowhere, foresee
+from logkeep.zookeeper.backup.preview import Nowhere, preview_backup
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.model.archived import Member
@@ -236,7 +236,7 @@ def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKe
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
     sink = Nowhere(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
-    found = foresee(wish, sink, rounds(WarmEngines(run)))
+    found = preview_backup(wish, sink, rounds(WarmEngines(run)))
     return ZooKeeperBackupReport(
         source=place.source,
         id=None,

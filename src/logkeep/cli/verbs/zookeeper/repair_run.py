@@ -19,11 +19,11 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult, sharing
-from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.archived import ArchivedFile, Member
 from logkeep.zookeeper.repair.plan import RepairPlan
 from logkeep.zookeeper.repo.repair import RepairOutcome, RepairRun, origin, provenance_of
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.timeline.object_check import Kept, named
+from logkeep.zookeeper.timeline.object_check import named
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.verify.run import Level
 
@@ -94,9 +94,9 @@ def _report(
     )
 
 
-def _kinds(done: RepairOutcome) -> Iterator[tuple[Kept, str]]:
+def _kinds(done: RepairOutcome) -> Iterator[tuple[ArchivedFile, str]]:
     """What becomes, or became, of each damaged object."""
-    kinds: list[tuple[Kept, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
+    kinds: list[tuple[ArchivedFile, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
     kinds += [(snapshot, "copied") for snapshot, _ in done.foreseen.copied]
     kinds += [(snapshot, "dropped") for snapshot in done.foreseen.dropped]
     for kept, kind in kinds:
@@ -104,7 +104,7 @@ def _kinds(done: RepairOutcome) -> Iterator[tuple[Kept, str]]:
 
 
 def _objects(place: SourceRef, done: RepairOutcome, backup: str) -> Iterator[RepairedObject]:
-    told: dict[Kept, tuple[str, tuple[str, ...]]]
+    told: dict[ArchivedFile, tuple[str, tuple[str, ...]]]
     told = {plan.of: (provenance_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
     told |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
     told |= {kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped}
@@ -113,7 +113,7 @@ def _objects(place: SourceRef, done: RepairOutcome, backup: str) -> Iterator[Rep
 
 
 def _object(
-    place: SourceRef, done: RepairOutcome, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()
+    place: SourceRef, done: RepairOutcome, kept: ArchivedFile, kind: str, what: str, lost: tuple[str, ...] = ()
 ) -> RepairedObject:
     mend = done.repaired.get(kept)
     new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
