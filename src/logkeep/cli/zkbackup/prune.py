@@ -28,7 +28,7 @@ from logkeep.cli.zkbackup.options import (
     KEEP_MIN_COUNT,
     PRUNE_CONFIRMATION,
 )
-from logkeep.zookeeper.bundle.retention import Aged, BundleFate, Fate, Rules, judge
+from logkeep.zookeeper.bundle.retention import AgedBundle, BundleFate, BundleRetention, Fate, judge
 from logkeep.zookeeper.model.condition import Condition
 
 HELP = """The newest --keep-min-count good backups always stay. Of the others those older than --keep-days go, and those
@@ -44,7 +44,7 @@ class _Plan:
     """What is decided of each backup, and in the end what was done."""
 
     base: Path
-    rules: Rules
+    rules: BundleRetention
     now: datetime
     shelf: dict[str, Shelved]
     verdicts: Sequence[BundleFate]
@@ -84,12 +84,12 @@ def _question(plan: _Plan) -> str:
 
 def _planned(run: CommandRun) -> _Plan:
     base, now = run[BASE_DIR].absolute(), run.clock()
-    rules = Rules(
+    rules = BundleRetention(
         keep_days=run[KEEP_DAYS], keep_count=run[KEEP_COUNT], keep_min_count=run[KEEP_MIN_COUNT],
         delete_damaged=run[DELETE_DAMAGED],
     )  # fmt: skip
     shelf = {one.name: one for one in shelved(base)}
-    aged = [Aged(name=one.name, taken=one.taken, condition=one.condition) for one in shelf.values()]
+    aged = [AgedBundle(name=one.name, taken=one.taken, condition=one.condition) for one in shelf.values()]
     return _Plan(base, rules, now, shelf, judge(aged, rules, now), tuple(left_over(base, now)))
 
 

@@ -15,7 +15,7 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import readable_units, rows
 from logkeep.zookeeper.repo.view import ArchiveView
 from tests.support.zookeeper.encoding import LOG_HEADER, body, record
@@ -73,7 +73,7 @@ def found_by_history(view: ArchiveView) -> tuple[set[int], bool]:
     """What it tells of, and whether it names what it cannot tell."""
     told = history(view, EVERYTHING, engine)
     zxids_told = {event.zxid for event in told.events}
-    holes = readable_units(view, InlineEngine(), choice(view, lambda _: InlineEngine())).missing
+    holes = readable_units(view, InlineEngine(), select_logs(view, lambda _: InlineEngine())).missing
     named = {zxid for hole in holes for zxid in range(hole.first, hole.last + 1)}
     last = max(log.last for log in view.logs)
     assert zxids_told | named == set(range(1, last + 1))
@@ -93,7 +93,7 @@ def test_what_is_around_the_damage_is_found(packed: Packed) -> None:
     if packed.codec is Codec.ZSTD:
         assert set(range(2200, MANY + 1)) <= found, "the last frame of three is whole"
     now = newest(packed.place)
-    units = readable_units(now, InlineEngine(), choice(now, lambda _: InlineEngine())).units
+    units = readable_units(now, InlineEngine(), select_logs(now, lambda _: InlineEngine())).units
     assert {zxid for unit in units for batch in rows(unit) for zxid in batch["zxid"].to_pylist()} == found
 
 

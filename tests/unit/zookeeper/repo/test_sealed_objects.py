@@ -23,6 +23,7 @@ from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.merged_backups import optimize
 from tests.support.zookeeper.repaired_backups import byte_in, damage, ids, repaired, verified, viewed
@@ -197,7 +198,7 @@ def test_a_wrong_bit_is_found_anywhere_in_a_file_of_a_bundle(tmp_path: Path, cod
     view, _ = bundled(server, tmp_path / "backups", codec=codec)
     missed = []
     for kept in (view.logs[0], view.snapshots[0]):
-        stored = view.stored_path(kept)
+        stored = stored_path(view, kept)
         stored.chmod(0o600)
         whole = stored.read_bytes()
         for at, bit in product(range(len(whole)), (1, 16)):
