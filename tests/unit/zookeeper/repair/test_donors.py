@@ -56,9 +56,9 @@ class TestTheSameObject:
         first = damaged_first(place, 5)
         for done in (previewed(place, first), repaired(place, first)):
             (plan,) = done.foreseen.repairs
-            assert (plan.kind, plan.lost, plan.spliced, done.mends) == (Repair.SPLIT, ((6, 6),), (), {})
+            assert (plan.kind, plan.lost, plan.spliced, done.repaired) == (Repair.SPLIT, ((6, 6),), (), {})
             assert done.donors == (f"backup {first} itself",)
-        assert len(repaired(place, first, accept_loss=True).mends) == 1
+        assert len(repaired(place, first, accept_loss=True).repaired) == 1
 
     def test_what_nobody_has_keeps_nothing_else_from_being_mended(
         self, server: MadeServer, place: SourceRef, tmp_path: Path
@@ -74,7 +74,7 @@ class TestTheSameObject:
         damaged_first(place, 5)
         first = damaged_first(place, 2, log=1)
         done = repaired(place, first, beside(other))
-        assert [kept.name for kept in done.mends] == ["log.7"]
+        assert [kept.name for kept in done.repaired] == ["log.7"]
         assert [kept.name for kept in done.left] == ["log.1"]
 
     def test_a_damaged_donor_gives_what_lies_on_both_sides_of_its_damage(
@@ -88,7 +88,7 @@ class TestTheSameObject:
         expected = bytes_of(viewed(place, ids(place)[0]))
         damage(place, second, second.logs[0], byte_in(5))
         first = damaged_first(place, 3)
-        assert len(repaired(place, first).mends) == 1
+        assert len(repaired(place, first).repaired) == 1
         assert bytes_of(viewed(place, first)) == expected
         damaged_first(place, 6)
         done = repaired(place, first)
@@ -327,16 +327,16 @@ class TestManyBackups:
     def test_backups_that_cannot_have_it_are_not_counted(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(repair_donors, "MOST_DONORS", 1)
+        monkeypatch.setattr(repair_donors, "MAX_DONORS", 1)
         first = self.many(server, place, 2)
         done = repaired(place, first)
-        assert (len(done.mends), len(done.foreseen.copied), done.unread) == (2, 1, 0)
+        assert (len(done.repaired), len(done.foreseen.copied), done.unread) == (2, 1, 0)
         assert verified(place, first).document.verdict == GOOD
 
     def test_those_that_were_not_looked_at_are_told(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(repair_donors, "MOST_DONORS", 0)
+        monkeypatch.setattr(repair_donors, "MAX_DONORS", 0)
         done = previewed(place, self.many(server, place, 1))
         assert (len(done.left), done.unread) == (2, 1)
 

@@ -23,6 +23,7 @@ from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.merged_backups import optimize
 from tests.support.zookeeper.repaired_backups import byte_in, damage, ids, repaired, verified, viewed
@@ -88,8 +89,8 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
-    (mend,) = repaired(place, newest).mends.values()
-    assert ("repacked" if which == "log" else "from its own bytes") in mend.told
+    (mend,) = repaired(place, newest).repaired.values()
+    assert ("repacked" if which == "log" else "from its own bytes") in mend.provenance
     assert verified(place, newest).document.verdict == GOOD
 
 
@@ -106,7 +107,7 @@ def test_what_is_whole_helps_others_although_it_is_badly_stored(tmp_path: Path) 
     middle = len(place.store.get(view.object_name(first), 1 << 30)) // 2
     damage(place, view, first, middle)
     damage(place, view, second, GZIP_TIME)
-    told = {kept.member: mend.told for kept, mend in repaired(place, newest, accept_loss=True).mends.items()}
+    told = {kept.member: mend.provenance for kept, mend in repaired(place, newest, accept_loss=True).repaired.items()}
     assert ("spliced" in told["zk1"], "repacked" in told["zk2"]) == (True, True), told
     assert verified(place, newest).document.verdict == GOOD
 
@@ -197,7 +198,7 @@ def test_a_wrong_bit_is_found_anywhere_in_a_file_of_a_bundle(tmp_path: Path, cod
     view, _ = bundled(server, tmp_path / "backups", codec=codec)
     missed = []
     for kept in (view.logs[0], view.snapshots[0]):
-        stored = view.stored_path(kept)
+        stored = stored_path(view, kept)
         stored.chmod(0o600)
         whole = stored.read_bytes()
         for at, bit in product(range(len(whole)), (1, 16)):

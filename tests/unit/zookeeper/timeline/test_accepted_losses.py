@@ -70,9 +70,9 @@ def test_every_backup_finds_what_is_left_of_its_pieces(growing: Growing, named: 
         growing.backup()
     before = everything(place)
     lose(place, 2)
-    assert repaired(place, ids(place)[-1]).mends == {}, "nobody has accepted it"
+    assert repaired(place, ids(place)[-1]).repaired == {}, "nobody has accepted it"
     assert not previewed(place, ids(place)[-1], accept_loss=True).left
-    assert len(repaired(place, ids(place)[-1], accept_loss=True).mends) == 1
+    assert len(repaired(place, ids(place)[-1], accept_loss=True).repaired) == 1
     assert everything(place) == without(before, 2)
     assert [zxids(viewed(place, one)) for one in ids(place)[:4]] == [
         [(1, 1)], [(1, 1)], [(1, 1), (3, 3)], [(1, 1), (3, 4)],
@@ -118,7 +118,7 @@ def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing, 
     growing.backup()
     before = everything(place)
     lose(place, 2)
-    assert len(repaired(place, ids(place)[which], accept_loss=True).mends) == 1
+    assert len(repaired(place, ids(place)[which], accept_loss=True).repaired) == 1
     assert everything(place) == without(before, 2)
     assert [one for first, last in zxids(newest(place)) for one in range(first, last + 1)] == [1, 3, 4, 5, 6]
 
@@ -144,7 +144,7 @@ def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: 
         lose(place, *lost)
         first = repaired(place, ids(place)[which % len(ids(place))], accept_loss=True)
         then = repaired(place, ids(place)[-1], accept_loss=True)
-        gone, stay = within(lost, first.mends) | within(lost, then.mends), within(lost, then.left)
+        gone, stay = within(lost, first.repaired) | within(lost, then.repaired), within(lost, then.left)
         expected, after = without(before, *gone), everything(place)
         readable = [backup for backup in before if not _holds(before[backup], stay)]
         assert {backup: after[backup] for backup in readable} == {backup: expected[backup] for backup in readable}

@@ -40,7 +40,7 @@ from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle.layout import checked_id
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
-from logkeep.zookeeper.convert import Beside, export_backup, import_bundle
+from logkeep.zookeeper.convert import ExportExtras, export_backup, import_bundle
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.sink import MemberText
 from logkeep.zookeeper.repo.sink import archiving
@@ -119,9 +119,9 @@ def bundle_name(number: int) -> str:
     return f"backup-{text[:8]}-{text[8:]}" if len(text) == 14 else f"backup-{text}"
 
 
-def beside_of(view: ArchiveView) -> Beside:
+def beside_of(view: ArchiveView) -> ExportExtras:
     record = view.record
-    return Beside(
+    return ExportExtras(
         findings=view.manifest.findings,
         schemes=record.schemes,
         texts={m.name: MemberText(m.mntr, m.stat, m.conf) for m in record.members},

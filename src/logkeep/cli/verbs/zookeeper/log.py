@@ -25,8 +25,8 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.history.around_damage import UNREADABLE, Missing, between
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.around_damage import UNREADABLE, MissingTransactions, gaps_between
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, rows, units
 
 Cell = str | int | float | bool | None
@@ -91,9 +91,9 @@ def log(run: Run, backup: str) -> LogReport:
 
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
-        chosen = choice(view, lambda _: engine, run[MEMBER])
+        chosen = select_logs(view, lambda _: engine, run[MEMBER])
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
-        missing: Sequence[Missing] = between(chosen)
+        missing: Sequence[MissingTransactions] = gaps_between(chosen)
         try:
             found = engine.query(asked)
         except UNREADABLE:

@@ -21,7 +21,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult, sharing
 from logkeep.zookeeper.model.archived import ArchivedFile, Member
 from logkeep.zookeeper.repair.plan import RepairPlan
-from logkeep.zookeeper.repo.repair import Mended, Repairing, origin, told_of
+from logkeep.zookeeper.repo.repair import RepairOutcome, RepairRun, origin, provenance_of
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.timeline.object_check import named
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
@@ -31,7 +31,7 @@ from logkeep.zookeeper.verify.run import Level
 def mend(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:
     """Look first, ask, then mend and verify."""
     entry = read_source(place, run.clock()).completed(str(backup_id))
-    task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
+    task = RepairRun(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
     with _shown(run, entry.summary.stored_bytes) as progress:
         found = replace(task, progress=progress).preview(backup_id)
     changes = [kept for kept, kind in _kinds(found) if kind != "left"]
@@ -65,10 +65,10 @@ def _verified(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
     return Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look).verify(backup_id, level)
 
 
-def _sharing(place: SourceRef, done: Mended, backup_id: BackupId) -> list[BackupId]:
+def _sharing(place: SourceRef, done: RepairOutcome, backup_id: BackupId) -> list[BackupId]:
     """Backups that needed what was mended, and that somebody called damaged."""
     said = verdicts(each for each, _ in stored_verifications(place))
-    names = {done.names[kept] for kept in done.mends}
+    names = {done.names[kept] for kept in done.repaired}
     needing = sharing(place, done.before, backup_id, names) if names else []
     return [other for other in needing if other in said and said[other].damaged]
 
@@ -77,7 +77,7 @@ def _report(
     run: Run,
     place: SourceRef,
     backup_id: BackupId,
-    done: Mended,
+    done: RepairOutcome,
     verified: VerifyResult | None,
     also: tuple[RepairedToo, ...],
 ) -> ZooKeeperRepairReport:
@@ -94,7 +94,7 @@ def _report(
     )
 
 
-def _kinds(done: Mended) -> Iterator[tuple[ArchivedFile, str]]:
+def _kinds(done: RepairOutcome) -> Iterator[tuple[ArchivedFile, str]]:
     """What becomes, or became, of each damaged object."""
     kinds: list[tuple[ArchivedFile, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
     kinds += [(snapshot, "copied") for snapshot, _ in done.foreseen.copied]
@@ -103,9 +103,9 @@ def _kinds(done: Mended) -> Iterator[tuple[ArchivedFile, str]]:
         yield kept, "left" if kept in done.left else kind
 
 
-def _objects(place: SourceRef, done: Mended, backup: str) -> Iterator[RepairedObject]:
+def _objects(place: SourceRef, done: RepairOutcome, backup: str) -> Iterator[RepairedObject]:
     told: dict[ArchivedFile, tuple[str, tuple[str, ...]]]
-    told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
+    told = {plan.of: (provenance_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
     told |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
     told |= {kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped}
     for kept, kind in _kinds(done):
@@ -113,9 +113,9 @@ def _objects(place: SourceRef, done: Mended, backup: str) -> Iterator[RepairedOb
 
 
 def _object(
-    place: SourceRef, done: Mended, kept: ArchivedFile, kind: str, what: str, lost: tuple[str, ...] = ()
+    place: SourceRef, done: RepairOutcome, kept: ArchivedFile, kind: str, what: str, lost: tuple[str, ...] = ()
 ) -> RepairedObject:
-    mend = done.mends.get(kept)
+    mend = done.repaired.get(kept)
     new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
     return RepairedObject(
         file=f"{kept.member}/{kept.name}",
