@@ -235,7 +235,7 @@ def show(run: Run, restore: str) -> ReceiptReport:
     ended, its plan is shown. With --map the exact map of offsets is written too, one line per run of neighbouring
     records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
     """
-    place = restores_place(run, chosen_source(run))
+    place = restores_place(run, chosen_source(run, read_only=True))
     row = chosen_restore(place, restore)
     plan, receipt = _plan(place, row), own_receipt(place, row.id)
     report = _report(_line(place.source, row, this_process("reader")), plan, receipt)
