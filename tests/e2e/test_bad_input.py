@@ -109,8 +109,8 @@ class TestEngine:
         ("flags", "said"),
         (
             (("--engine", "inline", "--parallel", "4"), "--engine inline runs one unit at a time"),
-            (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master says"),
-            (("--master", "local[2]", "--parallel", "2"), "with --master the master says"),
+            (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master decides"),
+            (("--master", "local[2]", "--parallel", "2"), "with --master the master decides"),
             (("--engine", "inline", "--master", "local[2]"), "--engine is inline"),
         ),
     )
