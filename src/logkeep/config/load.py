@@ -44,14 +44,19 @@ class _Given:
 
 
 def load(flags: Flags, environ: Mapping[str, str], places: Places, options: Sequence[Option[Any]] = OPTIONS) -> Loaded:
-    """The settings of this run. Raises the first problem, with the number of further ones."""
+    """The settings of this run. Raises the first problem."""
     loaded = examine(flags, environ, places, options)
     if loaded.problems:
-        first, more = loaded.problems[0], len(loaded.problems) - 1
-        if more:
-            first.what += f" (and {more} more problem{'s' if more > 1 else ''}; `logkeep config validate` shows all)"
-        raise first
+        raise first_problem(loaded, "; `logkeep config validate` shows all")
     return loaded
+
+
+def first_problem(loaded: Loaded, hint: str = "") -> UsageError:
+    """The first problem, with the number of further ones."""
+    first, more = loaded.problems[0], len(loaded.problems) - 1
+    if more:
+        first.what += f" (and {more} more problem{'s' if more > 1 else ''}{hint})"
+    return first
 
 
 def examine(

@@ -35,10 +35,10 @@ def backup_samples(
         "backup_success_total": int(whole),
         "backup_failure_total": int(not whole),
     }
-    house = {"backup_success": int(completed)} | (
+    logkeep = {"backup_success": int(completed)} | (
         {"backup_last_success_timestamp_seconds": ended_s} if completed else {}
     )
-    return (*_own(values | own), *_house(source, values | house))
+    return (*_own(values | own), *_logkeep(source, values | logkeep))
 
 
 def backup_failed(took_s: float) -> tuple[MetricSample, ...]:
@@ -77,12 +77,12 @@ def verify_samples(
 
 
 def _both(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
-    return (*_own(values), *_house(source, values))
+    return (*_own(values), *_logkeep(source, values))
 
 
-def _house(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
-    house = (MetricSample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
-    return tuple(sample for sample in house if sample.name in METRICS)
+def _logkeep(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
+    logkeep = (MetricSample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
+    return tuple(sample for sample in logkeep if sample.name in METRICS)
 
 
 def _own(values: Mapping[str, float]) -> tuple[MetricSample, ...]:

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from logkeep.cli.zkbackup.options import OPTIONS
-from logkeep.config.load import Flags, Loaded, examine, unknown_variables
+from logkeep.config.load import Flags, examine, first_problem, unknown_variables
 from logkeep.config.places import Places
 from logkeep.config.settings import Settings
-from logkeep.errors import UsageError
 
 PROJECT_FILE = "zkbackup.yaml"
 SYSTEM_FILE = Path("/etc/zkbackup/config.yaml")
@@ -26,17 +25,11 @@ def places(environ: Mapping[str, str], directory: Path, named: Path | None, syst
 
 
 def load_settings(flags: Flags, environ: Mapping[str, str], where: Places) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of this call, and warnings. Raises the first problem, with the number of further ones."""
+    """The settings of this call, and warnings. Raises the first problem."""
     loaded = examine(flags, environ, where, OPTIONS)
     if loaded.problems:
-        raise _first(loaded)
+        first = first_problem(loaded)
+        if "docs/reference" in first.remedy:  # these pages describe logkeep
+            first.remedy = f"see {_PAGE} for the options"
+        raise first
     return loaded.settings, unknown_variables(environ, OPTIONS, "ZKBACKUP_", f"see {_PAGE}")
-
-
-def _first(loaded: Loaded) -> UsageError:
-    first, more = loaded.problems[0], len(loaded.problems) - 1
-    if more:
-        first.what += f" (and {more} more problem{'s' if more > 1 else ''})"
-    if "docs/reference" in first.remedy:  # these pages describe logkeep
-        first.remedy = f"see {_PAGE} for the options"
-    return first
