@@ -192,10 +192,10 @@ VERBS: tuple[VerbEntry, ...] = (
 )
 
 GROUPS: dict[str, str] = {
-    "config": "Look at the configuration.",
+    "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
-    "receipts": "Look at restores and drills, and at what they proved.",
-    "store": "Look at object stores.",
+    "receipts": "Show restores and drills, and what they proved.",
+    "store": "Test object stores.",
     "zookeeper": "Back up and restore ZooKeeper.",
 }
-"""Summaries of the groups that the first words of two-word verbs make."""
+"""Summaries of the groups: the first words of verbs with several words."""

@@ -150,7 +150,7 @@ def show(run: Run, restore: str) -> ReceiptReport:
     ended, its plan is shown. With --map the exact map of offsets is written too, one line per run of neighbouring
     records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
     """
-    place = restores_place(run, chosen_source(run))
+    place = restores_place(run, chosen_source(run, read_only=True))
     report = receipt_report(place, restore)
     written = _map_written(run, place, RestoreId(report.restore.id), report.map)
     return msgspec.structs.replace(report, all=run[ALL], map_written=written)

@@ -5,7 +5,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, opened_repository
+from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, sources_of
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, STORE_OPTIONS
 from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
 from logkeep.repository.chain.owner import this_process
@@ -95,7 +95,7 @@ def repair(run: Run) -> RepairReport:
 
     repository = opened_repository(run)
     steps = list(repair_format(repository.store, repository.document, dry_run=True))
-    places = list(chosen_sources(run))
+    places = sources_of(repository, run)
     for place in places:
         steps += repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=True)
     if steps and not run.dry_run:

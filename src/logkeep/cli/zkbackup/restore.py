@@ -53,25 +53,14 @@ from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, contin
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
-from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions, ZooKeeperRestoreOptions
-from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
 _OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
-    *(
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ENSEMBLE,
-        MIN_EPOCH,
-        ZK_VERSION,
-        CONTINUE,
-        ROLLBACK,
-        FORMAT,
-        METRICS_FILE,
-        VALIDATION_TIMEOUT,
-    ),
+    *(BELIEVE, ACCEPT_MISMATCH, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK),
+    *(FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
 )
 _COMMAND = "zkbackup restore --zk-data-dir"
 
@@ -113,8 +102,8 @@ def _check_options(run: CommandRun) -> None:
         raise UsageError("--to-zxid and --to-time name two points in time", remedy="give one of them")
 
 
-def _target(run: CommandRun) -> TargetPlace:
-    return TargetPlace(
+def _target(run: CommandRun) -> ServerTarget:
+    return ServerTarget(
         data_dir=run.required(DATA_DIR, "--zk-data-dir"),
         log_dir=run[LOG_DIR],
         host=run[HOST],

@@ -58,7 +58,7 @@ def backed(
         (("--replication-factor", "2"), 31, "--replication-factor 1"),
         (("--replication-factor", "0"), 40, "--replication-factor"),
         (("--source", "unknown"), 40, "there are: prod"),
-        (("--engine", "inline", "--parallel", "3"), 40, "one unit after the other"),
+        (("--engine", "inline", "--parallel", "3"), 40, "one unit at a time"),
     ),
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )

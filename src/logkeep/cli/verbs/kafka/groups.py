@@ -79,7 +79,7 @@ def groups(run: Run, backup: str) -> GroupsReport:
     groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` puts
     groups where they stood, `kafka groups rollback` undoes it.
     """
-    place = chosen_source(run)
+    place = chosen_source(run, read_only=True)
     chosen, logs = archived_logs(place, run, backup)
     wanted: tuple[str, ...] = run[GROUP]
     meant = _patterns(wanted)
