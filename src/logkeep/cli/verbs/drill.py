@@ -1,4 +1,4 @@
-"""`logkeep drill`: a whole restore to where it does no harm, its proof, and how long it took."""
+"""`logkeep drill`: a whole restore to a scratch target, its proof, and how long it took."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -92,13 +92,13 @@ def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
     examples=("logkeep drill latest --embedded", "logkeep drill latest --bootstrap-servers staging:9092"),
 )
 def drill(run: Run, backup: str) -> DrillReport:
-    """Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.
+    """Restore a backup to a scratch target, prove it, clean up, and report the recovery time.
 
-    With --embedded a broker is started on this machine and thrown away afterwards; else scratch topics are made in
-    the named cluster and deleted again. Groups are left alone. The receipt stays: `list` and `status` show it.
+    With --embedded a temporary broker is started on this machine; otherwise scratch topics are created in the given
+    cluster and deleted again. Groups are not restored. The receipt is kept: `list` and `status` show it.
 
-    A backup of ZooKeeper is restored into a directory that is thrown away, at its end or at --to-zxid or --to-time; a
-    server of its version is started on it, and its whole tree is compared with the replayed one.
+    A backup of ZooKeeper is restored into a temporary directory, at its end or at --to-zxid or --to-time. A server of
+    its version is started there, and its whole tree is compared with the replayed one.
     """
     refuse_contradictions(run)
     place = chosen_source(run)
@@ -137,4 +137,4 @@ _DRILLS = {
 def _refuse_typed(run: Run, options: Sequence[Option[Any]], kind: str) -> None:
     typed = next((o for o in options if run.settings.origin(o).place is SettingPlace.FLAG), None)
     if typed is not None:
-        raise UsageError(f"{typed.spellings()[0].flag} means nothing for a backup of {kind}", remedy="leave it out")
+        raise UsageError(f"{typed.spellings()[0].flag} has no effect on a backup of {kind}", remedy="leave it out")

@@ -1,4 +1,4 @@
-"""What the verbs that merge small objects have in common: their options, how they run, and what they tell."""
+"""What `kafka optimize` and `zookeeper optimize` share: options, the run and the report."""
 
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from logkeep.repository.upkeep.optimize import Optimizing
 
 WHERE = STORE_OPTIONS
-"""Named before the size that a verb merges up to, …"""
+"""Options before --segment-bytes, …"""
 HOW = (*ENGINE_OPTIONS, LIMIT_UPLOAD, LIMIT_DOWNLOAD, *WRITE_OPTIONS)
 """… and after it."""
 EXITS = (10, 20, 50, *STORE_EXITS)
@@ -34,10 +34,10 @@ class OptimizeReport(msgspec.Struct, frozen=True, kw_only=True):
     objects_before: int
     """Small objects that were merged."""
     objects_after: int
-    """What they became."""
+    """Objects that replace them."""
     size_bytes: int
     findings: tuple[Finding, ...]
-    """Objects that were left as they are because they are not what was archived."""
+    """Objects that were not merged because they are damaged."""
     dry_run: bool
 
 

@@ -1,4 +1,4 @@
-"""`logkeep receipts`: which restores and drills there were, and what each of them proved."""
+"""`logkeep receipts`: all restores and drills, and what each of them proved."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -106,7 +106,7 @@ def _show_text(report: ReceiptReport, look: TerminalStyle) -> str:
 
 def _again_lines(again: ComparedAgain, look: TerminalStyle, *, every: bool) -> Iterator[str]:
     moment = look.moment(datetime.fromisoformat(again.finished))
-    yield look.prose(f"compared again {moment}: since the restore ended, this has changed")
+    yield look.prose(f"compared again {moment}: this has changed since the restore ended")
     yield from finding_lines(again.findings, look, every=every)
 
 
@@ -165,6 +165,6 @@ def _map_written(run: Run, place: SourceRef, restore_id: RestoreId, ref: ObjectR
             "this restore has no map of offsets", subject=f"restore {restore_id}", remedy="leave out --map"
         )
     if str(path) == _STDOUT and run[JSON]:
-        raise UsageError("--json and --map - both want stdout", remedy="write the map to a file")
+        raise UsageError("--json and --map - both write to stdout", remedy="write the map to a file")
     write_map(run.console, place, restore_id, ref, None if str(path) == _STDOUT else path)
     return str(path)

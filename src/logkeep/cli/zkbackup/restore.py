@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, resume_hints
 from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
@@ -208,7 +208,7 @@ def _carried_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreRec
     """With its receipt. One that is refused before a file is moved leaves none."""
     name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
     try:
-        with go_on(_COMMAND, data_dir, name, more=_host(run)):
+        with resume_hints(_COMMAND, data_dir, name, more=_host(run)):
             receipt = carry_out(
                 prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
             )
@@ -253,7 +253,7 @@ def _ended(run: CommandRun) -> CommandAnswer:
     word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    with go_on_ending(_COMMAND, target, _host(run)):
+    with ending_hints(_COMMAND, target, _host(run)):
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
     document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}

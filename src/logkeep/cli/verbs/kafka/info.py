@@ -1,6 +1,6 @@
-"""A backup of a Kafka cluster for people: what is large, what is old, what is missing, what a restore would need.
+"""Text of `logkeep info` for Kafka: large and old topics, gaps, groups, what a restore needs.
 
-Pure: a `KafkaReport` in, text out. Large things first, and only as many as fit on a screen unless all are asked for.
+Pure. Large items come first, and only as many as fit on a screen, unless --all is given.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ _GROUPS = ("GROUP", "KIND", "STATE", "TOPIC", "PARTS", "LAG", "NOTES")
 
 
 def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
-    """The first thing to know."""
+    """The cluster and totals."""
     topics = report.topics
     sums = f"{_some(len(topics), 'topic')} · {_some(sum(t.partitions for t in topics), 'partition')}"
     acls = "ACLs unknown" if report.acls is None else _some(report.acls, "ACL")
@@ -28,7 +28,7 @@ def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
         besides.append(f"{_some(report.scram_credentials, 'SCRAM credential')}, encrypted")
     return {
         "cluster": report.cluster_id,
-        "continues": "none, it stands alone" if base is None else str(base),
+        "continues": "none, it is independent" if base is None else str(base),
         "holds": f"{sums} · {_some(sum(t.records for t in topics), 'record')} · "
         f"{size(sum(t.stored_bytes for t in topics))}",
         "besides": " · ".join(besides),
@@ -91,7 +91,7 @@ def gap_lines(topics: Iterable[TopicReport], look: TerminalStyle, *, every: bool
 
 
 def group_table(groups: Sequence[GroupReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:
-    """One row for each group and topic: who is how far behind."""
+    """One row for each group and topic, with its lag."""
     rows = [row for group in groups for row in _group_rows(group)]
     shown = rows if every else rows[:SHOWN]
     if rows:
@@ -118,7 +118,7 @@ def _group_rows(group: GroupReport) -> list[tuple[str, ...]]:
 
 
 def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Iterator[str]:
-    """What a restore would need; no command is named that is not there."""
+    """What a restore would need."""
     batch = "unknown" if needs.largest_batch_bytes is None else f"{count(needs.largest_batch_bytes)} bytes"
     if needs.largest_batch_bytes is None and needs.max_message_bytes:
         batch += f"; the largest limit that a topic set is {count(max(needs.max_message_bytes.values()))} bytes"
@@ -138,7 +138,7 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Ite
 
 
 def moment(time_ms: int | None, look: TerminalStyle) -> str:
-    """To the minute, in the zone of the look; producers choose times, so any number may come."""
+    """To the minute, in the terminal's time zone. Producers choose timestamps, so any number is possible."""
     if time_ms is None:
         return "-"
     try:

@@ -1,4 +1,4 @@
-"""`logkeep kafka restore --to-log-dirs`: a backup as segment files of a broker that is stopped."""
+"""`logkeep kafka restore --to-log-dirs`: restore a backup as segment files of a stopped broker."""
 
 from datetime import datetime
 
@@ -47,19 +47,19 @@ _WHY = "files hold every record at its own offset"
 
 
 def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> KafkaRestoreReport:
-    """The dry run tells the whole procedure, before and after; a run writes the files and proves them."""
-    wish = _wish(run, place, entry)
-    foreseen = preview(wish, place, run.token)
+    """The dry run shows the whole procedure; a run writes the files and proves them."""
+    options = _offline_options(run, place, entry)
+    foreseen = preview(options, place, run.token)
     if run.dry_run:
         return _planned(place.source, foreseen)
     question = f"write the files of {count(len(foreseen.logs))} partitions?"
     ask(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
     engine = chosen_engine(run, foreseen.size_bytes)
     state = restores_place(run, place, create=True)
-    return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token, state))
+    return _done(place.source, restore_offline(options, place, engine, run.clock, run.token, state))
 
 
-def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
+def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
@@ -79,7 +79,7 @@ def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
 
 
 def _ends(run: Run, place: SourceRef, entry: BackupEntry, choice: RestoreSelection) -> tuple[LogEnd, ...]:
-    """Where each log ends by --until-time. Raises UsageError when that is before everything, Damaged."""
+    """The end of each log by --until-time. Raises UsageError when that is before all records, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
         return ()
@@ -150,7 +150,7 @@ def _offline(foreseen: OfflineRestorePlan, written: tuple[LogWritten, ...] = ())
 
 
 def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
-    """The plan, with what became of it."""
+    """The plan with its results."""
     took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
     return msgspec.structs.replace(
         _planned(source, done.foreseen),

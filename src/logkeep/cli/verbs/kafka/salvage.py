@@ -1,4 +1,4 @@
-"""`logkeep kafka salvage`: a backup from the disks of brokers that run no more."""
+"""`logkeep kafka salvage`: a backup from the disks of brokers that no longer run."""
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -76,25 +76,25 @@ def _code(report: KafkaSalvageReport) -> int:
     ),
 )
 def salvage(run: Run) -> KafkaSalvageReport:
-    """Back up a Kafka cluster from the disks of its brokers, when they run no more.
+    """Back up a Kafka cluster from the disks of brokers that no longer run.
 
-    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several copies of a
-    partition the one with the highest leader epoch is taken, and others fill in what is damaged. The result is a
-    backup of the same source as those that `kafka backup` takes, and goes on where the last one ended.
+    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several replicas of a
+    partition the one with the highest leader epoch is used; others supply what is damaged. The result is a backup of
+    the same source as those of `kafka backup`, and continues where the last one ended.
     """
     named: tuple[str, ...] = run[LOG_DIRS]
     roots = log_dirs(named)
     if not roots:
-        raise UsageError("no directory is named", remedy="pass --log-dirs with what the broker has as log.dirs")
+        raise UsageError("no directory is given", remedy="pass --log-dirs with what the broker has as log.dirs")
     place = written_source(run, FIRST_SOURCE)
     with held(roots):
-        task, wish = KafkaSalvage(place, look(roots), run.clock, run.token), _wish(run)
+        task, options = KafkaSalvage(place, look(roots), run.clock, run.token), _salvage_options(run)
         engine = chosen_engine(run, task.size_bytes)
-        done = task.preview(wish, engine) if run.dry_run else task.run(wish, engine)
+        done = task.preview(options, engine) if run.dry_run else task.run(options, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])
 
 
-def _wish(run: Run) -> SalvageOptions:
+def _salvage_options(run: Run) -> SalvageOptions:
     wanted = run[BACKUP_ID]
     return SalvageOptions(
         include=run[TOPICS],

@@ -1,4 +1,4 @@
-"""`logkeep zookeeper optimize`: the small objects of frequent backups, merged into few."""
+"""`logkeep zookeeper optimize`: merge the small objects of frequent backups into larger ones."""
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -27,9 +27,8 @@ from logkeep.kinds import ZOOKEEPER
 def optimize(run: Run) -> OptimizeReport:
     """Merge the small objects of frequent backups into larger ones, for all backups at once.
 
-    Neighbours that came from one log file become one object of at most --segment-bytes: the same records, every hash
-    and checksum proven on the way. All backups are served by it from then on, also those taken before. The old objects
-    are garbage, which `prune` removes after its usual age. `zookeeper backup --follow` does this by itself, now and
-    then.
+    Adjacent objects of one log file become one object of at most --segment-bytes: the same records; every hash and
+    checksum is verified. All backups use the new object from then on, also earlier ones. The old objects become
+    garbage, which `prune` removes. `zookeeper backup --follow` merges by itself from time to time.
     """
     return optimized(run, ZOOKEEPER, run[ZK_SEGMENT_BYTES])

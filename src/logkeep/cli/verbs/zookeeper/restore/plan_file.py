@@ -1,4 +1,4 @@
-"""Small documents that people carry from host to host: written whole or not at all, and never over anything else."""
+"""Write a survey or plan, which the operator copies between hosts: completely or not at all."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from logkeep.zookeeper.restore.ensemble.documents import DocumentT, encoded, rea
 
 
 def write_document(path: Path, document: DocumentT) -> None:
-    """In place of an earlier document of its kind, for a survey may be taken again. Raises UsageError for what else."""
+    """Replaces an earlier document of its kind, because a survey can be repeated. Raises UsageError for other files."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         if os.path.lexists(path):
@@ -20,7 +20,7 @@ def write_document(path: Path, document: DocumentT) -> None:
         beside.replace(path)
     except Damaged as error:
         remedy = "name another file with --to; this one is left as it is"
-        raise UsageError("it is there already, and is something else", subject=str(path), remedy=remedy) from error
+        raise UsageError("it already exists, and is something else", subject=str(path), remedy=remedy) from error
     except OSError as error:
         beside.unlink(missing_ok=True)
         what = f"it cannot be written: {(error.strerror or 'unknown').lower()}"
