@@ -118,7 +118,7 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "kafka optimize",
-        "logkeep.cli.verbs.kafka.optimize:optimize",
+        "logkeep.cli.verbs.optimize:optimize_kafka",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
@@ -148,7 +148,7 @@ VERBS: tuple[VerbEntry, ...] = (
     ),
     VerbEntry(
         "zookeeper optimize",
-        "logkeep.cli.verbs.zookeeper.optimize:optimize",
+        "logkeep.cli.verbs.optimize:optimize_zookeeper",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(

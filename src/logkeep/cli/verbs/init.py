@@ -125,7 +125,8 @@ def check(run: Run) -> CheckReport:
     """
     store = opened_store(run, run.repo())
     probed = probe(store, run.clock, run.token)
-    found = [CheckLine(what="configuration", state="OK", detail=_files(run)), _store_line(probed)]
+    files = ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
+    found = [CheckLine(what="configuration", state="OK", detail=files), _store_line(probed)]
     found += [
         CheckLine(what=c.title, state="WARN", detail=c.what or "needs attention", remedy=c.remedy)
         for c in probed.checks
@@ -133,10 +134,6 @@ def check(run: Run) -> CheckReport:
     ]
     found += list(_repository_lines(run, store))
     return CheckReport(url=store.url, checks=tuple(found))
-
-
-def _files(run: Run) -> str:
-    return ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
 
 
 def _store_line(probed: ProbeReport) -> CheckLine:

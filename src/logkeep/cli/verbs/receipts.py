@@ -112,6 +112,7 @@ def _again_lines(again: ComparedAgain, look: TerminalStyle, *, every: bool) -> I
 
 def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
     line = report.restore
+    which = "this is how it ended" if report.compared_again else "this is the newest"
     facts = {
         "backup": str(line.backup),
         "kind": f"{_kind(line)} of {report.kind}",
@@ -125,14 +126,10 @@ def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
         "rates": rates_text(report.rates),
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
-        "receipts": f"{line.receipts} were written on the way, {_which(report)}" if line.receipts > 1 else "",
+        "receipts": f"{line.receipts} were written, {which}" if line.receipts > 1 else "",
         "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _which(report: ReceiptReport) -> str:
-    return "this is how it ended" if report.compared_again else "this is the newest"
 
 
 @verb(

@@ -240,15 +240,16 @@ def _groups(rows: Sequence[RestoredGroup], look: TerminalStyle, hint: str) -> li
         found[row.group, row.topic].append(row)
     named = sorted(found.items())
     cells = [
-        (*names, count(len(some)), _of(r.offset is not None and r.exact for r in some), count(_again(some)))
+        (
+            *names,
+            count(len(some)),
+            _of(r.offset is not None and r.exact for r in some),
+            count(sum(r.reread for r in some if r.offset is not None)),
+        )
         for names, some in named[:SHOWN]
     ]
     table = look.table(("GROUP", "TOPIC", "PARTS", "EXACT", "REREAD"), cells, right=_RIGHT)
     return [table, *_more(len(named) - len(cells), "groups and topics", hint, look)]
-
-
-def _again(rows: Iterable[RestoredGroup]) -> int:
-    return sum(row.reread for row in rows if row.offset is not None)
 
 
 def _more(number: int, what: str, hint: str, look: TerminalStyle) -> list[str]:

@@ -12,8 +12,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
-from logkeep.cli.verbs.kafka.confirm import ask
-from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, restore_text
+from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
 from logkeep.cli.wiring import (
     STORE_EXITS,
     chosen_engine,
@@ -315,7 +314,7 @@ def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:
     target = prepared.target
     planned = _planned(prepared.view.place.source, prepared)
     amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
-    ask(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
+    confirm_plan(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
 
 def _with_unfinished(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:

@@ -6,8 +6,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import count
-from logkeep.cli.verbs.kafka.confirm import ask
-from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
+from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, confirm_plan
 from logkeep.cli.wiring import chosen_engine, restores_place
 from logkeep.config.options import (
     BROKERS,
@@ -53,7 +52,7 @@ def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> Kafka
     if run.dry_run:
         return _planned(place.source, foreseen)
     question = f"write the files of {count(len(foreseen.logs))} partitions?"
-    ask(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
+    confirm_plan(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
     engine = chosen_engine(run, foreseen.size_bytes)
     state = restores_place(run, place, create=True)
     return _done(place.source, restore_offline(options, place, engine, run.clock, run.token, state))

@@ -1,12 +1,15 @@
-"""The report of `logkeep kafka restore`: the plan, and the result."""
+"""The report of `logkeep kafka restore`: the plan, its confirmation, and the result."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition_lines, planned_lines
+from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
+from logkeep.errors import TargetUnsafe
 from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
@@ -173,7 +176,34 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
 
 
+def confirm_plan(run: Run, planned: KafkaRestoreReport, question: str, own_cluster: str) -> None:
+    """Show the plan and ask. With --yes it is printed too, so that a log of the run has it.
+
+    Raises Declined. If the target is the cluster that was backed up, its id must be typed or given as an option.
+
+    `own_cluster` is that id when it is the target, else empty.
+    """
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+    if not own_cluster or run[CONFIRM_CLUSTER] == own_cluster:
+        run.confirm(question)
+        _print_plan(run, planned)
+        return
+    if run[YES] or not run.console.interactive:
+        raise TargetUnsafe(
+            _OWN, subject=own_cluster, remedy=f"if this is intended, pass --confirm-cluster {own_cluster}"
+        )
+    run.console.confirm(f"{_OWN}; {question}", typed=own_cluster)
+
+
+def _print_plan(run: Run, planned: KafkaRestoreReport) -> None:
+    """With --yes the plan is for later readers of the log; with --json there is no text."""
+    if run[YES] and not run[QUIET] and not run[JSON]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+
+
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
 _FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone"})
 """Findings after which a resume cannot succeed. A failed proof is not one: perhaps a read permission was missing."""
 _NAMED, _SHORT_S = 8, 30.0
+_OWN = "this is the cluster that was backed up"

@@ -9,8 +9,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
 from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
+from logkeep.cli.verbs.zookeeper.restore.survey import write_document
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (

@@ -16,7 +16,6 @@ from logkeep.zookeeper.restore.ensemble.plan import Agreement
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan
-from logkeep.zookeeper.timeline.plan import Moment
 
 NOT_BEGUN: Final = "not-begun"
 """The verdict of a --continue that found nothing to continue: the earlier data is in place."""
@@ -115,7 +114,7 @@ def _tree(
     return RestoredTree(
         zxid=hex_zxid(planned.zxid),
         time_ms=path.stands_at.time_ms,
-        next_left_out=_moment(path.next_left_out),
+        next_left_out=None if path.next_left_out is None else str(path.next_left_out),
         named_zxid=hex_zxid(named),
         epoch=planned.epoch,
         sessions=planned.sessions,
@@ -129,10 +128,6 @@ def _tree(
         dropped_sessions=dropped.sessions,
         dropped_ephemerals=dropped.ephemerals,
     )
-
-
-def _moment(moment: Moment | None) -> str | None:
-    return None if moment is None else str(moment)
 
 
 def targets_of(prepared: PreparedRestore, receipt: RestoreReceipt | None = None) -> Iterator[RestoreTarget]:

@@ -1,5 +1,6 @@
 """`logkeep zookeeper restore survey`: the first of three steps that restore an ensemble on several hosts."""
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -9,11 +10,11 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.zookeeper.members import GivenMember, given_members, name_of
-from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
+from logkeep.cli.verbs.zookeeper.members import given_members, name_of
 from logkeep.config.options import SURVEY_TO, ZK_MEMBERS
+from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.restore.ensemble.documents import MemberSurvey
+from logkeep.zookeeper.restore.ensemble.documents import DocumentT, MemberSurvey, encoded, read_document
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
 from logkeep.zookeeper.restore.values import ServerTarget
 
@@ -78,7 +79,11 @@ def survey(run: Run) -> SurveyReport:
     """
     given, machine = given_members(run), socket.gethostname()
     path = run[SURVEY_TO] or Path(f"{re.sub(r'[^A-Za-z0-9._-]', '-', machine) or 'host'}.survey.json")
-    found = survey_host([(_named(each), _target(each)) for each in given], machine, run.clock())
+    targets = [
+        (g.name or name_of(g.data_dir), ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host))
+        for g in given
+    ]
+    found = survey_host(targets, machine, run.clock())
     write_document(path, found)
     return SurveyReport(
         machine=machine,
@@ -86,14 +91,6 @@ def survey(run: Run) -> SurveyReport:
         file=str(path.absolute()),
         members=tuple(map(_surveyed_member, found.members)),
     )
-
-
-def _named(given: GivenMember) -> str:
-    return given.name or name_of(given.data_dir)
-
-
-def _target(given: GivenMember) -> ServerTarget:
-    return ServerTarget(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
 
 
 def _surveyed_member(survey: MemberSurvey) -> SurveyedMember:
@@ -108,3 +105,26 @@ def _surveyed_member(survey: MemberSurvey) -> SurveyedMember:
         running=survey.running,
         unchecked=survey.unchecked,
     )
+
+
+def write_document(path: Path, document: DocumentT) -> None:
+    """Write a survey or plan, completely or not at all. Replaces only an earlier document of its kind.
+
+    Raises UsageError.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        if os.path.lexists(path):
+            read_document(path, type(document))
+        with beside.open("xb") as file:
+            file.write(encoded(document))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except Damaged as error:
+        remedy = "name another file with --to; this one is left as it is"
+        raise UsageError("it already exists, and is something else", subject=str(path), remedy=remedy) from error
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        what = f"it cannot be written: {(error.strerror or 'unknown').lower()}"
+        raise UsageError(what, subject=str(path), remedy="name a file in a directory that exists with --to") from error
