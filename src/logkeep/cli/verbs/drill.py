@@ -28,6 +28,7 @@ from logkeep.config.options import (
     TO_ZXID,
     TOPIC_SELECTION,
     ZK_MOMENT,
+    Options,
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
@@ -38,7 +39,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.restores import RestoreVerdict
 
-_OF_KAFKA: tuple[Option[Any], ...] = (*KAFKA_TARGET, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE)
+_OF_KAFKA: Options = (*KAFKA_TARGET, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE)
 
 
 def _text(report: DrillReport, look: TerminalStyle) -> str:
@@ -69,22 +70,16 @@ def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
         yield sample("logkeep_drill_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
+_OPTIONS = (
+    *RECEIPT_OPTIONS, *KAFKA_TARGET, EMBEDDED, *ZK_MOMENT, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR,
+    LIMIT_PRODUCE, LIMIT_DOWNLOAD, *ENGINE_OPTIONS, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=DrillReport,
     text=_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        *KAFKA_TARGET,
-        EMBEDDED,
-        *ZK_MOMENT,
-        *TOPIC_SELECTION,
-        OFFSETS,
-        REPLICATION_FACTOR,
-        LIMIT_PRODUCE,
-        LIMIT_DOWNLOAD,
-        *ENGINE_OPTIONS,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 12, 31, *STORE_EXITS),
     exit_code=_code,
@@ -124,7 +119,7 @@ def _drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillRep
 class _KindDrill:
     kind: SourceKind
     drill: Callable[[Run, SourceRef, BackupEntry], DrillReport]
-    foreign: tuple[Option[Any], ...]
+    foreign: Options
     """Options that mean nothing for this kind."""
 
 

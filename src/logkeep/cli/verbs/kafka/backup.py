@@ -77,31 +77,17 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
         yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=report.source)
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *KAFKA_TARGET, CLIENT_RACK, *TOPIC_SELECTION, INTERNAL, SCRAM_TO, CONTROLLERS,
+    CONTROLLER_CONFIG, BACKUP_ID, SEGMENT_BYTES, COMPRESSION, ALLOW_GAPS, RESUME, FOLLOW, INTERVAL, TAG,
+    *ENGINE_OPTIONS, LIMIT_DOWNLOAD, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=KafkaBackupReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        *KAFKA_TARGET,
-        CLIENT_RACK,
-        *TOPIC_SELECTION,
-        INTERNAL,
-        SCRAM_TO,
-        CONTROLLERS,
-        CONTROLLER_CONFIG,
-        BACKUP_ID,
-        SEGMENT_BYTES,
-        COMPRESSION,
-        ALLOW_GAPS,
-        RESUME,
-        FOLLOW,
-        INTERVAL,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_DOWNLOAD,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=copied_code,
     changes=True,

@@ -56,6 +56,7 @@ from logkeep.config.options import (
     UNTIL_OFFSET,
     UNTIL_TIME,
     WHAT,
+    Options,
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.settings import ClientSettings
@@ -96,60 +97,33 @@ def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSamp
         yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
-_STORED_OPTIONS: tuple[Option[Any], ...] = (
-    *TOPIC_SELECTION,
-    RENAME,
-    PARTITIONS,
-    REPARTITION,
-    UNTIL_TIME,
-    UNTIL_OFFSET,
-    OFFSETS,
-    ISOLATION,
-    WHAT,
+_STORED_OPTIONS: Options = (
+    *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
     RESTORED_GROUPS,
-)
+)  # fmt: skip
 _PLANNING = (*_STORED_OPTIONS, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
-_ONLINE: tuple[Option[Any], ...] = (
+_ONLINE: Options = (
     BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
     REPLICATION_FACTOR, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
 """Options that have no effect on a restore into files."""
-_OFFLINE: tuple[Option[Any], ...] = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
+_OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that have no effect on any other restore."""
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
+
+
+_OPTIONS: Options = (
+    *_CLUSTER, *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, BY_RECORD, UNTIL_OFFSET, OFFSETS,
+    ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, CONFIRM_CLUSTER, TO_LOG_DIRS,
+    REPLACE_RECORDS, HERE_ONLY, BROKERS, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE, LIMIT_DOWNLOAD,
+    *ENGINE_OPTIONS, PROGRESS,
+)  # fmt: skip
 
 
 @verb(
     report=KafkaRestoreReport,
     text=restore_text,
-    options=(
-        *_CLUSTER,
-        *TOPIC_SELECTION,
-        RENAME,
-        PARTITIONS,
-        REPARTITION,
-        UNTIL_TIME,
-        BY_RECORD,
-        UNTIL_OFFSET,
-        OFFSETS,
-        ISOLATION,
-        WHAT,
-        RESTORED_GROUPS,
-        INTO_EXISTING,
-        REPLICATION_FACTOR,
-        CONFIRM_CLUSTER,
-        TO_LOG_DIRS,
-        REPLACE_RECORDS,
-        HERE_ONLY,
-        BROKERS,
-        RESUME_RESTORE,
-        KEEP_ALL,
-        NO_PROOF,
-        LIMIT_PRODUCE,
-        LIMIT_DOWNLOAD,
-        *ENGINE_OPTIONS,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     exit_code=_code,

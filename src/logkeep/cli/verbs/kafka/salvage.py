@@ -50,22 +50,16 @@ def _code(report: KafkaSalvageReport) -> int:
     return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, LOG_DIRS, *TOPIC_SELECTION, INTERNAL, BACKUP_ID, SEGMENT_BYTES, ALLOW_GAPS, TAG,
+    *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=KafkaSalvageReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        LOG_DIRS,
-        *TOPIC_SELECTION,
-        INTERNAL,
-        BACKUP_ID,
-        SEGMENT_BYTES,
-        ALLOW_GAPS,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=_code,
     changes=True,

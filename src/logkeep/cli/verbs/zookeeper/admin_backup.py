@@ -2,12 +2,10 @@
 
 import re
 import time
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.members import named_value
 from logkeep.cli.wiring import WarmEngines
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ADMIN_SERVER,
     AUTH_FILE,
@@ -16,6 +14,7 @@ from logkeep.config.options import (
     INCLUDE_CONFIG,
     NEW_HISTORY,
     ZK_MEMBERS,
+    Options,
 )
 from logkeep.errors import UsageError
 from logkeep.model.secret import Secret
@@ -24,7 +23,7 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.repo.sink import ArchiveSink
 from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
-_DISK_OPTIONS: tuple[Option[Any], ...] = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
+_DISK_OPTIONS: Options = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
 
 
 def admin_member(run: Run) -> tuple[str, AdminServer] | None:

@@ -66,27 +66,16 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *ZK_MEMBERS, ADMIN_SERVER, AUTH_FILE, NEW_HISTORY, ZK_COMPRESSION, INCLUDE_CONFIG, CONFIG_DIRS,
+    BACKUP_ID, TAG, FOLLOW, ZK_INTERVAL, ZK_SEGMENT_BYTES, *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperBackupReport,
     text=backup_text,
-    options=(
-        *STORE_OPTIONS,
-        *ZK_MEMBERS,
-        ADMIN_SERVER,
-        AUTH_FILE,
-        NEW_HISTORY,
-        ZK_COMPRESSION,
-        INCLUDE_CONFIG,
-        CONFIG_DIRS,
-        BACKUP_ID,
-        TAG,
-        FOLLOW,
-        ZK_INTERVAL,
-        ZK_SEGMENT_BYTES,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,
     changes=True,

@@ -130,21 +130,16 @@ def beside_of(view: ArchiveView) -> Beside:
     )
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, MEMBER, NEW_HISTORY, ZK_COMPRESSION, BACKUP_ID, TAG, *ENGINE_OPTIONS, LIMIT_UPLOAD, LEASE_TTL,
+    PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperBackupReport,
     text=backup_text,
-    options=(
-        *STORE_OPTIONS,
-        MEMBER,
-        NEW_HISTORY,
-        ZK_COMPRESSION,
-        BACKUP_ID,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        LEASE_TTL,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["bundle"], metavar="DIR"),),
     exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,

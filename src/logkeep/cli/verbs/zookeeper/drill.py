@@ -2,13 +2,11 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
-from logkeep.config.option import Option
-from logkeep.config.options import ZK_MOMENT
+from logkeep.config.options import ZK_MOMENT, Options
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -28,7 +26,7 @@ from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_STORED_OPTIONS: tuple[Option[Any], ...] = ZK_MOMENT
+_STORED_OPTIONS: Options = ZK_MOMENT
 
 
 def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:

@@ -90,19 +90,9 @@ class _ZooKeeperReporter(FollowReporter[ZooKeeperBackupDone, ZooKeeperBackupRepo
 
     def nothing(self) -> ZooKeeperBackupReport:
         return ZooKeeperBackupReport(
-            source=self.source,
-            id=None,
-            history="",
-            members=(),
-            backup_zxid=None,
-            new_snapshots=0,
-            new_logs=0,
-            new_bytes=0,
-            stored_bytes=None,
-            findings=(),
-            exit_code=0,
-            dry_run=False,
-        )
+            source=self.source, id=None, history="", members=(), backup_zxid=None, new_snapshots=0, new_logs=0,
+            new_bytes=0, stored_bytes=None, findings=(), exit_code=0, dry_run=False,
+        )  # fmt: skip
 
 
 def round_code(one: FollowRound[ZooKeeperBackupDone], report: ZooKeeperBackupReport | None) -> int:

@@ -94,23 +94,16 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     return (one.member, one.machine, one.data_dir, *held, str(tree.epoch))
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *ZK_MOMENT, SESSIONS, FORM, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH, ZK_VERSION, JUTE_MAXBUFFER,
+    PLAN_TO, LIMIT_DOWNLOAD, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperPlanReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        *ZK_MOMENT,
-        SESSIONS,
-        FORM,
-        MIN_EPOCH,
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ZK_VERSION,
-        JUTE_MAXBUFFER,
-        PLAN_TO,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(
         click.Argument(["backup"], metavar="ID"),
         click.Argument(["surveys"], metavar="SURVEY...", nargs=-1, required=True),

@@ -1,7 +1,5 @@
 """`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
 
-from typing import Any
-
 import click
 import msgspec
 
@@ -28,7 +26,6 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
 )
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
-from logkeep.config.option import Option
 from logkeep.config.options import (
     AS_PATH,
     AUTH_FILE,
@@ -43,6 +40,7 @@ from logkeep.config.options import (
     YES,
     ZK_HOSTS,
     ZK_MOMENT,
+    Options,
 )
 from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
@@ -65,26 +63,19 @@ from logkeep.zookeeper.subtree.receipts import (
 from logkeep.zookeeper.subtree.run import begin
 from logkeep.zookeeper.timeline.verified_path import choose
 
-_STORED_OPTIONS: tuple[Option[Any], ...] = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
+_STORED_OPTIONS: Options = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
+
+
+_OPTIONS = (
+    *RECEIPT_OPTIONS, ZK_HOSTS, *ZK_MOMENT, AS_PATH, DELETE_EXTRA, AUTH_FILE, BELIEVE, JUTE_MAXBUFFER,
+    SUBTREE_JOURNAL, RESUME_SUBTREE, UNDO_SUBTREE, LIMIT_DOWNLOAD,
+)  # fmt: skip
 
 
 @verb(
     report=SubtreeReport,
     text=subtree_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        ZK_HOSTS,
-        *ZK_MOMENT,
-        AS_PATH,
-        DELETE_EXTRA,
-        AUTH_FILE,
-        BELIEVE,
-        JUTE_MAXBUFFER,
-        SUBTREE_JOURNAL,
-        RESUME_SUBTREE,
-        UNDO_SUBTREE,
-        LIMIT_DOWNLOAD,
-    ),
+    options=_OPTIONS,
     arguments=(
         click.Argument(["backup"], metavar="[ID]", required=False),
         click.Argument(["path"], metavar="[PATH]", required=False),

@@ -1,7 +1,6 @@
 """`logkeep zookeeper restore`: replace the data of stopped servers by a backup."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 import msgspec
@@ -23,7 +22,6 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
 from logkeep.cli.verbs.zookeeper.restore.with_plan import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, restores_place
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -48,6 +46,7 @@ from logkeep.config.options import (
     ZK_MEMBERS,
     ZK_MOMENT,
     ZK_VERSION,
+    Options,
 )
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -68,20 +67,10 @@ from logkeep.zookeeper.timeline.plan import Target as Moment
 from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_STORED_OPTIONS: tuple[Option[Any], ...] = (
-    RESTORE_PLAN,
-    ZK_DATA_DIRS,
-    ZK_LOG_DIRS,
-    *ZK_MOMENT,
-    SESSIONS,
-    FORM,
-    ENSEMBLE,
-    MIN_EPOCH,
-    BELIEVE,
-    ACCEPT_MISMATCH,
-    ZK_VERSION,
-    DIGESTS,
-)
+_STORED_OPTIONS: Options = (
+    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, *ZK_MOMENT, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
+)  # fmt: skip
 
 
 def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[MetricSample]:
@@ -91,28 +80,16 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     yield sample("logkeep_restore_success", 1 if report and report.verdict != NOT_BEGUN else 0, source=source)
 
 
+_OPTIONS = (
+    *RECEIPT_OPTIONS, *ZK_MEMBERS, RESTORE_PLAN, *ZK_MOMENT, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS, JUTE_MAXBUFFER, CONTINUE, ROLLBACK, LIMIT_DOWNLOAD, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperRestoreReport,
     text=restore_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        *ZK_MEMBERS,
-        RESTORE_PLAN,
-        *ZK_MOMENT,
-        SESSIONS,
-        FORM,
-        ENSEMBLE,
-        MIN_EPOCH,
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ZK_VERSION,
-        DIGESTS,
-        JUTE_MAXBUFFER,
-        CONTINUE,
-        ROLLBACK,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     exit_code=exit_code_of,

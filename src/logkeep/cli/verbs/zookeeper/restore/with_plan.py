@@ -1,10 +1,8 @@
 """`logkeep zookeeper restore --plan`: the last of three steps that restore an ensemble on several hosts."""
 
 from dataclasses import replace
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -16,6 +14,7 @@ from logkeep.config.options import (
     SOURCE,
     TO_TIME,
     TO_ZXID,
+    Options,
 )
 from logkeep.errors import UsageError
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, read_document
@@ -23,7 +22,7 @@ from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
 ANY_BACKUP = "latest"
 """The default id; with a plan, the backup that the plan names."""
-_PLANNED: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
+_PLANNED: Options = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
 """Options that a plan already determines."""
 
 
