@@ -43,7 +43,7 @@ class ConfigValidateReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-def _shown(setting: Setting) -> ShownSetting:
+def _setting_row(setting: Setting) -> ShownSetting:
     value = setting.shown() if setting.value is not None else None
     return ShownSetting(key=setting.option.key, value=value, origin=setting.origin.place, detail=setting.origin.detail)
 
@@ -71,7 +71,7 @@ def show(run: Run) -> ConfigShowReport:
     Precedence, strongest first: flag, environment, ./logkeep.yaml or --config FILE, user files,
     /etc/logkeep/config.yaml, default.
     """
-    settings = [_shown(s) for s in run.settings if s.option.where is Where.EVERYWHERE]
+    settings = [_setting_row(s) for s in run.settings if s.option.where is Where.EVERYWHERE]
     return ConfigShowReport(files=[str(p) for p in run.files], settings=settings)
 
 

@@ -38,7 +38,7 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": _verified(one.last_verified, look),
+        "last verified": _verified_text(one.last_verified, look),
         "last restore": restore_line(one.last_restore, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
@@ -54,7 +54,7 @@ def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
-def _verified(text: str | None, look: TerminalStyle) -> str:
+def _verified_text(text: str | None, look: TerminalStyle) -> str:
     """`2026-11-15 10:30:00 +0100, level files`"""
     if text is None:
         return "never"

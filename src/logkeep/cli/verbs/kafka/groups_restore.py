@@ -130,7 +130,7 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
             plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
-            return plan, _planned(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            return plan, _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
 
         plan, planned = decide()
         if run.dry_run or not plan.groups:
@@ -174,7 +174,7 @@ def _routes_of_backup(run: Run, task: GroupsTask, record: ClusterRecord, manifes
     return task.routes_as_they_are(choose(record, manifest.cut, choice))
 
 
-def _planned(
+def _plan_report(
     run: Run, place: SourceRef, backup: int, cluster: Cluster, plan: GroupsPlan, restore_id: int | None
 ) -> GroupsMoved:
     return GroupsMoved(

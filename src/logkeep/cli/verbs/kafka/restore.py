@@ -150,12 +150,12 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     refuse_contradictions(run)
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
-        return _offline(run, place, backup)
-    if (other := _typed(run, _OFFLINE)) is not None:
+        return _restore_offline(run, place, backup)
+    if (other := _typed_flag(run, _OFFLINE)) is not None:
         raise UsageError(f"{other} is only for files of a broker", remedy="name its directories with --to-log-dirs")
     settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
-        return _resumed(run, place, settings, RestoreId(resumed))
+        return _resume(run, place, settings, RestoreId(resumed))
     entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
@@ -163,35 +163,35 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
         engines = partial(_engine, run, view)
         prepared = prepare(view, options, settings, engines, Chance(run.clock, run.token))
         if run.dry_run:
-            return _planned(place.source, prepared)
+            return _plan_report(place.source, prepared)
         _confirm_plan(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
         with _naming_restore(run) as begun:
             done = task.begin(prepared, options, engines(prepared.plan.bytes), _options(run), begun=begun)
-        return _done(place.source, done)
+        return _result_report(place.source, done)
 
 
-def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
+def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
     from logkeep.cli.verbs.kafka.restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
-    if (other := _typed(run, _ONLINE)) is not None:
+    if (other := _typed_flag(run, _ONLINE)) is not None:
         raise UsageError(f"{other} is only for a running cluster, and --to-log-dirs is for a stopped broker")
     entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
 
 
-def _typed(run: Run, options: Sequence[Option[Any]]) -> str | None:
+def _typed_flag(run: Run, options: Sequence[Option[Any]]) -> str | None:
     """The first of these flags that the user typed."""
     return next((o.spellings()[0].flag for o in options if run.settings.typed(o)), None)
 
 
-def _resumed(run: Run, place: SourceRef, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
+def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
     """The stored plan is carried out; options that change it are refused."""
     if run.dry_run:
         raise UsageError("a resumed restore already has its plan", remedy="leave --dry-run out")
-    if (other := _typed(run, _PLANNING)) is not None:
+    if (other := _typed_flag(run, _PLANNING)) is not None:
         raise UsageError(f"a resumed restore already has its plan: {other} cannot change it")
     task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
     stored = task.stored(restore_id)
@@ -205,7 +205,7 @@ def _resumed(run: Run, place: SourceRef, settings: ClientSettings, restore_id: R
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
         )
-    return _done(place.source, done)
+    return _result_report(place.source, done)
 
 
 @contextmanager
@@ -284,14 +284,14 @@ def _options(run: Run) -> dict[str, str]:
 def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:
     """Refuse what is unsafe, show the plan, ask. To write to the source cluster itself, its id must be typed."""
     if prepared.refusals:
-        raise _with_unfinished(run, prepared)
+        raise _refusal(run, prepared)
     target = prepared.target
-    planned = _planned(prepared.view.place.source, prepared)
+    planned = _plan_report(prepared.view.place.source, prepared)
     amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
     confirm_plan(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
 
-def _with_unfinished(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
+def _refusal(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
     """The first refusal. Existing topics may be those of an interrupted restore."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
@@ -304,7 +304,7 @@ def _with_unfinished(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
     return refusal
 
 
-def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
+def _plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
     plan = prepared.plan
     return KafkaRestoreReport(
         source=source,
@@ -318,7 +318,7 @@ def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
         bytes=plan.bytes,
         seconds=prepared.foreseen.seconds,
         verdict="planned",
-        partitions=_planned_partitions(plan),
+        partitions=_plan_rows(plan),
         groups=prepared.group_rows,
         group_names=tuple(g.name for g in prepared.groups.groups),
         refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
@@ -337,7 +337,7 @@ def _own_cluster(cluster_id: str) -> Finding:
     )
 
 
-def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
+def _plan_rows(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
     return tuple(
         RestoredPartition(
             source_topic=log.log.name,
@@ -355,7 +355,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
     )
 
 
-def _done(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
+def _result_report(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
     receipt, plan = done.receipt, done.plan
     return KafkaRestoreReport(
         source=source,

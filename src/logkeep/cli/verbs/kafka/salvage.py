@@ -102,19 +102,19 @@ def _salvage_options(run: Run) -> SalvageOptions:
 
 
 def _report(source: str, task: KafkaSalvage, done: SalvageDone, allow_gaps: bool) -> KafkaSalvageReport:
-    foreseen, summary = done.foreseen, done.entry.summary if done.entry else None
+    plan, summary = done.foreseen, done.entry.summary if done.entry else None
     return KafkaSalvageReport(
         source=source,
         id=done.entry.id if done.entry else None,
         cluster_id=task.disks.cluster_id,
         nodes=tuple(sorted(task.disks.nodes)),
-        topics=len(foreseen.facts.topics),
-        partitions=len(foreseen.facts.bounds),
-        groups=len(foreseen.facts.groups),
-        open_transactions=len(foreseen.facts.open_transactions),
-        units=len(foreseen.units),
+        topics=len(plan.facts.topics),
+        partitions=len(plan.facts.bounds),
+        groups=len(plan.facts.groups),
+        open_transactions=len(plan.facts.open_transactions),
+        units=len(plan.units),
         new_offsets=done.offsets,
-        new_bytes=summary.new_bytes if summary else foreseen.size_bytes,
+        new_bytes=summary.new_bytes if summary else plan.size_bytes,
         stored_bytes=summary.stored_bytes if summary else None,
         gaps=tuple(map(gap_text, done.gaps)),
         findings=done.findings,

@@ -157,7 +157,7 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
         clock=run.clock,
         tokens=run.token,
         codec=Codec(run[ZK_COMPRESSION]),
-        wanted=_wanted(run, view, place),
+        wanted=_id_from_bundle(run, view, place),
         tags=(*run[TAG], view.name),
         lease_ttl=run[LEASE_TTL],
     ) as sink:
@@ -166,7 +166,7 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
     return done_report(place, done, sink.entry)
 
 
-def _wanted(run: Run, view: BundleView, place: SourceRef) -> BackupId | None:
+def _id_from_bundle(run: Run, view: BundleView, place: SourceRef) -> BackupId | None:
     """The id from the bundle's time; None, for the present time, where later ids exist."""
     if (named := run[BACKUP_ID]) is not None:
         return backup_id(named)

@@ -103,10 +103,10 @@ def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeRe
 
         return end_by_journal(run, backup)
     with rerun_hint() as begun:
-        return _restored(run, backup, path, begun)
+        return _restore(run, backup, path, begun)
 
 
-def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> SubtreeReport:
+def _restore(run: Run, backup: str | None, path: str | None, begun: Begun) -> SubtreeReport:
     if backup is None or path is None:
         raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
     top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), named_hosts(run)
@@ -130,10 +130,10 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
         stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
         with by_journal(wanted.journal):
             begun.yes = True
-            return _carried_out(run, live, planned, wanted, stored)
+            return _carry_out(run, live, planned, wanted, stored)
 
 
-def _carried_out(
+def _carry_out(
     run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"

@@ -37,12 +37,12 @@ def end_by_journal(run: Run, backup: str | None) -> SubtreeReport:
     if run.dry_run:
         return planned
     run.confirm(f"{'resume' if resumed else 'undo'} the changes of {file} in the ensemble at {hosts}?")
-    ended = _ended(run, file, hosts, heading)
+    ended = _finish(run, file, hosts, heading)
     return ended_report(planned, ended, verdict="resumed" if resumed else "undone")
 
 
-def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
-    stored, back = _stored(run, heading), run[UNDO_SUBTREE] is not None or bool(heading.undoes)
+def _finish(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
+    stored, back = _find_receipt(run, heading), run[UNDO_SUBTREE] is not None or bool(heading.undoes)
     try:
         with opened_session(run, hosts) as live:
             forward = run[RESUME_SUBTREE] is not None
@@ -59,7 +59,7 @@ def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
     return ended
 
 
-def _stored(run: Run, heading: Heading) -> StoredRestore | None:
+def _find_receipt(run: Run, heading: Heading) -> StoredRestore | None:
     """The live tree is what counts: an error of the repository is only a warning."""
     if run[REPO] is None or not isinstance(heading.stored, StoredAs):
         return None

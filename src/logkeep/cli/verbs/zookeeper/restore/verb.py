@@ -118,10 +118,10 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
 
         return end(run)
     with rerun_hint() as begun:
-        return _restored(run, backup, begun)
+        return _restore(run, backup, begun)
 
 
-def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
+def _restore(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     agreed, options = agreed_in(run, backup), _restore_options(run)
     if not run.dry_run:
         check_targets(options)
@@ -137,7 +137,7 @@ def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
         chosen = choose(view, target, believe=options.believe, accept_mismatch=bool(options.accept_mismatch))
         prepared = prepare(view, chosen.path, options, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
         before_s = run.world.monotonic() - began_s
-        planned = _planned(place.source, entry.id, prepared, chosen)
+        planned = _plan_report(place.source, entry.id, prepared, chosen)
         if run.dry_run:
             return planned
         _confirm_plan(run, prepared, planned)
@@ -145,7 +145,7 @@ def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
         journal = journal_name(run.clock(), run.token)
         with resume_hints("logkeep zookeeper restore --data-dir", prepared.places[0].data_dir, journal):
             begun.yes = True
-            return _carried_out(run, state, prepared, planned, journal, before_s)
+            return _carry_out(run, state, prepared, planned, journal, before_s)
 
 
 def asked_moment(run: Run) -> Moment:
@@ -172,7 +172,7 @@ def _restore_options(run: Run) -> ZooKeeperRestoreOptions:
     )
 
 
-def _planned(source: str, backup: int, prepared: PreparedRestore, chosen: VerifiedPath) -> ZooKeeperRestoreReport:
+def _plan_report(source: str, backup: int, prepared: PreparedRestore, chosen: VerifiedPath) -> ZooKeeperRestoreReport:
     obstacles = prepared.planned.obstacles
     return ZooKeeperRestoreReport(
         source=source,
@@ -211,7 +211,7 @@ def _confirm_plan(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestore
     run.confirm(f"{word} {where} all the same?", typed="disproven")
 
 
-def _carried_out(
+def _carry_out(
     run: Run,
     state: SourceRef,
     prepared: PreparedRestore,
@@ -229,7 +229,7 @@ def _carried_out(
         note_failed(run, stored, error)
         raise
     document = stored.ended(verdict_of(body_of(stored)), planned.findings, facts_of(body_of(stored), receipt))
-    return _done(planned, prepared, receipt, document, wanted.journal)
+    return _result_report(planned, prepared, receipt, document, wanted.journal)
 
 
 def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
@@ -250,7 +250,7 @@ def _options(run: Run) -> dict[str, str]:
     return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
-def _done(
+def _result_report(
     planned: ZooKeeperRestoreReport,
     prepared: PreparedRestore,
     receipt: RestoreReceipt,
