@@ -41,7 +41,7 @@ def test_a_member_is_called_as_its_myid_says(tmp_path: Path) -> None:
     assert name_of(tmp_path) == "standalone"
     (tmp_path / "myid").write_text("2\n")
     assert name_of(tmp_path) == name_of(tmp_path / "version-2") == "2"
-    with pytest.raises(UsageError, match="would be called 2"):
+    with pytest.raises(UsageError, match="would have the name 2"):
         member_places(paired([str(tmp_path), str(tmp_path / "version-2")], [], []))
 
 
