@@ -50,8 +50,8 @@ def _init_text(report: InitReport, look: TerminalStyle) -> str:
 def init(run: Run) -> InitReport:
     """Create a repository.
 
-    The store is probed first, and what it can do is recorded; a store on which two
-    writers could both believe that they committed is refused. A local directory is created; a bucket must exist.
+    The store is probed first, and what it can do is recorded; a store on which two writers could both believe that
+    they committed is refused. A local directory is created; a bucket must exist.
     """
     url = run.repo()
     if run.dry_run and not place_exists(url):

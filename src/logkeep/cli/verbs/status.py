@@ -97,9 +97,9 @@ def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
 def status(run: Run) -> StatusReport:
     """Report whether each source has a recent good backup, what runs and what was interrupted.
 
-    With --max-age it ends with 60 when the newest good backup is older or there is none: use this code for alerts.
-    The age counts from the last round of `backup --follow` that found nothing newer. With --max-lag a larger
-    lag in the last round, or an unknown one, ends with 60 too.
+    With --max-age it ends with 60 when the newest good backup is older, or there is none, or the repository has no
+    source: use this code for alerts. The age counts from the last round of `backup --follow` that found nothing newer.
+    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too.
     """
     objectives = Objectives(run[MAX_AGE], run[MAX_LAG])
     places = list(chosen_sources(run))
