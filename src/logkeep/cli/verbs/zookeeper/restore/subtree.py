@@ -1,4 +1,4 @@
-"""`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
+"""`logkeep zookeeper restore-subtree`: restore a subtree of a backup into a running ensemble."""
 
 import click
 import msgspec
