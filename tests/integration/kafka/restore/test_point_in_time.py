@@ -224,7 +224,7 @@ def test_a_log_of_a_run_has_the_plan(backed: Scene) -> None:
         said[flags] = done.err
     plan = ("up to 1 record", "offsets: preserve (records keep their offsets", "plain-other/0")
     told = said[()]
-    assert all(told.index(each) < told.index("begins; if it is interrupted") for each in plan), told
+    assert all(told.index(each) < told.index("begins; to resume it after an interruption") for each in plan), told
     assert not any(each in said[flags] for each in plan for flags in (("--quiet",), ("--json",)))
 
 

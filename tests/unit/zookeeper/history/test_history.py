@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.verbs.zookeeper.moment import parted
+from logkeep.cli.verbs.zookeeper.moment import split_name
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -258,10 +258,10 @@ def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_dig
     ],
 )
 def test_a_moment_is_named(named: str, parts: tuple[str, str, int | None]) -> None:
-    assert parted(named) == parts
+    assert split_name(named) == parts
 
 
 @pytest.mark.parametrize("named", ["latest@zk", "@0x1", "latest@", ":a"])
 def test_what_names_no_moment_is_refused(named: str) -> None:
     with pytest.raises(UsageError):
-        parted(named)
+        split_name(named)
