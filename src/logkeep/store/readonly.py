@@ -1,4 +1,4 @@
-"""A wrapper that refuses every write: what `list`, `info`, `verify` and other readers are given."""
+"""A wrapper that refuses every write, for verbs that only read."""
 
 from datetime import datetime
 from typing import NoReturn
@@ -9,7 +9,7 @@ from logkeep.store.delegating import DelegatingStore
 
 
 class ReadOnlyStore(DelegatingStore):
-    """Reads pass, writes raise StoreDenied before anything reaches the store."""
+    """Reads are forwarded; writes raise StoreDenied before anything reaches the store."""
 
     @property
     def abilities(self) -> Abilities:

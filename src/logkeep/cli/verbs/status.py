@@ -205,7 +205,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     since = look.looked if look else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
     lag = look.lag_offsets if look and age is not None and age.total_seconds() <= look.next_within_s else None
-    held = view.lease if view.lease_standing is LeaseState.HELD else None
+    held = view.lease if view.lease_state is LeaseState.HELD else None
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,

@@ -21,7 +21,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
-from logkeep.store.directory import speaking_of
+from logkeep.store.directory import os_errors_about
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
@@ -92,7 +92,7 @@ class BundleSink:
         took_s = (self.clock() - self.started).total_seconds()
         info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec))
         root = self.shelf.store.root
-        with speaking_of(str(root)):
+        with os_errors_about(str(root)):
             self._settle(gathered, root)
             self._write_documents(gathered, info, root)
             self._commit(root)
@@ -155,7 +155,7 @@ def new_bundle(
     """A place to write a bundle to. What is not complete at the end of the block is removed."""
     started = clock()
     name = layout.checked_id(backup_id) if backup_id is not None else layout.default_id(started)
-    with speaking_of(str(directory)):
+    with os_errors_about(str(directory)):
         _made(directory)
         if (directory / name).exists():
             raise UsageError(

@@ -23,7 +23,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
-from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
+from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import KeptLog
 from logkeep.zookeeper.repo.replaced import told_adler
 
@@ -50,7 +50,7 @@ def commit_mends(session: Writing, mends: Sequence[Mend]) -> None:
     replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
 
 
-def _answering(mend: Mend, served: Served) -> Iterator[Segment]:
+def _answering(mend: Mend, served: ServedRows) -> Iterator[Segment]:
     """The new rows, with no more to answer for than all backups let the old object have: where the one that had all of
     it was deleted, a later one begins within it with an object of its own."""
     old, wanted = mend.old, {mend.old.log: Range(mend.old.start, mend.old.end)}
@@ -61,7 +61,7 @@ def _answering(mend: Mend, served: Served) -> Iterator[Segment]:
         yield msgspec.structs.replace(row, end=min(row.end, end)) if same else row
 
 
-def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segment]:
+def _lost_rows(mend: Mend, served: ServedRows, tokens: TokenSource) -> Iterator[Segment]:
     """Rows for positions that nothing serves any more and that others lie behind."""
     old = mend.old
     if old.log.collection is not Collection.TXNLOGS:
