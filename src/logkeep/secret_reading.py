@@ -36,7 +36,7 @@ def refuse_readable_by_others(mode: int, path: Path) -> None:
     """Raises `ConfigError` if group or others have any permission on a regular file."""
     if stat.S_ISREG(mode) and mode & 0o077:
         raise ConfigError(
-            f"the file contains secrets and others can read it (mode {stat.S_IMODE(mode):04o})",
+            f"the file contains secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
             subject=str(path),
             remedy=f"chmod 600 {path}",
         )

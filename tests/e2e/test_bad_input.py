@@ -42,8 +42,8 @@ class TestAddress:
         ("url", "code", "said"),
         (
             ("ftp://host/dir", 40, "unknown kind of store ftp://"),
-            ("s3://", 40, "names no bucket"),
-            ("s3://bucket/../x", 40, "not safe"),
+            ("s3://", 40, "has no bucket"),
+            ("s3://bucket/../x", 40, "not allowed"),
             ("s3://bucket?zone=eu", 40, "'zone'"),
             ("s3://bucket?endpoint=nonsense", 40, "not an http(s) URL"),
             ("file://host/dir", 40, "three slashes"),

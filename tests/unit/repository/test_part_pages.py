@@ -91,5 +91,5 @@ def test_a_header_that_lies_is_damage(pages: bytes, message: str) -> None:
 
 @pytest.mark.parametrize("chunk", ((4, 10**9), (-8, 20), (0, 20), (10**9, 1), (4, -1)))
 def test_a_column_outside_the_file_is_damage(chunk: tuple[int, int]) -> None:
-    with pytest.raises(Damaged, match="outside the file"):
+    with pytest.raises(Damaged, match="outside of the file"):
         decoded_bytes(memoryview(b"PAR1" + _data()), [ColumnChunk(*chunk, VALUES)], 1000)
