@@ -23,7 +23,7 @@ from logkeep.repository.backups.verification import LogDigest
 from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify.checks import CheckedObjects
-from logkeep.repository.verify.run import Asked, DeeperCheck
+from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 from logkeep.store.base import Store
 
 _UNIT_BYTES = 256 << 20
@@ -73,12 +73,12 @@ class Decoded:
     digests: dict[str, str]
 
 
-def check_records(asked: Asked) -> DeeperCheck:
+def check_records(asked: BackupToCheck) -> DeeperCheck:
     """Decode all pieces of the sample. Logs that were read as a whole have a digest."""
     return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
-def decode_backup(asked: Asked) -> Decoded:
+def decode_backup(asked: BackupToCheck) -> Decoded:
     warm()
     pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments()))
     missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
