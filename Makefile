@@ -24,7 +24,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite
-	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup -m "not soak" -p no:cacheprovider
+	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks

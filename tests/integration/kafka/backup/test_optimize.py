@@ -16,7 +16,7 @@ from tests.support.kafka.copied_logs import object_paths
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 ROUNDS, RECORDS, PARTITIONS = 30, 20, 2
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 

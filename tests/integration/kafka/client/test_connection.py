@@ -24,7 +24,7 @@ from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 FETCH = 13
 PRODUCE = 9
 

@@ -13,7 +13,7 @@ from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 def _filled(kafka: EmbeddedKafka, cluster: Cluster, policy: str) -> str:

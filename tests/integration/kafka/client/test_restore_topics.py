@@ -22,7 +22,7 @@ from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topic
 from tests.support.kafka.client_view_of_configs import own_configs, topic_names
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 _ARCHIVED = {
     "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"},
     "stamped": {"message.timestamp.type": "LogAppendTime", "compression.type": "zstd"},

@@ -30,7 +30,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from tests.support.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 Way = Callable[[SecuredKafka], Path]
 
 
