@@ -32,6 +32,12 @@ check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
 
+coverage: dev  ## branch coverage by the whole suite, commands that tests start included
+	rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --sort=miss
+
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 
@@ -70,4 +76,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check soak format reference lock clean dev
+.PHONY: help install demo test check coverage soak format reference lock clean dev
