@@ -40,6 +40,7 @@ coverage: dev  ## branch coverage by the whole suite, commands that tests start 
 
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
+	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
 
 format: dev  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix src tests benchmarks
