@@ -28,7 +28,7 @@ from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.commits import SourceRef
@@ -68,7 +68,7 @@ def proven(work: Work) -> Done:
     started, cpu = time.time(), time.process_time()
     brokers = SettingsBrokers(ClientSettings(endpoints(work.bootstrap)))
     for log in work.logs:
-        proof = prove(log, work.place, brokers, None, log.end, lambda _: None)
+        proof = prove(log, work.place, brokers, None, log.first.end, lambda _: None)
         assert proof.good, proof
     record_compare._alike = kept
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -103,7 +103,12 @@ def archived(kafka: OptimisedKafka, load: Load, place: SourceRef) -> list[Replay
     result = copy_ranges(unit_of(load.topic, place, brokers, ranges), lambda _: None)
     return [
         ReplayLog(
-            log=one.log, start=one.span.start, end=one.span.end, segments=tuple(one.segments), transactional=False,
+            sources=(
+                SourceLog(
+                    log=one.log, start=one.span.start, end=one.span.end, segments=tuple(one.segments),
+                    transactional=False,
+                ),
+            ),
             topic=load.topic, topic_id=brokers.topic_id(load.topic).hex, partition=one.log.partition,
             offsets=Offsets.PRESERVE, base=0, producer=Producer(producer_id=1, epoch=0, position=0),
         )

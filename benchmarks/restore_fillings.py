@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 
 from logkeep.formats.kafka.outgoing import stamp
 from logkeep.formats.kafka.synthetic_batches import filler_batches
-from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts

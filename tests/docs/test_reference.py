@@ -61,14 +61,22 @@ def _schema(fields: dict[str, str], version: int = 1) -> dict[str, Any]:
     return {"properties": properties, "required": list(properties)}
 
 
+def _nested(part: str, fields: dict[str, str]) -> dict[str, Any]:
+    """A document with one part, a list of objects of this name."""
+    schema = _schema({})
+    schema["properties"]["part"] = {"type": "array", "items": {"$ref": f"#/$defs/{part}"}}
+    return schema | {"$defs": {part: _schema(fields)}}
+
+
 def test_fields_are_only_ever_added() -> None:
     published = _schema({"a": "integer", "b": "string"})
     assert lost_fields(published, _schema({"a": "integer", "b": "string", "c": "string"})) == []
     assert ".b" in lost_fields(published, _schema({"a": "integer", "renamed": "string"}))
     assert lost_fields(published, _schema({"a": "string", "b": "string"})) == [".a: integer"]
     assert lost_fields(published, _schema({"a": "integer"}, version=2)) == []
-    nested = published | {"$defs": {"Part": _schema({"x": "integer"})}}
-    assert "Part.x" in lost_fields(nested, published)
+    nested = _nested("Part", {"x": "integer"})
+    assert ".part.x" in lost_fields(nested, _nested("Part", {"y": "integer"}))
+    assert lost_fields(nested, _nested("Renamed", {"x": "integer"})) == []
 
 
 def test_the_generator_refuses_to_take_a_field_away(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ def run(name: str, arguments: list[str]) -> None:
     if name.startswith("zk"):
         from tests.docs.zookeeper import guide_server  # noqa: PLC0415 - as above
 
-        print(guide_server().java_tool(APACHE_TOOLS[name], arguments), end="")
+        server = guide_server()
+        server.directory.mkdir(parents=True, exist_ok=True)  # a page with an ensemble alone has no server of this name
+        print(server.java_tool(APACHE_TOOLS[name], arguments), end="")
         return
     absolute = [str(Path(each).absolute()) if Path(each).is_file() else each for each in arguments]
     print(GuideKafka(Path("../kafka").absolute()).java_tool(APACHE_TOOLS[name], absolute), end="")

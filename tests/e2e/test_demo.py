@@ -19,29 +19,29 @@ from tests.support.cli.in_process import Here
 from tests.support.processes import files_below, program, wait_for
 
 pytestmark = pytest.mark.xdist_group("demo")
-BEGINNING = ("ask what the store can do", "create a repository")
+BEGINNING = ("probe the store", "create a repository")
 OF_KAFKA = (
     "start a real Kafka",
     "open a shop",
     "let two groups read",
-    "back the cluster up",
+    "back up the cluster",
     "sell more, and back up again",
-    "look at the backups",
-    "the accident: somebody deletes all topics",
-    "ask what a restore would do",
+    "list the backups",
+    "the accident: a user deletes all topics",
+    "plan a restore with --dry-run",
     "restore: every record at its own offset",
-    "let the group read on",
-    "look at the receipt",
+    "let the group continue",
+    "show the receipt",
     "stop the broker",
 )
 OF_ZOOKEEPER = (
     "start a real ZooKeeper",
     "keep the shop's settings in it",
-    "back the server up while it runs",
-    "the accident: somebody changes a price",
-    "ask who it was",
-    "put the settings back",
-    "rehearse the worst day",
+    "back up the running server",
+    "the accident: a user changes a price",
+    "back up again, and find out who deleted them",
+    "restore the settings as they were",
+    "drill: restore everything",
     "stop the server",
 )
 
@@ -106,7 +106,7 @@ def test_of_kafka_all_comes_back_and_the_group_goes_on(whole: Told) -> None:
     assert told(whole.story, r"(OK  restore \d+ of backup \d+: proven)")
     assert told(whole.story, r"offsets (preserved|translated)") == ["preserved"]
     assert told(whole.story, r"\n  (?:audit|billing) .* yes +(\d+)(?=\n)") == ["0"] * 4
-    assert "billing had read 1,200 orders before the accident, and reads 2,800 now" in whole.story
+    assert "billing had read 1,200 orders before the accident, and has read 2,800 now" in whole.story
     assert "none twice, none left out" in whole.story
 
 

@@ -5,7 +5,6 @@ the object's hash, must tell.
 """
 
 from collections.abc import Callable, Iterator
-from uuid import UUID
 
 import msgspec
 import pytest
@@ -15,7 +14,7 @@ from logkeep.formats.kafka.batches import HEADER_BYTES, walk
 from logkeep.kafka.logs import archived
 from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of
 from logkeep.kafka.restore.facts.survey_task import RestoreSurveyUnit, SurveyLog, survey
-from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import RestoreIsolation, SourceLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
@@ -63,12 +62,9 @@ def _flip(where: SourceRef, segment: Segment, bit: int) -> None:
     _changed(where, layout.segment(where.source, segment), flipped)
 
 
-def _log(segment: Segment, end: int | None = None) -> ReplayLog:
-    return ReplayLog(
-        log=LOG, start=0, end=segment.end if end is None else end, segments=(segment,), transactional=True, topic="t",
-        topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
-        producer=Producer(producer_id=1, epoch=0, position=0),
-    )  # fmt: skip
+def _log(segment: Segment, end: int | None = None) -> SourceLog:
+    end = segment.end if end is None else end
+    return SourceLog(log=LOG, start=0, end=end, segments=(segment,), transactional=True)
 
 
 def _bases(where: SourceRef, segment: Segment, end: int | None = None) -> Iterator[int]:
@@ -103,7 +99,7 @@ def test_any_bit_of_a_header(way: str, number: int) -> None:
         assert (told.value.subject, came) == (name, list(BASES[: len(came)])), bit
         assert len(came) <= number, bit
         with pytest.raises(Damaged):
-            settled_of(where, _log(segment))
+            settled_of(where, _log(segment), RestoreIsolation.COMMITTED)
         _flip(where, segment, bit)
     assert _read(where, segment) == list(BASES)
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from uuid import UUID
 
 import msgspec
 import pytest
@@ -13,13 +12,12 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.kafka.logs import archived
-from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from tests.property.untimed import untimed
 from tests.support.kafka.slow_records import Slow, batch_of
-from tests.support.kafka.stored_segments import LOG, place, written
+from tests.support.kafka.stored_segments import place, written
 
 SIZES = st.lists(st.integers(0, 400), min_size=1, max_size=40)
 PIECES = st.integers(100, 1500)
@@ -54,12 +52,7 @@ def _stored_as(where: SourceRef, segment: Segment, data: bytes) -> Segment:
 
 
 def _read(where: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
-    log = ReplayLog(
-        log=LOG, start=0, end=segment.end, segments=(segment,), transactional=False, topic="t",
-        topic_id=UUID(int=7).hex, partition=0, offsets=Offsets.TRANSLATE, base=0,
-        producer=Producer(producer_id=1, epoch=0, position=0),
-    )  # fmt: skip
-    return archived.stretches(where, log.segments, log.start, log.end)
+    return archived.stretches(where, (segment,), 0, segment.end)
 
 
 def _bytes(stretch: BatchStretch) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, TargetEnd, ahead, judged, lost
+from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, TargetEnd, ahead, check_resume, lost
 
 WIDE = st.one_of(st.integers(1, 20), st.integers(1, 2**31 - 1))
 """Records of a batch, offsets of a hole: small ones, and such that sequence numbers soon begin again."""
@@ -71,7 +71,7 @@ def test_a_replay_goes_on_where_it_ended(case: tuple[Plan, StreamStep, int]) -> 
     plan, at, log_end = case
     standing = TargetEnd(log_end, _memory(at.sent))
     assert plan.first_unpassed(standing) == at
-    assert judged(standing, at, plan.position) is None
+    assert check_resume(standing, at, plan.position) is None
     assert not lost(standing, at)
 
 
@@ -79,7 +79,7 @@ def test_a_replay_goes_on_where_it_ended(case: tuple[Plan, StreamStep, int]) -> 
 def test_the_memory_may_be_ahead_of_the_log(case: tuple[Plan, StreamStep, int], later: int) -> None:
     """Requests that are still arriving: what is sent again is recognised or refused, and then it is asked again."""
     plan, at, log_end = case
-    assert judged(TargetEnd(log_end, _memory(at.sent + later)), at, plan.position) is None
+    assert check_resume(TargetEnd(log_end, _memory(at.sent + later)), at, plan.position) is None
 
 
 @given(reached(), st.integers(1, 2**30))
@@ -93,7 +93,7 @@ def test_offsets_that_our_producer_did_not_write_are_seen(case: tuple[Plan, Stre
     standing = TargetEnd(log_end + foreign, _memory(at.sent))
     head = plan.first_unpassed(standing)
     assume(head.sent - at.sent < SEQUENCES // 2)
-    found = judged(standing, head, plan.position)
+    found = check_resume(standing, head, plan.position)
     assert found is not None
     assert found.outcome is (ReplayOutcome.FORGOTTEN if at.sent == 0 and head.sent else ReplayOutcome.FOREIGN)
 
@@ -101,7 +101,7 @@ def test_offsets_that_our_producer_did_not_write_are_seen(case: tuple[Plan, Stre
 @given(reached())
 def test_a_producer_that_wrote_and_is_not_known(case: tuple[Plan, StreamStep, int]) -> None:
     plan, at, log_end = case
-    found = judged(TargetEnd(log_end, None), at, plan.position)
+    found = check_resume(TargetEnd(log_end, None), at, plan.position)
     assert (found.outcome if found else None) == (ReplayOutcome.FORGOTTEN if at.sent else None)
 
 
@@ -109,7 +109,7 @@ def test_a_producer_that_wrote_and_is_not_known(case: tuple[Plan, StreamStep, in
 def test_a_log_that_ends_before_the_plan(plan: Plan, data: st.DataObject) -> None:
     assume(plan.position > 0)
     standing = TargetEnd(data.draw(st.integers(0, plan.position - 1)), None)
-    found = judged(standing, plan.first_unpassed(standing), plan.position)
+    found = check_resume(standing, plan.first_unpassed(standing), plan.position)
     assert found is not None
     assert found.outcome is ReplayOutcome.GONE
 
@@ -125,4 +125,4 @@ def test_a_batch_over_the_last_sequence_number() -> None:
     step = StreamStep(2**31 - 2, 2**31 + 1, 2**31 - 2)
     following = StreamStep(2**31 + 1, 2**31 + 4, 2**31 + 1)
     assert (step.sequence, following.sequence) == (2147483646, 1)
-    assert judged(TargetEnd(2**31 + 1, 0), following, 0) is None
+    assert check_resume(TargetEnd(2**31 + 1, 0), following, 0) is None

@@ -16,8 +16,9 @@ from logkeep.formats.zstd_frames import LARGEST_SHARED
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.damaged_bytes import salvaged
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.object_writer import FRAME_BYTES, StoredWriter
 from logkeep.store.memory import MemoryStore
-from logkeep.zookeeper.model.packing import FRAME_BYTES, StoredWriter, unpacked_stream
+from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.timeline.log_check import good_runs
 from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
 from tests.support.zookeeper.encoding import LOG_HEADER

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot
 from logkeep.zookeeper.timeline.holdings import FIRST_EVER, BorderProof
 from logkeep.zookeeper.timeline.plan import NO_DIGEST, RestorePath, RestoreRefused, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.reachable import reaches_of
@@ -20,7 +20,7 @@ def applied(path: RestorePath) -> list[int]:
     ]  # fmt: skip
 
 
-def settled(past: Past, snapshot: KeptSnapshot) -> int | None:
+def settled(past: Past, snapshot: ArchivedSnapshot) -> int | None:
     """Where the tree of a snapshot is exact, from its own words or a bound."""
     if snapshot.fuzzy_end is not None:
         return snapshot.fuzzy_end

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member
 from logkeep.zookeeper.timeline.holdings import Holdings
 
 NAMES = ("a", "b", "c")
@@ -36,17 +36,17 @@ class DictTimes:
     def __init__(self, times: dict[int, int]) -> None:
         self._times = times
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return self._times.get(zxid)
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         for zxid in records_of(log):
             if first <= zxid <= last and self._times[zxid] > time_ms:
                 return zxid, self._times[zxid]
         return None
 
 
-def records_of(log: KeptLog) -> list[int]:
+def records_of(log: ArchivedLog) -> list[int]:
     """One after the other, the slow way."""
     following, found = dict(log.borders), [log.first]
     while found[-1] != log.last:
@@ -65,7 +65,7 @@ def pasts(draw: st.DrawFn, *, digests: bool = False, members: int = 3) -> Past:
     away = draw(st.sampled_from(NAMES[:members])) if members > 1 else None
     lacking = set(_run(draw, committed)) if away is not None else set()
     times = {zxid: draw(st.integers(0, 40)) for zxid in {*committed, *proposed[cut_off]}}
-    logs: list[KeptLog] = []
+    logs: list[ArchivedLog] = []
     for name, more in proposed.items():
         disk = sorted({*committed, *more} - (lacking if name == away else set()))
         files = _files(draw, disk, name, times, digests)
@@ -90,7 +90,7 @@ def _run(draw: st.DrawFn, zxids: list[int]) -> list[int]:
     return zxids[start : start + draw(st.integers(0, 5))]
 
 
-def _files(draw: st.DrawFn, disk: list[int], name: str, times: dict[int, int], digests: bool) -> list[KeptLog]:
+def _files(draw: st.DrawFn, disk: list[int], name: str, times: dict[int, int], digests: bool) -> list[ArchivedLog]:
     """A disk's records in files: a new one wherever a record does not follow, and now and then elsewhere."""
     runs: list[list[int]] = []
     for zxid in disk:
@@ -102,10 +102,10 @@ def _files(draw: st.DrawFn, disk: list[int], name: str, times: dict[int, int], d
     return [_log(run, last, name, times, digests) for run, last in zip(runs, before, strict=True)]
 
 
-def _log(run: list[int], before: int | None, name: str, times: dict[int, int], digests: bool) -> KeptLog:
+def _log(run: list[int], before: int | None, name: str, times: dict[int, int], digests: bool) -> ArchivedLog:
     pairs = pairwise([*([] if before is None else [before]), *run])
     borders = tuple((a, b) for a, b in pairs if epoch_of(a) != epoch_of(b) and follows(a, b))
-    return KeptLog(
+    return ArchivedLog(
         member=name,
         history="1",
         name=f"log.{run[0]:x}",
@@ -124,7 +124,7 @@ def _log(run: list[int], before: int | None, name: str, times: dict[int, int], d
     )
 
 
-def _snapshots(draw: st.DrawFn, committed: list[int], names: list[str]) -> list[KeptSnapshot]:
+def _snapshots(draw: st.DrawFn, committed: list[int], names: list[str]) -> list[ArchivedSnapshot]:
     starts = {0: 0} | {zxid: number + 1 for number, zxid in enumerate(committed)}
     starts |= {zxid - 1: number for number, zxid in enumerate(committed) if counter_of(zxid) == 1}
     found = []
@@ -133,14 +133,13 @@ def _snapshots(draw: st.DrawFn, committed: list[int], names: list[str]) -> list[
         end = window[-1] if window else zxid
         known, bounded = draw(st.booleans()), draw(st.booleans())
         found.append(
-            KeptSnapshot(
+            ArchivedSnapshot(
                 member=draw(st.sampled_from(names)),
                 history="1",
                 name=f"snapshot.{zxid:x}",
                 zxid=zxid,
                 fuzzy_end=end if known else None,
                 bound=end if bounded and not known else None,
-                digest=None,
                 digest_zxid=0,
                 nodes=0,
                 size_bytes=0,

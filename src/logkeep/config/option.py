@@ -81,7 +81,9 @@ class Spelling(Generic[T]):
     names_itself: bool = False
     """The variable holds the secret: the value to keep is the variable's name."""
     slot: str = ""
-    """Under which the flag's value is handed on; empty: under the flag itself."""
+    """The name that the flag's value is passed on by; empty: the flag itself."""
+    also: tuple[str, ...] = ()
+    """Other flags that mean the same."""
 
 
 def variable_name(key: str) -> str:

@@ -518,7 +518,24 @@ UNDO_SUBTREE: Option[Path | None] = Option(
     "undo-subtree", FilePath(), None, "Take back what the run of this journal did.", where=Where.FLAG, typed="undo"
 )
 
-OPTIONS: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+Options = tuple[Option[Any], ...]
+STORE_OPTIONS: Options = (REPO, SOURCE)
+RECEIPT_OPTIONS: Options = (*STORE_OPTIONS, STATE_DIR)
+"""Of verbs that read or write receipts of restores."""
+ENGINE_OPTIONS: Options = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
+WRITE_OPTIONS: Options = (RETRY_FOR, LEASE_TTL, PROGRESS)
+GARBAGE_OPTIONS: Options = (GC_AGE, GC_INTERVAL, LEASE_TTL)
+RETENTION_OPTIONS: Options = (
+    KEEP_LAST, KEEP_HOURLY, KEEP_DAILY, KEEP_WEEKLY, KEEP_MONTHLY, KEEP_YEARLY, KEEP_WITHIN, KEEP_TAG, KEEP_DAYS,
+    KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED,
+)  # fmt: skip
+KAFKA_TARGET: Options = (BOOTSTRAP_SERVERS, COMMAND_CONFIG)
+TOPIC_SELECTION: Options = (TOPICS, EXCLUDE)
+ZK_MEMBERS: Options = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS)
+ZK_MOMENT: Options = (TO_ZXID, TO_TIME)
+"""Groups of options that several verbs take, in the order in which --help shows them."""
+
+OPTIONS: Options = tuple(value for value in list(globals().values()) if isinstance(value, Option))
 
 PLAIN_VARIABLES: dict[str, str] = {
     "LOGKEEP_CACHE_DIR": "Directory for caches and crash logs; default $XDG_CACHE_HOME/logkeep or ~/.cache/logkeep.",

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Engines: run one task per unit of work, in this process, in threads, or on Spark."""

@@ -1,21 +1,21 @@
-"""The engine without Spark: every unit in this process, one after the other, with the same promises.
+"""The engine without Spark: units run in this process, one after the other.
 
-For unit tests and for small jobs on machines without Java.
+For small jobs, machines without Java, and unit tests.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 
-from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitFailed, attempt, heaviest_first, to_error, to_result
+from logkeep.engine.base import BaseEngine
+from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitDone, UnitFailed, attempt, to_error
 from logkeep.engine.stop import SignalStop
-from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
+from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
 
 _INTERVAL_S = 0.25
 
 
-class InlineEngine:
-    """Same results, same order, same errors as the Spark engine. Retries follow at once: tasks back off themselves."""
+class InlineEngine(BaseEngine):
+    """Same results, same order, same errors as the Spark engine. Retries follow at once: tasks wait by themselves."""
 
     def __init__(
         self,
@@ -24,41 +24,23 @@ class InlineEngine:
         stop: SignalStop | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sink: ProgressSink = sink or NoProgress()
-        self._stop = stop
+        super().__init__(sink=sink, stop=stop)
         self._clock = clock
 
-    def map(
-        self,
-        task: Task[UnitT, ResultT],
-        units: Sequence[UnitT],
-        result: type[ResultT],
-        *,
-        label: str,
-        weight: Callable[[UnitT], int],
-    ) -> list[ResultT]:
-        """See `logkeep.model.work.Engine.map`."""
-        if not units:
-            return []
-        weights = [weight(unit) for unit in units]
-        results: dict[int, ResultT] = {}
-        with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(SignalStop())
-            run = _Run(self._sink, stop, self._clock)
-            self._sink.start(label, sum(weights), len(units))
-            stack.callback(self._sink.finish)
-            stack.callback(run.report)
+    def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
+        run, outcomes = _Run(self._sink, stop, self._clock), {}
+        try:
             with stop.raising():
-                for position in heaviest_first(weights):
-                    outcome = run.unit(task, units[position])
+                for index, unit in enumerate(units):
+                    outcome = run.unit(task, unit)
                     if isinstance(outcome, UnitFailed):
                         raise to_error(outcome)
-                    results[position] = to_result(outcome, result)
-        stop.check()
-        return [results[position] for position in range(len(units))]
+                    outcomes[index] = outcome
+        finally:
+            run.report()
+        return outcomes
 
     def at_once(self, units: int) -> int:
-        """See `logkeep.model.work.Engine.at_once`."""
         return 1
 
     def close(self) -> None:
@@ -84,10 +66,10 @@ class _Run:
             self._attempt_bytes = 0
             try:
                 outcome = attempt(task, unit, self._progress, last=number == MAX_ATTEMPTS)
-            except Exception:  # noqa: BLE001  # `attempt` lets exactly those through that deserve another try
+            except Exception:  # noqa: BLE001  # `attempt` raises only what may be tried again
                 self._failed_attempts += 1
                 continue
-            self._check_stop()  # a task may have swallowed the error that the signal raised in it
+            self._check_stop()  # a task may have caught the error that the signal raised in it
             self._finished(outcome)
             return outcome
         raise AssertionError("the last attempt returns")
@@ -99,14 +81,14 @@ class _Run:
             self._finished_units += 1
             self._finished_bytes += self._attempt_bytes
         self._attempt_bytes = 0
-        self._report_now_and_then()
+        self._report_if_due()
 
     def _progress(self, more_bytes: int) -> None:
         self._attempt_bytes += more_bytes
         self._check_stop()
-        self._report_now_and_then()
+        self._report_if_due()
 
-    def _report_now_and_then(self) -> None:
+    def _report_if_due(self) -> None:
         now_s = self._clock()
         if now_s >= self._next_s:
             self._next_s = now_s + _INTERVAL_S

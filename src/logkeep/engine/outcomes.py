@@ -1,11 +1,10 @@
 """How one attempt at a unit ended, as a value that crosses process borders (msgpack, never pickle).
 
-The rules both engines share: a foreseen error that a retry cannot cure ends the unit at once; anything else is tried
-again up to `MAX_ATTEMPTS` times; after the last attempt the error comes back as data, not as a stack.
+All engines follow the same rules: one of our errors that a retry cannot cure ends the unit at once; anything else is
+tried again up to `MAX_ATTEMPTS` times; after the last attempt the error comes back as data, not as a stack trace.
 """
 
 import traceback
-from collections.abc import Sequence
 
 import msgspec
 
@@ -26,7 +25,7 @@ class UnitDone(msgspec.Struct, frozen=True, tag="done"):
 
 
 class UnitFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """The unit is given up, because of an error of ours (`kind` is its class) or any other (`kind` is empty)."""
+    """The unit failed for good, with one of our errors (`kind` is its class) or any other (`kind` is empty)."""
 
     kind: str
     what: str
@@ -47,13 +46,8 @@ def decode(data: bytes | bytearray | memoryview) -> Outcome:
     return _decoder.decode(data)
 
 
-def heaviest_first(weights: Sequence[int]) -> list[int]:
-    """Positions of the units in the order to start them: a long unit started last would keep one core busy alone."""
-    return sorted(range(len(weights)), key=lambda position: -weights[position])
-
-
 class CountingProgress:
-    """Passes a task's byte counts on and remembers their sum."""
+    """Forwards a task's byte counts and keeps their sum."""
 
     def __init__(self, onward: Progress) -> None:
         self._onward = onward
@@ -72,20 +66,20 @@ def attempt(task: Task[UnitT, ResultT], unit: UnitT, progress: Progress, *, last
     except LogkeepError as error:
         if error.retry_helps and not last:
             raise
-        return foreseen(error)
+        return own_failure(error)
     except Exception as error:
-        # A task is foreign code here: whatever it raises has to become a one-line cause after the last attempt.
+        # Whatever a task raises becomes a one-line cause after the last attempt.
         if not last:
             raise
-        return unforeseen(error)
+        return other_failure(error)
     return UnitDone(counting.done_bytes, msgspec.Raw(_encoder.encode(result)))
 
 
-def foreseen(error: LogkeepError) -> UnitFailed:
+def own_failure(error: LogkeepError) -> UnitFailed:
     return UnitFailed(type(error).__name__, error.what[:_MAX_TEXT], error.subject[:_MAX_TEXT], error.remedy[:_MAX_TEXT])
 
 
-def unforeseen(error: BaseException) -> UnitFailed:
+def other_failure(error: BaseException) -> UnitFailed:
     """One line: the type, the message and the place."""
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f" ({place[0].filename.rsplit('/', 1)[-1]}:{place[0].lineno})" if place else ""
@@ -96,7 +90,7 @@ def unforeseen(error: BaseException) -> UnitFailed:
 
 
 def to_error(failed: UnitFailed, *, log: str = "") -> LogkeepError:
-    """The error to raise for a unit that was given up: the task's own class where it is one of ours."""
+    """The error to raise for a failed unit: the task's own class where it is one of ours."""
     kind = vars(errors).get(failed.kind)
     if isinstance(kind, type) and issubclass(kind, LogkeepError):
         return kind(failed.what, subject=failed.subject, remedy=failed.remedy)

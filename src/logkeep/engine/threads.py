@@ -1,69 +1,42 @@
-"""The engine without Spark that works on several units at a time: threads of this process, with the same promises.
+"""The engine without Spark that runs several units at a time, in threads of this process.
 
-For tasks that spend their time in calls which let other threads run: reading, hashing, packing, writing. Signals arrive
-in the main thread, which does nothing but wait; a task notices them at its next word of progress.
+For tasks that spend their time in calls that release Python's lock: reading, hashing, packing, writing. Signals arrive
+in the main thread, which only waits; a task notices them when it reports progress.
 """
 
-from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from threading import Lock
 
-from logkeep.engine.outcomes import (
-    MAX_ATTEMPTS,
-    Outcome,
-    UnitDone,
-    UnitFailed,
-    attempt,
-    heaviest_first,
-    to_error,
-    to_result,
-)
+from logkeep.engine.base import BaseEngine
+from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitDone, UnitFailed, attempt, to_error
 from logkeep.engine.stop import SignalStop
-from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
+from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
 
 _INTERVAL_S = 0.25
 
 
-class ThreadedEngine:
+class ThreadedEngine(BaseEngine):
     """At most `parallel` units at the same time."""
 
     def __init__(self, parallel: int, *, sink: ProgressSink | None = None, stop: SignalStop | None = None) -> None:
+        super().__init__(sink=sink, stop=stop)
         self._parallel = parallel
-        self._sink: ProgressSink = sink or NoProgress()
-        self._stop = stop
 
-    def map(
-        self,
-        task: Task[UnitT, ResultT],
-        units: Sequence[UnitT],
-        result: type[ResultT],
-        *,
-        label: str,
-        weight: Callable[[UnitT], int],
-    ) -> list[ResultT]:
-        """See `logkeep.model.work.Engine.map`."""
-        if not units:
-            return []
-        weights = [weight(unit) for unit in units]
+    def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
+        run = _Run(stop)
         with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(SignalStop())
-            run = _Run(stop)
-            self._sink.start(label, sum(weights), len(units))
-            stack.callback(self._sink.finish)
             stack.callback(lambda: run.report(self._sink))
-            # Leaving the pool waits for what has begun; what has not is dropped first.
+            # Leaving the pool waits for units that have begun; the others are dropped first.
             pool = stack.enter_context(ThreadPoolExecutor(self.at_once(len(units))))
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-            futures = {p: pool.submit(run.unit, task, units[p]) for p in heaviest_first(weights)}
-            outcomes = self._gathered(futures, run)
-        stop.check()
-        return [to_result(outcomes[position], result) for position in range(len(units))]
+            futures = {pool.submit(run.unit, task, unit): index for index, unit in enumerate(units)}
+            return self._collect(futures, run)
 
-    def _gathered(self, futures: dict[int, "Future[Outcome]"], run: "_Run") -> dict[int, UnitDone]:
-        """Every result, or the first error."""
-        positions, outcomes = {future: position for position, future in futures.items()}, {}
-        waiting = set(positions)
+    def _collect(self, futures: dict["Future[Outcome]", int], run: "_Run") -> dict[int, UnitDone]:
+        """Every outcome, or the first error."""
+        outcomes: dict[int, UnitDone] = {}
+        waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, _INTERVAL_S, FIRST_COMPLETED)
             run.report(self._sink)
@@ -72,11 +45,10 @@ class ThreadedEngine:
                 if isinstance(outcome, UnitFailed):
                     run.ended = True
                     raise to_error(outcome)
-                outcomes[positions[future]] = outcome
+                outcomes[futures[future]] = outcome
         return outcomes
 
     def at_once(self, units: int) -> int:
-        """See `logkeep.model.work.Engine.at_once`."""
         return max(1, min(self._parallel, units))
 
     def close(self) -> None:
@@ -98,11 +70,11 @@ class _Run:
             counted = _Counted(self)
             try:
                 outcome = attempt(task, unit, counted, last=number == MAX_ATTEMPTS)
-            except Exception:  # noqa: BLE001  # `attempt` lets exactly those through that deserve another try
+            except Exception:  # noqa: BLE001  # `attempt` raises only what may be tried again
                 self._check()
                 self.add(-counted.done_bytes, failed=1)
                 continue
-            self._check()  # a task may have swallowed what the stop raised in it
+            self._check()  # a task may have caught what the stop raised in it
             self.add(0, units=0 if isinstance(outcome, UnitFailed) else 1)
             return outcome
         raise AssertionError("the last attempt returns")

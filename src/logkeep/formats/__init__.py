@@ -1,1 +1,1 @@
-"""Bytes and what they mean: Kafka's own log format and the index beside an archived log. No I/O."""
+"""Byte formats: Kafka logs, ZooKeeper files, run maps, comparisons of logs, tables. No I/O."""

@@ -1,12 +1,11 @@
-"""The one door to numba: functions that are compiled, once per machine.
+"""Compiled functions ("kernels"), by numba: the only module that imports it.
 
-Compiled code is kept on disk below the cache directory, for the next process finds it there: importing numba and
-loading what it compiled costs a second or two, compiling ten. Where nothing can be written (a read-only machine),
-each process compiles for itself. numba is heavy, so it is imported when the first kernel is called: a process that only
-passes archived batches on never needs it.
+Compiled code is stored in the cache directory for the next process: loading numba and its code takes a second or two,
+compiling ten. Where nothing can be written, each process compiles for itself. numba is imported when the first kernel
+is called: a process that only copies archived batches never needs it.
 
-Kernels live in modules called `…_kernels`. They read bytes that anybody may have written. numba checks no bounds by
-itself, so every kernel does: an index is compared with its end before it is used.
+Kernels live in modules called `…_kernels`. They read untrusted bytes. numba checks no bounds, so every kernel does: an
+index is compared with its end before it is used.
 """
 
 import hashlib
@@ -24,20 +23,19 @@ R = TypeVar("R")
 
 
 def _edition() -> str:
-    """A name for the kernels as they are: numba looks at the file of a kernel, not at those of what it calls."""
-    folder = importlib.resources.files("logkeep.formats")
-    every = (*folder.iterdir(), *(folder / "zookeeper").iterdir())
-    sources = [file for file in every if file.name.endswith("_kernels.py")]
+    """A hash of all kernels: numba checks the file of a kernel for changes, but not the files of what it calls."""
+    folders = [f for f in importlib.resources.files("logkeep.formats").iterdir() if f.is_dir()]
+    sources = [file for folder in folders for file in folder.iterdir() if file.name.endswith("_kernels.py")]
     texts = (source.read_bytes() for source in sorted(sources, key=lambda f: f.name))
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
-# numba reads this when it is imported, and nobody else imports it.
+# numba reads this when it is imported, and only this module imports it.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels" / _edition()))
 
 
 class _Kernel(Generic[P, R]):
-    """A function that numba is told of when the first one of all is called."""
+    """A function that is registered with numba when the first kernel of all is called."""
 
     def __init__(self, function: Callable[P, R], *, stored: bool) -> None:
         self._function, self._stored = function, stored
@@ -48,49 +46,49 @@ class _Kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self.ready:
-            _tell_all()
+            _register_all()
         return cast(R, self._compiled(*args, **kwargs))
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else numba's functions have."""
+        """Other attributes of numba's function."""
         if not self.ready:
-            _tell_all()
+            _register_all()
         return getattr(self._compiled, name)
 
     @property
-    def told(self) -> bool:
+    def registered(self) -> bool:
         return self._compiled is not None
 
-    def tell(self, njit: Callable[..., Any]) -> None:
+    def register(self, njit: Callable[..., Any]) -> None:
         if not self._stored:
             self._compiled = njit(self._function)
             return
         try:
             self._compiled = njit(cache=True, nogil=True)(self._function)
-        except RuntimeError:  # numba found no place that it may write to
+        except RuntimeError:  # numba found no writable directory
             self._compiled = njit(nogil=True)(self._function)
 
-    def meet(self) -> None:
-        """Kernels call each other, and numba knows none but its own."""
+    def link(self) -> None:
+        """Kernels call each other; numba can only call functions of its own."""
         around = self._function.__globals__
-        known = {name: found for name, found in around.items() if isinstance(found, _Kernel) and found.told}
+        known = {name: found for name, found in around.items() if isinstance(found, _Kernel) and found.registered}
         around.update({name: found._compiled for name, found in known.items()})
 
 
 _KERNELS: list[_Kernel[..., Any]] = []
-_TELLING = threading.Lock()
+_REGISTERING = threading.Lock()
 
 
-def _tell_all() -> None:
-    """Nothing is compiled yet; but no kernel is ready before each has met those that it calls."""
-    with _TELLING:
+def _register_all() -> None:
+    """Register and link all kernels. Nothing is compiled yet."""
+    with _REGISTERING:
         import numba  # noqa: PLC0415 - heavy, and this is the first call
 
         new = [each for each in _KERNELS if not each.ready]
         for each in new:
-            each.tell(numba.njit)
+            each.register(numba.njit)
         for each in new:
-            each.meet()
+            each.link()
         for each in new:
             each.ready = True
 
@@ -101,5 +99,5 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A small piece of kernels. The compiler puts it where it is called."""
+    """A small function that kernels call; the compiler inlines it."""
     return _Kernel(function, stored=False)

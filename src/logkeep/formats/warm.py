@@ -1,4 +1,4 @@
-"""Every kernel compiled and stored, once, before processes that all need them begin."""
+"""Compiles and stores every kernel before parallel processes need them."""
 
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.compare.log_compare import BatchStretch
@@ -12,11 +12,11 @@ from logkeep.formats.kafka.synthetic_batches import filler_batches
 
 
 def warm() -> None:
-    """The types that kernels are compiled for are those of the calls made here: the same as anywhere else."""
+    """Call every kernel with the argument types that are used elsewhere: numba compiles per type."""
     digest.warm()
     log_compare.warm()
     batches = walk(digest.SMALLEST).batches
-    batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded anew
+    batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded again
     stretch = BatchStretch(digest.SMALLEST, batches)
     for part in outgoing([stretch], View(0, 1)):
         if isinstance(part, Outgoing):

@@ -7,21 +7,18 @@ back as a value, and nothing becomes visible: the inputs go on serving as they a
 How the small segments of a topic become one object: the way of Kafka for `repository.optimize`.
 """
 
-import hashlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from datetime import timedelta
 
 import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
-from logkeep.formats.kafka.batches import Batches, Bytes
-from logkeep.kafka.logs.batch_check import LogPieces
+from logkeep.kafka.logs.batch_check import proven_batches
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay, Optimizing
@@ -80,26 +77,6 @@ def _append(place: SourceRef, row: Segment, after: int, writer: SegmentWriter, p
             writer.write(memoryview(buffer), kept)
             last = int(kept.last_offsets[-1])
     return last
-
-
-def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
-    """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
-    name = layout.segment(place.source, row)
-    digest, pieces = hashlib.sha256(), LogPieces(after)
-
-    def watch(chunk: bytes) -> None:
-        digest.update(chunk)
-        progress(len(chunk))
-
-    for piece in StoredLog.of(place, row).pieces(watch):
-        found = pieces.take(piece)
-        if pieces.problem:
-            raise Damaged(pieces.problem, subject=name)
-        yield from found
-    if pieces.end_problem():
-        raise Damaged(pieces.end_problem(), subject=name)
-    if digest.hexdigest() != row.sha256:
-        raise Damaged("the bytes are not those that were written", subject=name)
 
 
 _PROOF = "the same batches end to end; the SHA-256 of every input, and the CRC-32C of every batch, proven while reading"

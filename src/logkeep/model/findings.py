@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from logkeep.errors import LogkeepError
+
 
 class Severity(StrEnum):
     """`damage` fails a verification; `warning` is worth a look; `note` explains."""
@@ -29,3 +31,14 @@ def worst(findings: list[Finding]) -> Severity | None:
     """The gravest severity among the findings, or None when there are none."""
     order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)
     return next((s for s in order if any(f.severity is s for f in findings)), None)
+
+
+def error_finding(error: LogkeepError, where: str) -> Finding:
+    """An error as a finding. `where`: what the error is about, if it does not name its subject."""
+    return Finding(
+        code=error.slug(),
+        severity=Severity.DAMAGE,
+        where=error.subject or where,
+        what=error.what,
+        remedy=error.remedy,
+    )

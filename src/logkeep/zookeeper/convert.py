@@ -8,7 +8,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -19,24 +19,16 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor, Progress
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry, codec_of
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
-from logkeep.zookeeper.model.sink import (
-    BackupSink,
-    Gathered,
-    MemberText,
-    PieceWriter,
-    PlacedLog,
-    PlacedSnapshot,
-    Shelf,
-    StoredObject,
-)
+from logkeep.zookeeper.model.sink import BackupSink, Gathered, MemberText, PieceWriter, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.verify.recorded_losses import ENDS_EARLY, lasting
 
@@ -48,7 +40,7 @@ _HISTORY = "1"
 @dataclass(frozen=True)
 class ConvertUnit:
     view: BackupView
-    pieces: tuple[KeptSnapshot | KeptLog, ...]
+    pieces: tuple[ArchivedSnapshot | ArchivedLog, ...]
     """One file; or pieces of one log file that follow each other and become one again."""
     shelf: Shelf
 
@@ -73,7 +65,7 @@ def convert_file(unit: ConvertUnit, progress: Progress) -> Converted:
 
 
 def _copy(
-    view: BackupView, kept: KeptSnapshot | KeptLog, writer: PieceWriter, progress: Progress, without: int
+    view: BackupView, kept: ArchivedSnapshot | ArchivedLog, writer: PieceWriter, progress: Progress, without: int
 ) -> None:
     """`without`: so many bytes of it are not wanted again, but hashed."""
     summed = hashlib.sha256()
@@ -89,14 +81,14 @@ def _copy(
 
 def _opened(unit: ConvertUnit) -> PieceWriter:
     kept, shelf = unit.pieces[0], unit.shelf
-    if isinstance(kept, KeptLog):
+    if isinstance(kept, ArchivedLog):
         return shelf.open_log(kept.member, _HISTORY, kept.first)
     parsed = parse_name(kept.name)
     packed = parsed is not None and parsed.packing is not SnapshotPacking.PLAIN
     return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or _doubled(unit, kept))
 
 
-def _doubled(unit: ConvertUnit, kept: KeptSnapshot) -> bool:
+def _doubled(unit: ConvertUnit, kept: ArchivedSnapshot) -> bool:
     return any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
 
 
@@ -127,12 +119,12 @@ def export_backup(
     snapshots = [s for s in view.snapshots if (s.member, s.history) == (chosen.name, history)]
     logs = joined([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
     sink.start()
-    files: list[tuple[KeptSnapshot | KeptLog, ...]] = [*((s,) for s in snapshots), *logs]
+    files: list[tuple[ArchivedSnapshot | ArchivedLog, ...]] = [*((s,) for s in snapshots), *logs]
     units = [ConvertUnit(view, pieces, sink.shelf) for pieces in files]
     engine = engine_for(sum(unit.size_bytes for unit in units))
     stored = engine.map(convert_file, units, Converted, label="export", weight=lambda unit: unit.size_bytes)
     objects = [c.stored for c in stored]
-    renamed = [replace(s, history=_HISTORY) for s in snapshots]
+    renamed = [msgspec.structs.replace(s, history=_HISTORY) for s in snapshots]
     of_snapshots = [PlacedSnapshot(*pair) for pair in zip(renamed, objects, strict=False)]
     of_logs = [_placed(*pair) for pair in zip(logs, objects[len(snapshots) :], strict=True)]
     newest = max((*(s.zxid for s in snapshots), *(p.kept.last for p in of_logs)), default=0)
@@ -152,9 +144,9 @@ def export_backup(
     return gathered
 
 
-def joined(logs: Sequence[KeptLog]) -> list[tuple[KeptLog, ...]]:
+def joined(logs: Sequence[ArchivedLog]) -> list[tuple[ArchivedLog, ...]]:
     """Pieces of one file that follow each other and are known alike: they become one file again. Pure."""
-    found: list[tuple[KeptLog, ...]] = []
+    found: list[tuple[ArchivedLog, ...]] = []
     for log in sorted(logs, key=lambda one: one.first):
         last = found[-1][-1] if found else None
         adjacent = last is not None and (last.name, last.proof) == (log.name, log.proof) and log.first == last.last + 1
@@ -162,8 +154,8 @@ def joined(logs: Sequence[KeptLog]) -> list[tuple[KeptLog, ...]]:
     return found
 
 
-def _placed(pieces: tuple[KeptLog, ...], stored: StoredObject) -> PlacedLog:
-    whole = replace(
+def _placed(pieces: tuple[ArchivedLog, ...], stored: StoredObject) -> PlacedLog:
+    whole = msgspec.structs.replace(
         pieces[-1],
         history=_HISTORY,
         first=pieces[0].first,
@@ -190,7 +182,7 @@ def _chosen(view: BackupView, wanted: str | None) -> Member:
 
 
 def _newest_history(view: BackupView, member: str) -> str:
-    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    everything: list[ArchivedSnapshot | ArchivedLog] = [*view.snapshots, *view.logs]
     found = {one.history for one in everything if one.member == member}
     return max(found, key=lambda h: (len(h), h), default="1")
 
@@ -253,7 +245,7 @@ def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path,
         yield data_dir, log_dir
 
 
-def _unpack(view: BundleView, kept: KeptSnapshot | KeptLog, path: Path) -> None:
+def _unpack(view: BundleView, kept: ArchivedSnapshot | ArchivedLog, path: Path) -> None:
     with view.open(kept) as source, path.open("xb") as target:
         while piece := source.read(_CHUNK):
             target.write(piece)

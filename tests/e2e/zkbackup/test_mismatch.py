@@ -78,7 +78,7 @@ def _without(directory: Path) -> None:
 def test_it_is_refused_without_a_reason(disproven: Disproven) -> None:
     said = disproven.shop.run(*disproven.asked, "--force", "--format=json", code=30).stderr
     told = json.loads(said.splitlines()[-1])
-    assert "not the one that the server had" in told["message"]
+    assert "differs from the tree that the server had" in told["message"]
     assert "--accept-mismatch" in told["remedy"]
     disproven.shop.run(*disproven.asked, "--accept-mismatch=", "--force", code=40)
     assert not any(disproven.target.iterdir())
@@ -94,7 +94,7 @@ def test_it_is_restored_for_a_reason_that_is_kept(disproven: Disproven) -> None:
     assert "THIS TREE IS NOT THE ONE THAT THE SERVER HAD" in called.stderr
     receipt = json.loads(Path(json.loads(called.stdout)["receipt"]).read_text())
     (told,) = (finding for finding in receipt["findings"] if finding["code"] == "digest-mismatch")
-    assert told["what"].endswith(f"it was accepted: {REASON}")
+    assert told["what"].endswith(f"this was accepted: {REASON}")
     with EmbeddedZooKeeper(shop.home / "second", CACHE, data_dir=disproven.target) as server:
         found = set(record(server.client, server.password).nodes) - {"/zookeeper/config"}
     assert found == disproven.nodes - {LOST.decode()}

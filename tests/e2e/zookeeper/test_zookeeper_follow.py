@@ -3,17 +3,21 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logkeep.cli.verbs.zookeeper.backup import ASK_S
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.in_process import Here
 from tests.support.cli.processes import REAL, clean_environment
 from tests.support.cli.zookeeper_repository import archived, server_on, written
+from tests.support.zookeeper.handmade_directories import MadeServer
 from tests.support.zookeeper.tree_recorder import kazoo, zxid_of
 
 pytestmark = pytest.mark.xdist_group("zookeeper-verbs")
@@ -50,6 +54,37 @@ def test_following_commits_what_is_new_until_a_signal_comes(tmp_path: Path) -> N
     assert summary["follow"]["committed"] == committed >= 2
     assert summary["follow"]["merged_objects"] == 0, "so few are left for later"
     assert here.json("verify", "--level", "replay")["verdict"] == "good"
+
+
+def test_the_second_signal_aborts_a_round_at_once(tmp_path: Path) -> None:
+    """Also between units of work: here the round waits for a server that accepts connections and never answers."""
+    here = Here(tmp_path)
+    (tmp_path / "repo").mkdir()
+    here.run("init")
+    made = MadeServer(tmp_path / "server", zxid=4)
+    made.snapshot(2)
+    made.log([1, 2, 3, 4])
+    files = ("--data-dir", str(made.place("zk1").data_dir))
+    environment = {**clean_environment(tmp_path), **here.environ}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        asked = ("zookeeper", "backup", *files, "--zk-host", host, "--follow", "--json")
+        with subprocess.Popen([*REAL, *asked], env=environment, cwd=tmp_path, stdout=subprocess.PIPE) as followed:
+            try:
+                silent.settimeout(120)
+                with silent.accept()[0]:
+                    began_s = time.monotonic()
+                    followed.send_signal(signal.SIGINT)
+                    time.sleep(0.5)
+                    assert followed.poll() is None, "the first signal aborts nothing"
+                    followed.send_signal(signal.SIGTERM)
+                    out = followed.communicate(timeout=60)[0]
+            finally:
+                followed.kill()
+    assert (followed.returncode, out) == (143, b"")
+    assert time.monotonic() - began_s < ASK_S / 2
+    assert [backup["state"] for backup in here.json("list")["backups"]] == ["failed"]
+    assert here.json("zookeeper", "backup", *files, code=2)["new_snapshots"] == 1, "no lease is left"
 
 
 def _small_backups_are_merged(here: Here, asked: tuple[str, ...], server: EmbeddedZooKeeper) -> None:

@@ -65,7 +65,7 @@ def test_a_forgotten_member_gets_the_restored_tree(initialised: Path, tmp_path: 
         dry = here.json("zookeeper", "restore", "--plan", str(hosts.file), *hosts.places[name], "--dry-run")
         assert (dry["tree"]["epoch"], dry["refusals"]) == (10, [])
         here.json("zookeeper", "restore", "--plan", str(hosts.file), *hosts.places[name], "--yes")
-    assert "carried out here before" in hosts.refused("1", code=31)["message"]
+    assert "applied here before" in hosts.refused("1", code=31)["message"]
     forgotten.launch()
     with ensemble:
         for member in ensemble.members.values():

@@ -16,9 +16,9 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.address import open_store
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
-from logkeep.zookeeper.subtree.batches import sent
+from logkeep.zookeeper.subtree.batches import batch_request
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
-from logkeep.zookeeper.subtree.prepare import PreparedSubtree, SubtreeWish, prepare
+from logkeep.zookeeper.subtree.prepare import PreparedSubtree, SubtreeOptions, prepare
 from logkeep.zookeeper.subtree.run import begin, resume, undo
 from logkeep.zookeeper.timeline.plan import ToEnd
 from logkeep.zookeeper.timeline.verified_path import choose
@@ -60,7 +60,7 @@ class Shop:
         return dict(self.here.json(*asked, code=code))
 
     def prepared(self, live: ZooKeeperSession, maxbuffer: int = SMALL, *, delete_extra: bool = True) -> PreparedSubtree:
-        wish = SubtreeWish(b"/shop", b"/shop", delete_extra, proven=True, jute_maxbuffer=maxbuffer)
+        wish = SubtreeOptions(b"/shop", b"/shop", delete_extra, proven=True, jute_maxbuffer=maxbuffer)
         return prepare(self.tree, live, wish)
 
     def opened(self) -> Any:
@@ -361,7 +361,7 @@ def _comes_late(shop: Shop, journal: Path) -> None:
 
         def after(step: str) -> None:
             if step == "began 1":
-                assert dead.ask(sent(read_journal(journal).batches[1]), "") == 0
+                assert dead.ask(batch_request(read_journal(journal).batches[1]), "") == 0
 
         resume(live, journal, after)
         assert shop.now() == shop.shape

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka, answers
 from logkeep.engine.spark.jars import resolve_jars
-from logkeep.engine.spark.processes import look
+from logkeep.engine.spark.processes import find_process
 from logkeep.errors import ServerFailed
 from logkeep.model.cache import cache_dir
 from tests.support.processes import program, wait_for
@@ -24,7 +24,7 @@ def test_a_broker_serves_apaches_tools_keeps_its_data_and_goes(tmp_path: Path) -
         server = ["--bootstrap-server", kafka.bootstrap]
         kafka.java_tool(TOPICS, [*server, "--create", "--topic", "orders", "--partitions", "3"])
     assert pid is not None
-    assert look(pid) is None
+    assert find_process(pid) is None
     assert not answers("127.0.0.1", kafka.port)
     with kafka:
         assert kafka.java_tool(TOPICS, [*server, "--list"]).split() == ["orders"]
@@ -43,9 +43,9 @@ def test_a_broker_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     with program(["tests.integration.embedded.broker_program", str(tmp_path / "kafka"), str(cache)], tmp_path) as run:
         assert run.stdout is not None
         pid = int(run.stdout.readline())
-        assert look(pid) is not None
+        assert find_process(pid) is not None
         run.send_signal(signal.SIGKILL)
-        wait_for(lambda: look(pid) is None, "the broker to go")
+        wait_for(lambda: find_process(pid) is None, "the broker to go")
 
 
 def test_a_broker_that_cannot_start_names_its_log(tmp_path: Path) -> None:

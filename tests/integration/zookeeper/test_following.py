@@ -1,7 +1,7 @@
 """Following one real server under load: what is new is committed again and again, and nothing else."""
 
 import threading
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,9 @@ import pytest
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
-from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.repository.follow import Follower, FollowRound
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
 from tests.support.zookeeper.load import Load
 from tests.support.zookeeper.repositories import new_place, newest
@@ -27,7 +28,7 @@ class Rounds:
 
     def __init__(self, wanted: int) -> None:
         self._wanted, self._end = wanted, threading.Event()
-        self.seen: list[ZooKeeperFollowRound] = []
+        self.seen: list[FollowRound[ZooKeeperBackupDone]] = []
 
     @property
     def requested(self) -> bool:
@@ -36,7 +37,10 @@ class Rounds:
     def wait(self, seconds: float) -> None:
         self._end.wait(seconds)
 
-    def tell(self, one: ZooKeeperFollowRound) -> None:
+    def raising(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def tell(self, one: FollowRound[ZooKeeperBackupDone]) -> None:
         self.seen.append(one)
         if sum(r.done is not None for r in self.seen) >= self._wanted:
             self._end.set()
@@ -45,35 +49,15 @@ class Rounds:
 def test_following_commits_what_is_new_and_nothing_else(tmp_path: Path) -> None:
     place = new_place()
     server = EmbeddedZooKeeper(tmp_path / "server", CACHE, settings=SETTINGS)
-
-    def sink() -> AbstractContextManager[ArchiveSink]:
-        return archiving(place, clock=utc_now, tokens=random_token)
-
     with server:
         with Load([server.client], server.password, line=(3, 9), most_per_s=500) as load:
             load.wait_for(200)
             busy = Rounds(4)
-            follow(
-                sink,
-                ZooKeeperBackupOptions((place_of(server, "zk1"),)),
-                asking(),
-                word,
-                busy,
-                interval_s=0.2,
-                tell=busy.tell,
-            )
+            follow(place, server, busy)
         assert [r.error for r in busy.seen if r.error] == []
         quiet = Rounds(1)  # what came since; then nothing is new any more
-        follow(
-            sink,
-            ZooKeeperBackupOptions((place_of(server, "zk1"),)),
-            asking(),
-            word,
-            quiet,
-            interval_s=0.2,
-            tell=quiet.tell,
-        )
-        check_nothing_new(place, server, sink)
+        follow(place, server, quiet)
+        check_nothing_new(place, server)
     view = newest(place)
     assert view.manifest.gaps == ()
     files = plain_copy(view, "zk1", tmp_path / "files")
@@ -81,27 +65,27 @@ def test_following_commits_what_is_new_and_nothing_else(tmp_path: Path) -> None:
     assert all(r.behind_s >= 0 for r in (*busy.seen, *quiet.seen))
 
 
-def check_nothing_new(place: SourceRef, server: EmbeddedZooKeeper, sink: object) -> None:
+def follow(place: SourceRef, server: EmbeddedZooKeeper, rounds: Rounds) -> None:
+    def sink() -> AbstractContextManager[ArchiveSink]:
+        return archiving(place, clock=utc_now, tokens=random_token)
+
+    options = ZooKeeperBackupOptions((place_of(server, "zk1"),))
+    Follower(FollowedEnsemble(place, sink, options, asking(), word, 0.2), rounds, 0.2, rounds.tell).run()
+
+
+def check_nothing_new(place: SourceRef, server: EmbeddedZooKeeper) -> None:
     """A round that finds nothing commits nothing, and says that it looked.
 
     Not always the first one: the server may have been writing a snapshot when the load ended.
     """
 
     class UntilNothing(Rounds):
-        def tell(self, one: ZooKeeperFollowRound) -> None:
+        def tell(self, one: FollowRound[ZooKeeperBackupDone]) -> None:
             self.seen.append(one)
             if one.done is None or len(self.seen) > MOST_LEFT:
                 self._end.set()
 
     before, rounds = len(read_chain(place).completed), UntilNothing(0)
-    follow(
-        sink,  # type: ignore[arg-type]  # handed on
-        ZooKeeperBackupOptions((place_of(server, "zk1"),)),
-        asking(),
-        word,
-        rounds,
-        interval_s=0.2,
-        tell=rounds.tell,
-    )
+    follow(place, server, rounds)
     assert (rounds.seen[-1].done, rounds.seen[-1].error) == (None, None)
     assert len(read_chain(place).completed) == before + len(rounds.seen) - 1

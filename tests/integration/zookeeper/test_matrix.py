@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import SnapshotPacking, parse_name
 from logkeep.formats.zookeeper.transactions import CloseSession, TransactionType
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from tests.crash.seeds import seeded
 from tests.support.zookeeper.load import Load
 from tests.support.zookeeper.recorded_moments import (
@@ -166,7 +166,7 @@ def from_the_wide_one(lived: Lived, directory: Path, told: Told) -> None:
     told.more.append(f"one of them from a snapshot of {width(loaded(directory / wide.name)[0]):,} transactions")
 
 
-def restored(lived: Lived, view: BackupView, moment: Recording, home: Path, told: Told) -> KeptSnapshot | None:
+def restored(lived: Lived, view: BackupView, moment: Recording, home: Path, told: Told) -> ArchivedSnapshot | None:
     """The snapshot that it began with."""
     with scratch(home):
         server = server_of(home / "server", lived.release.version)

@@ -18,7 +18,7 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.work import Engine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.model.archived import KeptLog, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, Member
 from logkeep.zookeeper.model.tree import new_tree
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from tests.support.zookeeper.load import Load
@@ -57,7 +57,7 @@ class Lived:
                         found.update((transaction.zxid, path.decode()) for path in taken)
         return found
 
-    def asked(self, logs: Sequence[KeptLog]) -> History:
+    def asked(self, logs: Sequence[ArchivedLog]) -> History:
         kept = replace(self.view, logs=tuple(logs))
         return history(kept, WantedEvents(b"/", Depth.EVERYTHING, 1_000_000), _engine)
 

@@ -12,9 +12,9 @@ from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRel
 from logkeep.errors import DataDirUnusable, ServerFailed, UsageError
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
-from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import made_backup, old_server
 from tests.support.zookeeper.restored_servers import Stopped, names, stopping_when
@@ -123,7 +123,7 @@ def test_a_file_in_place_of_the_directory_stops_not_all_servers(tmp_path: Path, 
     (server.data_dir / "version-2").touch()
     _is_no_backup(server, tmp_path / "out")
     view, wish = made_backup(), ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=server.data_dir),))
-    with pytest.raises(UsageError, match="it is no directory"):
+    with pytest.raises(UsageError, match="it is not a directory"):
         prepare(view, view.path(), wish)
     if server.release.line < (3, 5):
         with server:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
-from logkeep.engine.spark.processes import look
+from logkeep.engine.spark.processes import find_process
 from logkeep.errors import ClusterUnreachable, NotAuthorised, ServerFailed, ServerRefused
 from logkeep.model.cache import cache_dir
 from logkeep.zookeeper.server.client import Credential, four_letter, server_state, session
@@ -35,7 +35,7 @@ def test_every_line_starts_tells_its_state_and_goes(version: str, tmp_path: Path
         assert (state.version, state.mode, state.zxid) == (version, "standalone", 3)
         assert four_letter(server.client, "ruok", 30) == "imok"
     assert pid is not None
-    assert look(pid) is None
+    assert find_process(pid) is None
     assert [path.name for path in (tmp_path / "txnlog" / "version-2").iterdir()] == ["log.1"]
 
 

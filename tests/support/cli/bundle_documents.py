@@ -18,7 +18,7 @@ from typing import Any
 
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
-from logkeep.cli.zkbackup.main import asks_for_json, call
+from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
 from logkeep.cli.zkbackup.settings import places
 
 PROGRAM = (sys.executable, "-m", "logkeep.cli.zkbackup")
@@ -34,9 +34,9 @@ def zkbackup(*arguments: str, home: Path, env: dict[str, str] | None = None) -> 
             environ=environ,
             console=standard_console(environ),
             places=lambda named: places(environ, home, named, home / "etc.yaml"),
-            json=asks_for_json(list(arguments)),
+            json=ZKBACKUP.asks_for_json(arguments),
         )
-        code = call(list(arguments), world)
+        code = ZKBACKUP.call(list(arguments), world)
     return subprocess.CompletedProcess(arguments, code, _text(out), _text(err))
 
 

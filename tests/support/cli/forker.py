@@ -352,7 +352,7 @@ def _load_kernels() -> None:
     """Load what numba has compiled on this machine: the code is the same wherever a command keeps its own cache."""
     from logkeep.formats import jit  # noqa: PLC0415 - only the forker loads it
 
-    jit._tell_all()
+    jit._register_all()
     for kernel in jit._KERNELS:
         stored: Any = getattr(kernel._compiled, "_cache", None)
         if hasattr(stored, "_cache_file"):

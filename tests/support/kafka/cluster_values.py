@@ -33,7 +33,7 @@ def facts(
     return Facts(
         metadata=ClusterMetadata("cluster-1", 1, (), topics),
         topics=topics,
-        look=LogEnds((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
+        log_ends=LogEnds((GroupFacts(Group("billing", "classic", "Empty", "consumer"), commits),), ends),
         sizes={},
         configs={t.name: TopicConfigs({"retention.ms": "1000"}, {"cleanup.policy": "compact"}) for t in topics},
         acls=None,

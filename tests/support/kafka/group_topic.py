@@ -12,7 +12,7 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.run_map.stored import Route, encode_all
+from logkeep.formats.run_map.stored import Route
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, rfc3339, utc_now
 from logkeep.repository.chain.commits import SourceRef
@@ -28,6 +28,7 @@ from logkeep.repository.restores import (
     put_map,
     put_receipt,
 )
+from tests.support.kafka.run_maps import encode_all
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 

@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation, SourceLog
 from tests.support.kafka.client_readers import committed_offsets, messages
 from tests.support.kafka.whole_backups import Archive
 from tests.support.processes import wait_for
@@ -58,11 +58,15 @@ class Target:
         with Cluster(self.settings) as cluster:
             producer = new_producer_id(cluster)
         fields: dict[str, Any] = {
-            "log": cut.log,
-            "start": cut.start,
-            "end": cut.end,
-            "segments": tuple(self.archive.segments(self.backup_id)[cut.log]),
-            "transactional": True,
+            "sources": (
+                SourceLog(
+                    log=cut.log,
+                    start=cut.start,
+                    end=cut.end,
+                    segments=tuple(self.archive.segments(self.backup_id)[cut.log]),
+                    transactional=True,
+                ),
+            ),
             "topic": topic,
             "topic_id": topic_id,
             "partition": partition,

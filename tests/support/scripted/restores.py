@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.run_map.stored import Route, encode_all
+from logkeep.formats.run_map.stored import Route
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock
@@ -20,6 +20,7 @@ from logkeep.repository.restores import (
     RestoreTargetRef,
     RestoreVerdict,
 )
+from tests.support.kafka.run_maps import encode_all
 
 NOW = datetime(2026, 11, 16, 2, 15, 0, 123000, UTC)
 REPOSITORY = "0123456789abcdef0123456789abcdef"

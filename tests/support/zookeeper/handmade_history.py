@@ -3,16 +3,25 @@
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import BinaryIO
+
+import msgspec
 
 from logkeep.formats.zookeeper.names import epoch_of, log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, Create, SetData, Transaction
 from logkeep.formats.zookeeper.txnlog import header, scan
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import (
+    ArchivedLog,
+    ArchivedSnapshot,
+    BackupView,
+    LogFileEnding,
+    Member,
+    digest_hex,
+)
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from tests.support.zookeeper import encoding
@@ -65,32 +74,36 @@ class MemoryView:
 
     name: str = "memory"
     members: list[Member] = field(default_factory=list)
-    snapshots: list[KeptSnapshot] = field(default_factory=list)
-    logs: list[KeptLog] = field(default_factory=list)
-    objects: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
+    snapshots: list[ArchivedSnapshot] = field(default_factory=list)
+    logs: list[ArchivedLog] = field(default_factory=list)
+    objects: dict[ArchivedLog | ArchivedSnapshot, bytes] = field(default_factory=dict)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         if kept not in self.objects:
             kept = self._known(kept)
         return io.BytesIO(self.objects[kept])
 
-    def _known(self, kept: KeptSnapshot | KeptLog) -> KeptSnapshot | KeptLog:
+    def _known(self, kept: ArchivedSnapshot | ArchivedLog) -> ArchivedSnapshot | ArchivedLog:
         """A survey adds to what it says of logs, and views find them all the same."""
-        if isinstance(kept, KeptLog):
+        if isinstance(kept, ArchivedLog):
             for log in self.objects:
-                if isinstance(log, KeptLog) and log in self.logs and replace(log, borders=kept.borders) == kept:
+                if (
+                    isinstance(log, ArchivedLog)
+                    and log in self.logs
+                    and msgspec.structs.replace(log, borders=kept.borders) == kept
+                ):
                     return log
         raise FileNotFoundError(kept.name)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
-    def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> KeptLog:
+    def add_log(self, records: Sequence[bytes], member: str = "a", **facts: object) -> ArchivedLog:
         content = header() + b"".join(records)
-        log = replace(kept_log(content, member), **facts)  # type: ignore[arg-type]  # any field by its name
+        log = msgspec.structs.replace(kept_log(content, member), **facts)  # any field by its name
         self.logs.append(log)
         self.objects[log] = content
         return log
@@ -98,10 +111,10 @@ class MemoryView:
     def add_snapshot(
         self, content: bytes, zxid: int, member: str = "a", *, fuzzy_end: int | None, bound: int | None = None,
         digest: int | None = None, nodes: int = 0,
-    ) -> KeptSnapshot:  # fmt: skip
-        snapshot = KeptSnapshot(
+    ) -> ArchivedSnapshot:  # fmt: skip
+        snapshot = ArchivedSnapshot(
             member=member, history="1", name=snapshot_name(zxid), zxid=zxid, fuzzy_end=fuzzy_end, bound=bound,
-            digest=digest, digest_zxid=fuzzy_end or 0 if digest is not None else 0, nodes=nodes,
+            digest_hex=digest_hex(digest), digest_zxid=fuzzy_end or 0 if digest is not None else 0, nodes=nodes,
             size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest(),
         )  # fmt: skip
         self.snapshots.append(snapshot)
@@ -109,10 +122,10 @@ class MemoryView:
         return snapshot
 
 
-def kept_log(content: bytes, member: str) -> KeptLog:
+def kept_log(content: bytes, member: str) -> ArchivedLog:
     found = scan(io.BytesIO(content))
     assert not found.damage
-    return KeptLog(
+    return ArchivedLog(
         member=member, history="1", name=log_name(found.first_zxid), first=found.first_zxid, last=found.last_zxid,
         records=found.records, min_time_ms=found.min_time_ms, max_time_ms=found.max_time_ms,
         last_adler=found.last_adler, ending=LogFileEnding.CLEAN, proof=Proof.PROVEN, size_bytes=found.size_bytes,
@@ -165,7 +178,7 @@ def epoch(number: int, count: int) -> list[int]:
 def in_memory(view: BackupView) -> MemoryView:
     """A copy of another view."""
     copied = MemoryView(view.name, list(view.members), list(view.snapshots), list(view.logs))
-    everything: list[KeptLog | KeptSnapshot] = [*copied.snapshots, *copied.logs]
+    everything: list[ArchivedLog | ArchivedSnapshot] = [*copied.snapshots, *copied.logs]
     for kept in everything:
         with view.open(kept) as source:
             copied.objects[kept] = source.read()
@@ -177,7 +190,7 @@ class MemorySink:
     """Puts new objects in the place of damaged ones, in a view of its own."""
 
     view: MemoryView
-    made: dict[KeptLog | KeptSnapshot, bytes] = field(default_factory=dict)
+    made: dict[ArchivedLog | ArchivedSnapshot, bytes] = field(default_factory=dict)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
         return repair.logs
@@ -185,13 +198,13 @@ class MemorySink:
     def new_log(self, repair: RepairPlan, first: int) -> "MemoryWriter":
         return MemoryWriter(self)
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         with source.open(snapshot) as stream:
             self.made[snapshot] = stream.read()
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> MemoryView:
-        gone: list[KeptLog | KeptSnapshot] = [*(each.of for each in repairs), *dropped]
-        new = [kept for kept in self.made if isinstance(kept, KeptLog)]
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> MemoryView:
+        gone: list[ArchivedLog | ArchivedSnapshot] = [*(each.of for each in repairs), *dropped]
+        new = [kept for kept in self.made if isinstance(kept, ArchivedLog)]
         return MemoryView(
             "mended",
             self.view.members,
@@ -209,7 +222,7 @@ class MemoryWriter:
     def write(self, data: memoryview | bytes) -> None:
         self.content += data
 
-    def close(self, kept: KeptLog) -> None:
+    def close(self, kept: ArchivedLog) -> None:
         self.sink.made[kept] = self.content
 
     def abort(self) -> None:

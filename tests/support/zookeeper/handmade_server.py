@@ -14,7 +14,7 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import HEADER, TransactionType, decode
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member, digest_hex
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import RestorePath, Target, ToEnd, plan
@@ -68,30 +68,30 @@ class MadeView:
 
     name: str = "made"
     members: Sequence[Member] = (Member(name="one", version="3.9.5", role="standalone"),)
-    snapshots: list[KeptSnapshot] = field(default_factory=list)
-    logs: list[KeptLog] = field(default_factory=list)
+    snapshots: list[ArchivedSnapshot] = field(default_factory=list)
+    logs: list[ArchivedLog] = field(default_factory=list)
     stored: dict[str, bytes] = field(default_factory=dict)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         return io.BytesIO(self.stored[kept.name])
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
     def add_snapshot(self, name: str, tree: Tree, content: bytes) -> None:
         self.stored[name] = content
         self.snapshots.append(
-            KeptSnapshot(
+            ArchivedSnapshot(
                 member="one",
                 history="1",
                 name=name,
                 zxid=tree.zxid,
                 fuzzy_end=tree.zxid,
                 bound=None,
-                digest=tree.digest,
+                digest_hex=digest_hex(tree.digest),
                 digest_zxid=tree.zxid,
                 nodes=len(tree.nodes),
                 size_bytes=len(content),
@@ -104,7 +104,7 @@ class MadeView:
         name = log_name(found[0].zxid)
         self.stored[name] = content
         self.logs.append(
-            KeptLog(
+            ArchivedLog(
                 member="one",
                 history="1",
                 name=name,
@@ -130,10 +130,10 @@ class MadeView:
 
 
 class _NoMoments:
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return None
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         return None
 
 

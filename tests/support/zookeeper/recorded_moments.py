@@ -15,7 +15,7 @@ from typing import BinaryIO
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
@@ -126,7 +126,7 @@ class Only:
     """A backup as if it had these snapshots alone."""
 
     whole: BackupView
-    snapshots: tuple[KeptSnapshot, ...]
+    snapshots: tuple[ArchivedSnapshot, ...]
 
     @property
     def name(self) -> str:
@@ -137,16 +137,16 @@ class Only:
         return self.whole.members
 
     @property
-    def logs(self) -> Sequence[KeptLog]:
+    def logs(self) -> Sequence[ArchivedLog]:
         return self.whole.logs
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         return self.whole.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return self.whole.unsealed(kept)
 
 

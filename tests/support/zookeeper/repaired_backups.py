@@ -6,7 +6,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.repo.repair import Mended, Repairing
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
@@ -31,7 +31,7 @@ def byte_in(number: int) -> int:
     return len(LOG_HEADER) + number * len(txn(1)) + 40
 
 
-def damage(place: SourceRef, view: ArchiveView, kept: KeptLog | KeptSnapshot, *at: int) -> str:
+def damage(place: SourceRef, view: ArchiveView, kept: ArchivedLog | ArchivedSnapshot, *at: int) -> str:
     """One bit of its object is wrong from now on, at each of these bytes; how the object is called."""
     name = view.object_name(kept)
     content = bytearray(place.store.get(name, 1 << 30))

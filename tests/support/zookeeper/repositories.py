@@ -12,7 +12,7 @@ from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from tests.support.zookeeper.handmade_directories import MadeServer, rounds
@@ -69,9 +69,9 @@ def zxids(view: BackupView, member: str = "zk1") -> list[tuple[int, int]]:
 
 def bytes_of(view: BackupView) -> dict[tuple[str, str, str, int], bytes]:
     found = {}
-    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    everything: list[ArchivedSnapshot | ArchivedLog] = [*view.snapshots, *view.logs]
     for one in everything:
         with view.open(one) as file:
-            zxid = one.first if isinstance(one, KeptLog) else one.zxid
+            zxid = one.first if isinstance(one, ArchivedLog) else one.zxid
             found[one.member, one.history, one.name, zxid] = file.read()
     return found

@@ -13,7 +13,7 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOpt
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.server.client import server_state
@@ -56,18 +56,18 @@ def archive_of(
 def plain_copy(view: BackupView, member: str, directory: Path) -> Path:
     """One member's files under their usual names, as Apache's own tools want them."""
     directory.mkdir()
-    everything: list[KeptSnapshot | KeptLog] = [*view.snapshots, *view.logs]
+    everything: list[ArchivedSnapshot | ArchivedLog] = [*view.snapshots, *view.logs]
     for one in everything:
         if one.member == member:
-            name = f"log.{one.first:x}" if isinstance(one, KeptLog) else one.name
+            name = f"log.{one.first:x}" if isinstance(one, ArchivedLog) else one.name
             with view.open(one) as source:
                 (directory / name).write_bytes(source.read())
     return directory
 
 
-def contiguous(view: BackupView, member: str, zxid: int) -> list[KeptLog]:
+def contiguous(view: BackupView, member: str, zxid: int) -> list[ArchivedLog]:
     """The pieces that a replay from a snapshot at `zxid` can go through without a hole, judged by their numbers."""
-    found: list[KeptLog] = []
+    found: list[ArchivedLog] = []
     for log in (one for one in view.logs if one.member == member and one.last > zxid):
         before = found[-1].last if found else zxid
         fits = log.first <= before + 1 if log.first >> 32 == before >> 32 else log.first & 0xFFFFFFFF == 1

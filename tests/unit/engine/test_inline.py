@@ -106,7 +106,7 @@ def test_what_no_retry_can_cure_is_tried_once() -> None:
 
 def test_an_unforeseen_error_becomes_one_line() -> None:
     task = FailingTask(*[ValueError("two\nlines") for _ in range(4)])
-    with pytest.raises(TaskFailed, match=r"^ValueError: two lines \(test_inline_engine\.py:\d+\)$"):
+    with pytest.raises(TaskFailed, match=r"^ValueError: two lines \(test_inline\.py:\d+\)$"):
         _map(task)
 
 

@@ -10,9 +10,9 @@ import pytest
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from logkeep.engine.outcomes import encode, foreseen
+from logkeep.engine.outcomes import encode, own_failure
 from logkeep.engine.spark.failures import job_error, mistake_in, spark_text
-from logkeep.engine.spark.query import Query, answer
+from logkeep.engine.spark.query import Query, run_query
 from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import Damaged, UsageError
 
@@ -33,7 +33,7 @@ def _asked(error: Exception) -> None:
     session = MagicMock()
     session.spark.sql.side_effect = error
     query = Query("SELECT CAST(session AS BIGINT) FROM v", "v", "session string", lambda _: iter(()), [], 10)
-    answer(cast("EngineSession", session), query, "group")
+    run_query(cast("EngineSession", session), query, "group")
 
 
 def test_a_value_that_cannot_be_cast_is_a_mistake_of_the_query() -> None:
@@ -107,7 +107,7 @@ def test_what_pyspark_took_along_is_not_asked_for_again() -> None:
 @pytest.mark.parametrize("kind", [PySparkException, lambda text: _JavaError(lambda: text)])
 def test_damage_that_a_task_meets_comes_back_as_damage(kind: Callable[[str], Exception]) -> None:
     """Out of a subquery it comes inside an error of Java's."""
-    outcome = base64.b64encode(encode(foreseen(Damaged("the record behind zxid 0x4 is damaged")))).decode()
+    outcome = base64.b64encode(encode(own_failure(Damaged("the record behind zxid 0x4 is damaged")))).decode()
     text = f"Exception thrown in awaitResult: \nCaused by: RuntimeError: logkeep-outcome:{outcome}\n\tat org.apache"
     with pytest.raises(Damaged, match="the record behind zxid 0x4 is damaged"):
         _asked(kind(text))

@@ -1,5 +1,4 @@
-"""The demo: a story in chapters, told against real servers.
+"""The demo: a story in chapters, one per kind of source, against real servers.
 
-`stage` gives a chapter what it needs and tells what happens; `story` is the list of chapters, by kind of source. `shop`
-and `settings` are what Apache's own tools do to the servers.
+`stage` runs and prints the steps; `story` lists the chapters. `shop` drives Kafka with Apache's own tools.
 """

@@ -1,15 +1,15 @@
-"""A shop's Kafka for the demo: a real broker, filled, read and emptied with nothing but Apache's own tools."""
+"""A shop's Kafka for the demo: a real broker, filled, read and emptied with Apache's own tools only."""
 
 from collections.abc import Sequence
 
 from logkeep.embedded.kafka import EmbeddedKafka
 
 _TOOLS = "org.apache.kafka.tools"
-_GIVE_UP_MS = 20_000
+_READ_TIMEOUT_MS = 20_000
 
 
 class Shop:
-    """What a user of Kafka's scripts would do."""
+    """A user of Kafka's scripts."""
 
     def __init__(self, kafka: EmbeddedKafka) -> None:
         self._kafka = kafka
@@ -24,25 +24,25 @@ class Shop:
         self._tool("TopicCommand", ["--delete", "--topic", "|".join(topics)])
 
     def write(self, topic: str, records: Sequence[tuple[str, str, str]]) -> None:
-        """Records by their headers, keys and values, through the console producer."""
+        """Write records (headers, key, value) with the console producer."""
         lines = "".join("\t".join(record) + "\n" for record in records)
         parsed = [f"--reader-property=parse.{part}=true" for part in ("headers", "key")]
         self._tool("ConsoleProducer", ["--topic", topic, *parsed], lines)
 
     def write_in_transactions(self, topic: str, records: int) -> None:
-        """Random records of 200 bytes, in many transactions."""
+        """Write random records of 200 bytes in many transactions."""
         wanted = ["--topic", topic, "--num-records", str(records), "--record-size", "200", "--throughput", "-1"]
         decided = ["--transactional-id", "till", "--transaction-duration-ms", "50"]
         self._tool("ProducerPerformance", [*wanted, *decided])
 
     def read(self, group: str, topic: str, most: int) -> list[str]:
-        """The values of the next records of a group, which goes on behind them next time."""
+        """The values of a group's next records; commits their offsets."""
         wanted = ["--topic", topic, "--group", group, "--from-beginning", "--max-messages", str(most)]
-        waiting = ["--timeout-ms", str(_GIVE_UP_MS)]
+        waiting = ["--timeout-ms", str(_READ_TIMEOUT_MS)]
         return self._tool("consumer.ConsoleConsumer", [*wanted, *waiting]).splitlines()
 
     def advance(self, group: str, topic: str) -> None:
-        """Let a group stand at the end of a topic."""
+        """Set a group's offsets to the end of a topic."""
         wanted = ["--group", group, "--topic", topic, "--reset-offsets", "--to-latest", "--execute"]
         self._tool("consumer.group.ConsumerGroupCommand", wanted)
 

@@ -1,4 +1,4 @@
-"""What a chapter of the demo works with: a directory, a way to say things, real commands, and a watch."""
+"""What a chapter of the demo works with: a directory, printed steps with their duration, real commands."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ _TIMEOUT_S = 600
 
 
 class DemoStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step that was done, and how long it took."""
+    """A finished step and its duration."""
 
     title: str
     seconds: float
@@ -26,7 +26,7 @@ class DemoStep(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Stage:
-    """Handed from chapter to chapter. What a chapter starts it puts on `resources`: it ends with the demo."""
+    """Passed from chapter to chapter. What a chapter puts on `resources` is closed at the end of the demo."""
 
     directory: Path
     cache: Path
@@ -41,7 +41,7 @@ class Stage:
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Announce a step, do it, tell how long it took."""
+        """Announce a step, do it, report how long it took."""
         self.say(f"== {title}")
         started = time.monotonic()
         yield
@@ -50,7 +50,7 @@ class Stage:
         self.say(f"   done in {duration(seconds)}\n")
 
     def export(self, name: str, value: str) -> None:
-        """Let later commands see a variable, as a user would."""
+        """Set an environment variable for later commands, as a user would."""
         self.say(f"$ export {name}={value}")
         self.exported[name] = value
 
@@ -68,5 +68,7 @@ class Stage:
         for line in (done.stdout + done.stderr).splitlines():
             self.say(f"  {line}".rstrip())
         if done.returncode not in {0, 2}:
-            raise LogkeepError(f"the command ended with {done.returncode}", subject=f"logkeep {' '.join(arguments)}")
+            raise LogkeepError(
+                f"the command ended with exit code {done.returncode}", subject=f"logkeep {' '.join(arguments)}"
+            )
         return done.stdout

@@ -1,4 +1,4 @@
-"""The chapters of the demo: how it begins, and of Kafka a shop, its backups, the accident, the way back."""
+"""The chapters of the demo; this one is Kafka's: a shop, its backups, an accident, a restore."""
 
 import re
 from collections.abc import Callable
@@ -14,13 +14,13 @@ _SOURCE = "shop"
 _TOPICS = ("orders", "payments", "customers")
 _ORDERS, _LATER, _PAYMENTS, _CHANGES, _CUSTOMERS = 3_000, 1_000, 20_000, 2_000, 50
 _BILLED = 1_200
-"""Orders that the group `billing` has read when the accident happens."""
+"""Orders that the group `billing` has read before the accident."""
 
 
 def make_repository(stage: Stage) -> None:
     """Probe the store, and create a repository in it."""
     stage.repository.mkdir(mode=0o700)
-    with stage.step("ask what the store can do"):
+    with stage.step("probe the store"):
         stage.logkeep("store", "probe", f"file://{stage.repository}", "-q")
     with stage.step("create a repository"):
         stage.export("LOGKEEP_REPO", f"file://{stage.repository}")
@@ -28,7 +28,7 @@ def make_repository(stage: Stage) -> None:
 
 
 def tell_of_kafka(stage: Stage) -> None:
-    """A real broker, from the first order to the moment when it is all there again."""
+    """A real broker, from the first order to the restored cluster."""
     kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache, properties={"log.cleaner.backoff.ms": "500"})
     shop = Shop(kafka)
     with stage.step(f"start a real Kafka {kafka.release.version} broker"):
@@ -41,11 +41,11 @@ def tell_of_kafka(stage: Stage) -> None:
     with stage.step("let two groups read"):
         read = _consume(shop, stage)
     _back_up(stage, shop)
-    _look(stage)
+    _show_backups(stage)
     _lose_and_restore(stage, shop)
-    with stage.step("let the group read on, with Apache's own consumer"):
-        _read_on(shop, stage, read)
-    with stage.step("look at the receipt"):
+    with stage.step("let the group continue, with Apache's own consumer"):
+        _continue_reading(shop, stage, read)
+    with stage.step("show the receipt"):
         stage.logkeep("receipts", "list")
         stage.logkeep("status")
     with stage.step("stop the broker"):
@@ -53,7 +53,7 @@ def tell_of_kafka(stage: Stage) -> None:
 
 
 def _open(shop: Shop, stage: Stage) -> None:
-    """Headers, transactions and a compacted topic: what a copy of records alone would not bring back."""
+    """Headers, transactions and a compacted topic: a copy of the records alone would lose these."""
     shop.create("customers", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
     shop.write("customers", [_customer(number) for number in range(_CHANGES)])
     shop.create("orders", 3)
@@ -62,7 +62,7 @@ def _open(shop: Shop, stage: Stage) -> None:
     shop.create("payments", 1)
     shop.write_in_transactions("payments", _PAYMENTS)
     stage.say(f"   payments: {count(_PAYMENTS)} records in transactions")
-    # A new segment: what is older may be compacted, and only then has holes.
+    # Start a new segment: older ones may then be compacted, which makes holes.
     shop.write("customers", [_customer(number) for number in range(_CHANGES, _CHANGES + _CUSTOMERS)])
     stage.say(f"   customers: {count(_CHANGES + _CUSTOMERS)} addresses of {_CUSTOMERS} customers, in a compacted topic")
 
@@ -84,7 +84,7 @@ def _consume(shop: Shop, stage: Stage) -> list[str]:
 
 
 def _back_up(stage: Stage, shop: Shop) -> None:
-    with stage.step("back the cluster up"):
+    with stage.step("back up the cluster"):
         stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
     with stage.step("sell more, and back up again: only what is new is copied"):
         shop.write("orders", [_order(number) for number in range(_ORDERS, _ORDERS + _LATER)])
@@ -92,43 +92,45 @@ def _back_up(stage: Stage, shop: Shop) -> None:
         stage.logkeep("kafka", "backup", "--source", _SOURCE, "-q")
 
 
-def _look(stage: Stage) -> None:
-    with stage.step("look at the backups, and read every byte of the last one"):
+def _show_backups(stage: Stage) -> None:
+    with stage.step("list the backups, and verify every byte of the last one"):
         stage.logkeep("list")
         stage.logkeep("info", "latest")
         stage.logkeep("verify", "--level", "data", "-q")
 
 
 def _lose_and_restore(stage: Stage, shop: Shop) -> None:
-    with stage.step("the accident: somebody deletes all topics"):
+    with stage.step("the accident: a user deletes all topics"):
         shop.delete(_TOPICS)
-        stage.say(f"   gone: {', '.join(_TOPICS)}, and with them where their groups stood")
-    with stage.step("ask what a restore would do"):
+        stage.say(f"   gone: {', '.join(_TOPICS)}, and with them the offsets of their groups")
+    with stage.step("plan a restore with --dry-run"):
         planned = stage.logkeep("kafka", "restore", "latest", "--dry-run", "-q")
     with stage.step("restore: every record at its own offset, read back and compared"):
         stage.logkeep("kafka", "restore", "latest", "--confirm-cluster", _cluster(planned), "--yes", "-q")
 
 
 def _cluster(planned: str) -> str:
-    """The id of the target, as the plan tells it: who restores into the source has to say so."""
+    """The id of the target, from the plan: a restore into the source cluster must be confirmed with it."""
     found = re.search(r" to cluster (\S+)", planned)
     if found is None:
         raise LogkeepError("the plan does not name its target", subject="logkeep kafka restore --dry-run")
     return found[1]
 
 
-def _read_on(shop: Shop, stage: Stage, before: list[str]) -> None:
-    """The group reads what it had not read: no order twice, and none is left out."""
+def _continue_reading(shop: Shop, stage: Stage, before: list[str]) -> None:
+    """The group reads the rest: no order twice, none left out."""
     total = _ORDERS + _LATER
     after = shop.read("billing", "orders", total - len(before))
-    stage.say(f"   billing had read {count(len(before))} orders before the accident, and reads {count(len(after))} now")
+    stage.say(
+        f"   billing had read {count(len(before))} orders before the accident, and has read {count(len(after))} now"
+    )
     twice, all_orders = set(before) & set(after), {f"order {number}" for number in range(total)}
     if twice or set(before) | set(after) != all_orders or len(after) != total - len(before):
-        raise LogkeepError("the group does not go on where it was", subject="group billing")
-    stage.say(f"   none twice, none left out: it went on with {after[0]}")
+        raise LogkeepError("the group did not continue at its offset", subject="group billing")
+    stage.say(f"   none twice, none left out: it continued with {after[0]}")
 
 
 Chapter = Callable[[Stage], None]
 BEGINNING: Chapter = make_repository
 CHAPTERS: dict[str, Chapter] = {"kafka": tell_of_kafka, "zookeeper": tell_of_zookeeper}
-"""By kind of source, in the order in which they are told."""
+"""By kind of source, in the order in which they run."""

@@ -1,28 +1,19 @@
-"""All verbs by name, and where each is written. A verb's module is loaded only when it is called.
+"""All verbs of `logkeep`, with the module of each.
 
-To add a verb: write it (see the package's docstring), add its line here, run `make reference`.
-The summary is the first line of the verb's docstring, repeated here so that `logkeep --help` loads nothing; a test
+To add a verb: write it (see the docstring of `logkeep.cli`), add its line here, run `make reference`.
+The summary is the first line of the verb's docstring, repeated here so that `logkeep --help` loads no verb; a test
 keeps the two equal.
 """
 
-from dataclasses import dataclass
-from importlib import import_module
-
+from logkeep.cli.frame.command_groups import CommandEntry
 from logkeep.cli.frame.verb import Verb
 
 
-@dataclass(frozen=True)
-class VerbEntry:
-    """`words` is what a user types after `logkeep`: one, two or three words."""
-
-    words: str
-    where: str
-    """`module:name`"""
-    summary: str
+class VerbEntry(CommandEntry):
+    """One verb of `logkeep`."""
 
     def load(self) -> Verb:
-        module, _, name = self.where.partition(":")
-        found = getattr(import_module(module), name)
+        found = super().load()
         if not isinstance(found, Verb):
             raise TypeError(f"{self.where} is not a verb")
         return found

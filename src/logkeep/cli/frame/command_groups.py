@@ -1,27 +1,47 @@
-"""Groups of verbs, built from the catalogue, loading a verb only when it is called.
+"""Groups of commands. The module of a command is loaded only when it is called.
 
-`kafka restore` may be a verb and `kafka restore abort` another: when the next word names a deeper verb, that one is
-meant.
+`kafka restore` and `kafka restore abort` may both be commands: the longest that the typed words match is called.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 
 import click
 
-from logkeep.cli.frame.catalogue import VerbEntry
+from logkeep.cli.frame.command import FrameCommand
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """One command. `words` is what a user types after the program's name: one, two or three words."""
+
+    words: str
+    where: str
+    """`module:name`"""
+    summary: str
+
+    def load(self) -> FrameCommand:
+        module, _, name = self.where.partition(":")
+        found = getattr(import_module(module), name)
+        if not isinstance(found, FrameCommand):
+            raise TypeError(f"{self.where} is not a command")
+        return found
 
 
 class LazyGroup(click.Group):
-    """One level of the catalogue: the verbs whose words begin with `prefix`."""
+    """The commands whose words begin with `prefix`."""
 
-    def __init__(self, entries: Sequence[VerbEntry], groups: dict[str, str], prefix: str = "", **extra: object) -> None:
-        super().__init__(prefix.rpartition(" ")[2] or "logkeep", no_args_is_help=True, **extra)  # type: ignore[arg-type]  # click's own keywords
+    def __init__(
+        self, entries: Sequence[CommandEntry], groups: Mapping[str, str], prefix: str = "", **extra: object
+    ) -> None:
+        super().__init__(prefix.rpartition(" ")[2] or None, no_args_is_help=True, **extra)  # type: ignore[arg-type]  # click's own keywords
         self._groups = groups
         self._prefix = f"{prefix} " if prefix else ""
         self._entries = [e for e in entries if e.words.startswith(self._prefix)]
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(dict.fromkeys(self._rest(e)[0] for e in self._entries))
+        return list(dict.fromkeys(e.words.removeprefix(self._prefix).split()[0] for e in self._entries))
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         words = self._prefix + name
@@ -49,6 +69,3 @@ class LazyGroup(click.Group):
     def _summary(self, name: str) -> str:
         words = self._prefix + name
         return next((e.summary for e in self._entries if e.words == words), self._groups.get(words, ""))
-
-    def _rest(self, entry: VerbEntry) -> list[str]:
-        return entry.words.removeprefix(self._prefix).split()

@@ -5,14 +5,22 @@ redacted. Never a traceback: that goes to the log or crash file.
 """
 
 import json
+import os
+import platform
+import traceback
+from datetime import datetime
+from pathlib import Path
 
 import click
 
+from logkeep import __version__
+from logkeep.cli.frame.logs import open_private
 from logkeep.cli.terminal.text import TerminalStyle, printable
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.model.redaction import redact
+from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
@@ -80,3 +88,20 @@ def _sentence(text: str) -> str:
     """Our messages are lower case without a full stop."""
     text = text.removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def redacted_traceback(error: BaseException) -> str:
+    return redact("".join(traceback.format_exception(error)))
+
+
+def keep_traceback(error: BaseException, argv: list[str], cache: Path, now: datetime) -> Path | None:
+    """Write a crash log below the cache directory and return its path; None when that is not possible."""
+    path = cache / "crashes" / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.log"
+    head = f"logkeep {__version__}, Python {platform.python_version()}, {platform.platform()}, {rfc3339(now)}\n"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open_private(path) as file:
+            file.write(head + redact(f"arguments: {argv}\n") + redacted_traceback(error))
+    except (OSError, LogkeepError):
+        return None
+    return path

@@ -1,7 +1,7 @@
-"""What a verb gets to work with, and the order in which every verb is carried out.
+"""How a command of either program is carried out: settings, console, logs, the command, metrics, answer, exit code.
 
-settings → console → logs → the verb's function → its report on stdout → metrics → exit code. Errors pass through
-untouched: `main` shows them.
+`execute` is the common part. `Run` is what a verb of `logkeep` works with; `zkbackup.command` has its counterpart.
+Errors pass through untouched: `program` shows them.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -52,20 +52,13 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Run:
-    """The context of one verb. `run[OPTION]` is a setting, typed; everything else is handed in from outside."""
+class BaseRun:
+    """What a command of either program works with. `run[OPTION]` is a setting, typed."""
 
+    ascii_json: ClassVar[bool] = True
     settings: Settings
     console: Console
     world: World
-    files: tuple[Path, ...] = ()
-    """The configuration files that were read, strongest first."""
-    named_config: Path | None = None
-    """The file that --config or LOGKEEP_CONFIG named."""
-    frame: tuple[int, str] = (1, "")
-    """Schema version and words of the verb: what every JSON document begins with."""
-    tell: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
-    """Update --metrics-file now, with a report or an error and the seconds it took: for runs that go on for long."""
 
     def __getitem__(self, option: Option[T]) -> T:
         return self.settings[option]
@@ -79,13 +72,115 @@ class Run:
         return self.world.token
 
     @property
-    def dry_run(self) -> bool:
-        return self[DRY_RUN]
-
-    @property
     def cache(self) -> Path:
         """The user's cache directory; not created."""
         return self.world.cache
+
+    def took_s(self, started: float) -> float:
+        return max(self.world.monotonic() - started, 0.0)
+
+    def exit_code(self, error: LogkeepError) -> int:
+        """What the program ends with after this error."""
+        return error.exit_code
+
+    def closing(self, close: Callable[[], object]) -> None:
+        """Call this when the run ends, however it ends; last in, first out."""
+        self.world.resources.callback(close)
+
+
+@dataclass(frozen=True)
+class CommandAnswer:
+    """What a command found or did: as a JSON document, as text, as an exit code, as metrics."""
+
+    document: Mapping[str, Any]
+    text: Callable[[TerminalStyle], str]
+    exit_code: int = 0
+    samples: Iterable[MetricSample] = ()
+
+
+def execute(
+    run: BaseRun,
+    command: Callable[[], CommandAnswer],
+    *,
+    metrics: Path | None,
+    failed: Callable[[LogkeepError, float], Iterable[MetricSample]],
+) -> int:
+    """Run a command, update the metrics file, print the answer, return the exit code. Raises what the command raises.
+
+    `failed` makes the metrics of a command that ended with an error, from the error and the seconds it took.
+    """
+    if metrics is not None:
+        MetricsFile(metrics).check()
+    started = run.world.monotonic()
+    try:
+        answer = _without_interrupts(command)
+    except LogkeepError as error:
+        _log_failure(run, error)
+        # "The last backup failed" is the most important value of all.
+        if metrics is not None:
+            _update(metrics, run, failed(error, run.took_s(started)))
+        raise
+    updated = metrics is None or _update(metrics, run, answer.samples)
+    run.console.answer(_json(run, answer.document) if run.world.json else answer.text(run.console.look))
+    return answer.exit_code or (0 if updated else 2)
+
+
+def start_logs(world: World, *, level: str, form: str, file: Path | None, to_stdout: bool = False) -> None:
+    """Send the logs of this run to the file, or to the console of `world`."""
+    world.log_file = file
+    handler = set_up_logs(world.console, level=level, form=form, file=file, to_stdout=to_stdout)
+    world.resources.callback(take_down_logs, handler)
+
+
+def named_config(option: Option[Path | None], flags: Flags, environ: Mapping[str, str]) -> Path | None:
+    """The configuration file that the flag --config or its variable names."""
+    text = flags.get("--config") or environ.get(option.variables[0])
+    return option.kind.parse(str(text)) if text else None
+
+
+def _without_interrupts(command: Callable[[], CommandAnswer]) -> CommandAnswer:
+    try:
+        return command()
+    except KeyboardInterrupt as stop:
+        raise as_error(stop) from None
+
+
+def _log_failure(run: BaseRun, error: LogkeepError) -> None:
+    if run.world.log_file is not None:  # stderr gets the error in three lines anyway
+        fields = {"error": error.slug(), "subject": error.subject, "exit_code": run.exit_code(error)}
+        _log.error(error.what, extra=fields, exc_info=run.world.verbose > 1)
+
+
+def _update(file: Path, run: BaseRun, samples: Iterable[MetricSample]) -> bool:
+    """Update the metrics file. A failure does not undo the work, but the exit code 0 becomes 2."""
+    try:
+        MetricsFile(file).update(samples)
+    except ConfigError as problem:
+        run.console.warn(str(problem))
+        return False
+    return True
+
+
+def _json(run: BaseRun, document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=None if run.world.streaming else 2, ensure_ascii=run.ascii_json)
+
+
+@dataclass(frozen=True)
+class Run(BaseRun):
+    """What a verb of `logkeep` works with."""
+
+    files: tuple[Path, ...] = ()
+    """The configuration files that were read, strongest first."""
+    named_config: Path | None = None
+    """The file that --config or LOGKEEP_CONFIG named."""
+    header: tuple[int, str] = (1, "")
+    """Schema version and words of the verb: what every JSON document begins with."""
+    tell: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
+    """Update --metrics-file now, with a report or an error and the seconds it took: for runs of many rounds."""
+
+    @property
+    def dry_run(self) -> bool:
+        return self[DRY_RUN]
 
     def repo(self) -> str:
         """The repository's URL. Raises UsageError when none is set."""
@@ -96,7 +191,7 @@ class Run:
         return url
 
     def confirm(self, question: str, *, typed: str = "") -> None:
-        """Ask before a change; --yes and --dry-run answer. Raises Declined."""
+        """Ask before a change, unless --yes or --dry-run is given. Raises Declined."""
         if not (self[YES] or self.dry_run):
             self.console.confirm(question, typed=typed)
 
@@ -104,13 +199,14 @@ class Run:
         return choose_progress(self[PROGRESS], self.console, self.world.monotonic, quiet=self[QUIET])
 
     def line(self, text: str, document: msgspec.Struct) -> None:
-        """Print one line of the answer now: for runs that go on for long. With --json, the document in one line."""
+        """Print one line of the answer now: for runs of many rounds. With --json, the document in one line."""
         self.world.streaming = True
-        self.console.answer(_document(self.frame, document, None) if self[JSON] else self.console.look.text(text))
+        self.console.answer(_json(self, self.document(document)) if self[JSON] else self.console.look.text(text))
 
-    def closing(self, close: Callable[[], object]) -> None:
-        """Call this when the run ends, whichever way it ends; last in, first out."""
-        self.world.resources.callback(close)
+    def document(self, content: msgspec.Struct) -> dict[str, Any]:
+        """The JSON document of a report."""
+        version, verb = self.header
+        return {"schema_version": version, "verb": verb, **msgspec.to_builtins(content)}
 
 
 @dataclass(frozen=True)
@@ -127,7 +223,7 @@ class CommandOutcome(Generic[ReportT]):
 
 @dataclass(frozen=True)
 class VerbJob(Generic[ReportT]):
-    """What the frame needs to know of a verb to carry it out."""
+    """What the frame needs to know about a verb to carry it out."""
 
     name: str
     function: Callable[..., ReportT]
@@ -137,129 +233,62 @@ class VerbJob(Generic[ReportT]):
     configured: bool
     schema_version: int
 
+    def samples(
+        self, run: Run, report: ReportT | None, error: LogkeepError | None, took_s: float
+    ) -> Iterable[MetricSample]:
+        """The metrics of a report or an error."""
+        if self.metrics is None:
+            return ()
+        code = error.exit_code if error else self.exit_code(report) if report is not None else 1
+        took = timedelta(seconds=took_s)
+        return self.metrics(CommandOutcome(run[SOURCE] or "", report, error, code, took, run.clock()))
+
 
 def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
     """Run one verb and return its exit code. Raises what the verb raises."""
     run = _begin(job, world, flags)
-    metrics = _metrics_file(job, run)
-    if metrics:
-        run = replace(run, tell=partial(_tell_now, metrics, job, run))
-    started, report, error = world.monotonic(), None, None
-    try:
-        report = _uninterrupted(job, run, arguments)
-    except LogkeepError as raised:
-        error = raised
-        _log_failure(run, raised)
-        raise
-    finally:
-        # Also when the verb failed: "the last backup failed" is the most important value of all.
-        code = error.exit_code if error else job.exit_code(report) if report is not None else 1
-        if metrics and (report is not None or error):
-            code = _tell(metrics, job, run, _outcome(run, report, error, code, started), code)
-    run.console.answer(_answer(job, report, run))
-    return code
+    metrics = run[METRICS_FILE] if job.metrics and not run.dry_run else None
+    if metrics is not None:
+        run = replace(run, tell=partial(_update_now, metrics, job, run))
+    started = world.monotonic()
+
+    def command() -> CommandAnswer:
+        report = job.function(run, **arguments)
+        samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
+        document = run.document(report) if world.json else {}
+        return CommandAnswer(document, partial(job.text, report), job.exit_code(report), samples)
+
+    return execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
 
 
-def _uninterrupted(job: VerbJob[ReportT], run: Run, arguments: Mapping[str, Any]) -> ReportT:
-    try:
-        return job.function(run, **arguments)
-    except KeyboardInterrupt as stop:
-        raise as_error(stop) from None
-
-
-def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
-    environ = world.environ
-    world.json, world.verbose = bool(flags.get("--json")), _count(flags.get("--verbose"))
-    named = _named_config(flags, environ)
-    places = world.places(named) if job.configured else NOWHERE
-    loaded = load(flags, environ if job.configured else {}, places)
-    settings = loaded.settings
-    console = standard_console(environ, settings[COLOR], force_text=settings[JSON])
-    world.console, world.log_file = console, settings[LOG_FILE]
-    _begin_logs(settings, world)
-    for warning in loaded.warnings:
-        _warn(warning, settings, console)
-    return Run(settings, console, world, loaded.files, named, (job.schema_version, job.name))
-
-
-def _warn(text: str, settings: Settings, console: Console) -> None:
-    if settings[LOG_FILE] is not None:
-        _log.warning(text)
-    elif not settings[QUIET]:
-        console.warn(text)
-
-
-def _begin_logs(settings: Settings, world: World) -> None:
-    file = settings[LOG_FILE]
-    level = choose_level(
-        settings[LOG_LEVEL], quiet=settings[QUIET], verbose=settings[VERBOSE], to_file=file is not None
-    )
-    handler = set_up_logs(world.console, level=level, form=settings[LOG_FORMAT], file=file)
-    world.resources.callback(take_down_logs, handler)
-
-
-def _named_config(flags: Flags, environ: Mapping[str, str]) -> Path | None:
-    text = flags.get("--config") or environ.get(CONFIG.variables[0])
-    return CONFIG.kind.parse(str(text)) if text else None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _metrics_file(job: VerbJob[ReportT], run: Run) -> MetricsFile | None:
-    path = run[METRICS_FILE]
-    if path is None or job.metrics is None or run.dry_run:
-        return None
-    file = MetricsFile(path)
-    file.check()
-    return file
-
-
-def _outcome(
-    run: Run, report: ReportT | None, error: LogkeepError | None, code: int, started: float
-) -> CommandOutcome[ReportT]:
-    took = timedelta(seconds=run.world.monotonic() - started)
-    return CommandOutcome(run[SOURCE] or "", report, error, code, took, run.clock())
-
-
-def _tell(file: MetricsFile, job: VerbJob[ReportT], run: Run, outcome: CommandOutcome[ReportT], code: int) -> int:
-    """Update the file; work that is done is not undone by it, but 0 becomes 2, so that somebody looks."""
-    assert job.metrics is not None  # noqa: S101  the file is only made for a job with metrics
-    try:
-        file.update(job.metrics(outcome))
-    except ConfigError as problem:
-        run.console.warn(str(problem))
-        return code or 2
-    return code
-
-
-def _tell_now(
-    file: MetricsFile,
+def _update_now(
+    file: Path,
     job: VerbJob[Any],
     run: Run,
     report: msgspec.Struct | None,
     error: LogkeepError | None,
     took_s: float,
 ) -> None:
-    code = error.exit_code if error else job.exit_code(report)
-    outcome = CommandOutcome(run[SOURCE] or "", report, error, code, timedelta(seconds=took_s), run.clock())
-    _tell(file, job, run, outcome, code)
+    _update(file, run, job.samples(run, report, error, took_s))
 
 
-def _log_failure(run: Run, error: LogkeepError) -> None:
-    # On stderr the error stands already, in its three lines.
-    if run.world.log_file is not None:
-        fields = {"error": error.slug(), "subject": error.subject, "exit_code": error.exit_code}
-        _log.error(error.what, extra=fields, exc_info=run.world.verbose > 1)
-
-
-def _answer(job: VerbJob[ReportT], report: ReportT, run: Run) -> str:
-    if not run[JSON]:
-        return job.text(report, run.console.look)
-    return _document((job.schema_version, job.name), report, None if run.world.streaming else 2)
-
-
-def _document(frame: tuple[int, str], content: msgspec.Struct, indent: int | None) -> str:
-    version, verb = frame
-    return json.dumps({"schema_version": version, "verb": verb, **msgspec.to_builtins(content)}, indent=indent)
+def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
+    environ = world.environ
+    verbose = flags.get("--verbose")
+    world.json, world.verbose = bool(flags.get("--json")), verbose if isinstance(verbose, int) else 0
+    named = named_config(CONFIG, flags, environ)
+    places = world.places(named) if job.configured else NOWHERE
+    loaded = load(flags, environ if job.configured else {}, places)
+    settings = loaded.settings
+    world.console = standard_console(environ, settings[COLOR], force_text=settings[JSON])
+    file = settings[LOG_FILE]
+    level = choose_level(
+        settings[LOG_LEVEL], quiet=settings[QUIET], verbose=settings[VERBOSE], to_file=file is not None
+    )
+    start_logs(world, level=level, form=settings[LOG_FORMAT], file=file)
+    for warning in loaded.warnings:
+        if file is not None:
+            _log.warning(warning)
+        elif not settings[QUIET]:
+            world.console.warn(warning)
+    return Run(settings, world.console, world, loaded.files, named, (job.schema_version, job.name))

@@ -1,23 +1,24 @@
-"""Declaring a verb: its options, arguments, exit codes, report and how the report looks.
+"""The `@verb` decorator: declares a command of `logkeep` with its options, arguments, exit codes and report.
 
-The decorator makes a click command out of a function from `Run` to a report (a msgspec Struct). See the package's
-docstring for a worked example.
+It makes a click command of a function that takes a `Run` and returns a report (a msgspec Struct). The docstring of
+`logkeep.cli` has a worked example.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from logkeep.cli.frame.command import FrameCommand, click_option
 from logkeep.cli.frame.execute import CommandOutcome, VerbJob, carry_out
-from logkeep.cli.frame.exit_codes import EXITS, possible
+from logkeep.cli.frame.exit_codes import possible
 from logkeep.cli.frame.metrics import MetricSample
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.config.option import Option, Spelling
-from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable
+from logkeep.config.load import Flags
+from logkeep.config.option import Option
 from logkeep.config.options import (
     COLOR,
     CONFIG,
@@ -37,11 +38,7 @@ from logkeep.config.options import (
 ReportT = TypeVar("ReportT", bound=msgspec.Struct)
 
 COMMON: tuple[Option[Any], ...] = (JSON, CONFIG, QUIET, VERBOSE, LOG_LEVEL, LOG_FORMAT, LOG_FILE, COLOR)
-"""What every verb takes."""
-
-
-def _zero(_report: object) -> int:
-    return 0
+"""Options of every verb."""
 
 
 def verb(
@@ -51,7 +48,7 @@ def verb(
     options: Sequence[Option[Any]] = (),
     arguments: Sequence[click.Argument] = (),
     exits: tuple[int, ...] = (),
-    exit_code: Callable[[ReportT], int] = _zero,
+    exit_code: Callable[[ReportT], int] = lambda _report: 0,
     changes: bool = False,
     metrics: Callable[[CommandOutcome[ReportT]], Iterable[MetricSample]] | None = None,
     configured: bool = True,
@@ -60,9 +57,9 @@ def verb(
 ) -> Callable[[Callable[..., ReportT]], "Verb"]:
     """Make a verb of `function(run, **arguments) -> report`.
 
-    `text` renders the report for people; `exit_code` reads it off the report. `changes` adds --dry-run and --yes,
-    `metrics` adds --metrics-file, the option REPO adds --retry-for. A verb that is not `configured` works with a
-    broken configuration too.
+    `text` renders the report for people; `exit_code` computes the exit code from it. `changes` adds --dry-run and
+    --yes, `metrics` adds --metrics-file, the option REPO adds --retry-for. A verb that is not `configured` reads no
+    configuration, so it works with a broken one.
     """
 
     def declare(function: Callable[..., ReportT]) -> "Verb":
@@ -80,8 +77,8 @@ def verb(
     return declare
 
 
-class Verb(click.Command):
-    """A click command that knows its report and its exit codes."""
+class Verb(FrameCommand):
+    """A command of `logkeep`, with its report. `own` are its options besides the common ones."""
 
     def __init__(
         self,
@@ -93,74 +90,34 @@ class Verb(click.Command):
         exits: tuple[int, ...],
         examples: Sequence[str],
     ) -> None:
-        self.job, self.report, self.exits, self.examples = job, report, exits, examples
+        self.job, self.report, self.examples = job, report, examples
         self.options = (*own, *COMMON)
         taken = {"schema_version", "verb"} & {field.name for field in msgspec.structs.fields(report)}
         if taken:
             raise TypeError(f"{report.__name__} has fields that the frame writes itself: {sorted(taken)}")
-        self._own = [parameter for option in own for parameter in parameters(option)]
-        self._common = [parameter for option in COMMON for parameter in parameters(option)]
-        super().__init__(
-            None, params=[*arguments, *self._own, *self._common], help=job.function.__doc__, callback=self._called
-        )
+        self._own, self._common = ([flag for option in group for flag in _flags(option)] for group in (own, COMMON))
+        flags = [*self._own, *self._common]
+        super().__init__(arguments=arguments, flags=flags, exits=exits, help_text=job.function.__doc__)
 
-    def _called(self, **values: Any) -> int:
-        context = click.get_current_context()
-        world = context.find_object(World)
-        assert world is not None  # noqa: S101  `main` hands it to every call
-        flags = {flag: values.pop(name) for flag, name in self._flag_names()}
-        name = context.command_path.partition(" ")[2]
-        return carry_out(replace(self.job, name=name), world, flags, values)
-
-    def _flag_names(self) -> list[tuple[str, str]]:
-        slots = {s.flag: s.slot for option in self.options for s in option.spellings() if s.slot}
-        return [(slots.get(p.opts[-1], p.opts[-1]), str(p.name)) for p in (*self._own, *self._common)]
+    def carry_out(self, name: str, world: World, flags: Flags, arguments: Mapping[str, Any]) -> int:
+        return carry_out(replace(self.job, name=name), world, flags, arguments)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Own options first; those of every verb apart, so that they do not hide the few that matter."""
-        for title, group in (("Options", self._own), ("Common options", [*self._common, self.get_help_option(ctx)])):
+        """List the verb's own options first and the common ones apart, so that they do not hide the few that matter."""
+        own, common = ([parameter for _, parameter in group] for group in (self._own, self._common))
+        for title, group in (("Options", own), ("Common options", [*common, self.get_help_option(ctx)])):
             records = [record for p in group if p and (record := p.get_help_record(ctx))]
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
-    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{example}\n")
-        with formatter.section("Exit codes"):
-            formatter.write_dl([(str(code), EXITS[code]) for code in self.exits])
+        super().format_epilog(ctx, formatter)
 
 
-def parameters(option: Option[Any]) -> list[click.Option]:
-    """The flags of one option: text is kept as text, because `config.load` checks values from all places alike."""
-    return [_parameter(option, spelling) for spelling in option.spellings() if spelling.flag]
-
-
-def _parameter(option: Option[Any], spelling: Spelling[Any]) -> click.Option:
-    names = [f"-{option.short}"] * bool(option.short) + [spelling.flag]
-    shared: dict[str, Any] = {
-        "help": _help(option, spelling),
-        "default": None,
-        "metavar": spelling.kind.metavar or None,
-    }
-    if option.counted:
-        return click.Option(names, count=True, help=shared["help"], default=None)
-    if isinstance(spelling.kind, Bool):
-        return click.Option(names, is_flag=True, help=shared["help"], default=None)
-    if isinstance(spelling.kind, OneOf):
-        return click.Option(names, type=click.Choice(spelling.kind.choices), **shared)
-    if isinstance(spelling.kind, FilePath):
-        return click.Option(names, type=click.Path(), **shared)
-    return click.Option(names, multiple=isinstance(spelling.kind, Repeatable), **shared)
-
-
-def _help(option: Option[Any], spelling: Spelling[Any]) -> str:
-    extra = [spelling.variables[-1]] if spelling.variables else []
-    default = option.default_text or (
-        "" if option.default in (None, (), False, 0) else option.kind.show(option.default)
-    )
-    if default:
-        extra.append(f"default: {default}")
-    return f"{option.help}  [{'; '.join(extra)}]" if extra else option.help
+def _flags(option: Option[Any]) -> list[tuple[str, click.Option]]:
+    return [(s.slot or s.flag, click_option(option, s)) for s in option.spellings() if s.flag]

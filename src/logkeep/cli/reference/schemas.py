@@ -50,14 +50,31 @@ def _version(schema: dict[str, Any]) -> object:
 
 
 def _promises(schema: dict[str, Any]) -> set[str]:
-    """`field`, `field: type` and `field always there` for the document and each of its parts."""
+    """`field`, `field: type` and `field always there`, by the path from the root."""
     found: set[str] = set()
-    for part, inner in {"": schema, **schema.get("$defs", {})}.items():
-        for name, value in inner.get("properties", {}).items():
-            found |= {f"{part}.{name}", f"{part}.{name}: {_type(value)}"}
-        found |= {f"{part}.{name} always there" for name in inner.get("required", [])}
+    waiting: list[tuple[str, dict[str, Any], frozenset[str]]] = [("", schema, frozenset())]
+    while waiting:
+        path, part, above = waiting.pop()
+        for name, value in part.get("properties", {}).items():
+            found |= {f"{path}.{name}", f"{path}.{name}: {_type(value, schema)}"}
+            waiting += [(f"{path}.{name}", *inner) for inner in _inner(value, schema, above)]
+        found |= {f"{path}.{name} always there" for name in part.get("required", [])}
     return found
 
 
-def _type(value: dict[str, Any]) -> str:
-    return str(value.get("type") or value.get("$ref") or value.get("anyOf") or "")
+def _inner(
+    value: dict[str, Any], schema: dict[str, Any], above: frozenset[str]
+) -> list[tuple[dict[str, Any], frozenset[str]]]:
+    """The objects that a field holds. A part inside itself is left out."""
+    if name := str(value.get("$ref", "")).rpartition("/")[2]:
+        return [] if name in above else [(schema["$defs"][name], above | {name})]
+    held = [value[key] for key in ("items", "additionalProperties") if isinstance(value.get(key), dict)]
+    return [found for each in (*held, *value.get("anyOf", [])) for found in _inner(each, schema, above)]
+
+
+def _type(value: dict[str, Any], schema: dict[str, Any]) -> str:
+    if name := str(value.get("$ref", "")).rpartition("/")[2]:
+        return _type(schema["$defs"][name], schema)
+    if "anyOf" in value:
+        return " or ".join(sorted(_type(each, schema) for each in value["anyOf"]))
+    return str(value.get("type") or value.get("enum") or "")

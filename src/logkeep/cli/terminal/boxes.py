@@ -1,6 +1,6 @@
-"""Titles, framed tables and branches, as zkbackup's answers have them. Pure: a `TerminalStyle` in, text out.
+"""Titles, framed tables, trees and findings, as zkbackup prints them. Pure: a `TerminalStyle` in, text out.
 
-Every sign has a twin in ASCII, and no sign stands alone: the word beside it says the same.
+Every sign has an ASCII form, and a word beside it says the same.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, printable
+from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition
 
 GOOD: Final = "✅"
@@ -20,7 +21,7 @@ SIGNS: Final = {
     Condition.UNVERIFIED: FAIR,
 }
 _TITLE_WIDTH: Final = 60
-_TWINS: Final = {
+_ASCII_FORMS: Final = {
     GOOD: "[ok]",
     FAIR: "[!]",
     BAD: "[x]",
@@ -31,26 +32,26 @@ _TWINS: Final = {
 }
 
 
-_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "Next: ", "- ", "Where ")
-"""How lines begin that are no commands."""
+_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "Next: ", "- ", "If ")
+"""Beginnings of lines that are sentences, not commands, and may be wrapped."""
 
 
-def told(text: str, look: TerminalStyle) -> str:
-    """The text in characters that this terminal has, sentences broken between words where it ends."""
+def fit_terminal(text: str, look: TerminalStyle) -> str:
+    """The text in characters that this terminal can show, with long sentences wrapped."""
     if not look.unicode:
         text = text.replace("├─", "|-").replace("└─", "`-")
-        for sign, twin in _TWINS.items():
-            text = text.replace(sign, twin)
-    return "\n".join(_folded(line, look) for line in look.text(text).split("\n"))
+        for sign, ascii_form in _ASCII_FORMS.items():
+            text = text.replace(sign, ascii_form)
+    return "\n".join(_wrapped(line, look) for line in look.text(text).split("\n"))
 
 
-def _folded(line: str, look: TerminalStyle) -> str:
-    """Commands, paths and frames stay as they are: whoever copies them wants them whole."""
-    said = line.lstrip()
-    if look.width is None or not said.startswith(_SENTENCES):
+def _wrapped(line: str, look: TerminalStyle) -> str:
+    """Commands, paths and frames are not wrapped, so that they can be copied."""
+    content = line.lstrip()
+    if look.width is None or not content.startswith(_SENTENCES):
         return line
-    narrower = replace(look, width=look.width - 1)  # a sign takes two columns, and counts as one letter
-    return narrower.prose(line, indent=len(line) - len(said) + 3)
+    narrower = replace(look, width=look.width - 1)  # a sign takes two columns and counts as one letter
+    return narrower.prose(line, indent=len(line) - len(content) + 3)
 
 
 def title(text: str) -> list[str]:
@@ -59,7 +60,7 @@ def title(text: str) -> list[str]:
 
 
 def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
-    """Each line on a branch of one tree."""
+    """The lines as branches of one tree."""
     return [f"{indent}{'├─' if place < len(lines) else '└─'} {line}" for place, line in enumerate(lines, 1)]
 
 
@@ -71,14 +72,14 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle) -> str:
-    """A table with lines around its cells; a plain one where the terminal is too narrow for that."""
-    cells = [[told(printable(cell), look) for cell in row] for row in (headers, *rows)]
+    """A table with lines around its cells; a plain table where the terminal is too narrow."""
+    cells = [[fit_terminal(printable(cell), look) for cell in row] for row in (headers, *rows)]
     widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
     if look.width is not None and sum(widths) + 3 * len(widths) + 1 > look.width:
         return look.table(headers, cells[1:], right=headers[0])
     lines = ["│ " + " │ ".join(_padded(c, w) for c, w in zip(row, widths, strict=True)) + " │" for row in cells]
     top, middle, bottom = _rule(widths, "┌", "┬", "┐"), _rule(widths, "├", "┼", "┤"), _rule(widths, "└", "┴", "┘")
-    return told("\n".join([top, lines[0], middle, *lines[1:], bottom]), look)
+    return fit_terminal("\n".join([top, lines[0], middle, *lines[1:], bottom]), look)
 
 
 def _rule(widths: Sequence[int], left: str, between: str, right: str) -> str:
@@ -90,7 +91,28 @@ def _padded(cell: str, width: int) -> str:
 
 
 def condition_word(condition: Condition, *, unproven_end: bool = False, read_back: bool = True) -> str:
-    """`read_back`: somebody has looked at the data since it was written, not at names and sizes alone."""
+    """`read_back`: the data was read since it was written, not only names and sizes."""
     unread = condition is Condition.VALID and not read_back
     more = [*(["not read back"] if unread else []), *(["unproven end"] if unproven_end else [])]
     return ", ".join([f"{SIGNS[condition]} {condition.value}", *more])
+
+
+_MOST: Final = 50
+_SEVERITIES: Final = {
+    Severity.DAMAGE: f"{BAD} damage ",
+    Severity.WARNING: f"{FAIR} warning",
+    Severity.NOTE: "   note   ",
+}
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """A sign, where, what and a remedy per finding, the gravest first; empty when there are none."""
+    ordered = sorted(findings, key=lambda finding: list(_SEVERITIES).index(finding.severity))
+    lines = [line for finding in ordered[:_MOST] for line in _finding(finding)]
+    more = [f"  ... and {len(ordered) - _MOST} more; --format=json has all"] if len(ordered) > _MOST else []
+    return ["", "Findings:", *lines, *more] if lines else []
+
+
+def _finding(finding: Finding) -> list[str]:
+    line = [f"  {_SEVERITIES[finding.severity]} {printable(finding.where)}: {printable(finding.what)}"]
+    return line + ([f"              try: {printable(finding.remedy)}"] if finding.remedy else [])

@@ -6,9 +6,9 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, printable
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
-from logkeep.config.options import REASON, REPO, SOURCE
+from logkeep.config.options import REASON, STORE_OPTIONS
+from logkeep.reports.backups import read_source
 from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.write_session import pin
 
@@ -34,7 +34,7 @@ _ARGUMENTS = (click.Argument(["backup"], metavar="ID"),)
 @verb(
     report=PinReport,
     text=_text,
-    options=(REPO, SOURCE, REASON),
+    options=(*STORE_OPTIONS, REASON),
     arguments=_ARGUMENTS,
     exits=(10, 50, *STORE_EXITS),
     changes=True,
@@ -46,7 +46,7 @@ def hold(run: Run, backup: str) -> PinReport:
     Works while another run holds the source. Holding a held backup replaces the reason.
     """
     place = chosen_source(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     reason = run[REASON]
     changed = entry.hold != reason
     if changed and not run.dry_run:
@@ -57,7 +57,7 @@ def hold(run: Run, backup: str) -> PinReport:
 @verb(
     report=PinReport,
     text=_text,
-    options=(REPO, SOURCE),
+    options=STORE_OPTIONS,
     arguments=_ARGUMENTS,
     exits=(10, 50, *STORE_EXITS),
     changes=True,
@@ -65,7 +65,7 @@ def hold(run: Run, backup: str) -> PinReport:
 def release(run: Run, backup: str) -> PinReport:
     """Release a held backup: policies decide over it again."""
     place = chosen_source(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     changed = entry.hold is not None
     if changed and not run.dry_run:
         pin(place, ReleaseAction(entry.id), run.clock, run.token)

@@ -1,24 +1,21 @@
 """`logkeep list`: which backups there are."""
 
-import msgspec
+from collections.abc import Iterable
+from datetime import datetime
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.backup_rows import BackupRow, backup_row, backup_table, health_of, seen
-from logkeep.cli.verbs.last_restore import last_of_each
-from logkeep.cli.wiring import STORE_EXITS, chosen_sources
-from logkeep.config.options import REPO, SOURCE, STATE_DIR
-from logkeep.errors import Damaged
-from logkeep.repository.backups.source import SourceView
-from logkeep.repository.chain.commits import SourceRef
+from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.restore_text import restore_cell
+from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
+from logkeep.config.options import RECEIPT_OPTIONS
+from logkeep.reports.backups import BackupRow, ListReport, list_report
 
-
-class ListReport(msgspec.Struct, frozen=True, kw_only=True):
-    url: str
-    sources: tuple[str, ...]
-    backups: tuple[BackupRow, ...]
-    warnings: tuple[str, ...]
+_HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "RESTORED", "NOTES")
+_FLUSH = "ID,LOGS,RECORDS,SIZE,ADDED"
+_SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED,RESTORED"
+"""What a narrow terminal does without, the least important first."""
+_SOMETIMES = ("RESTORED", "NOTES")
 
 
 def _list_text(report: ListReport, look: TerminalStyle) -> str:
@@ -31,7 +28,7 @@ def _list_text(report: ListReport, look: TerminalStyle) -> str:
 @verb(
     report=ListReport,
     text=_list_text,
-    options=(REPO, SOURCE, STATE_DIR),
+    options=RECEIPT_OPTIONS,
     exits=(2, 10, *STORE_EXITS),
     exit_code=lambda report: 2 if report.warnings else 0,
     examples=("logkeep list -r s3://bucket/logkeep", "logkeep list --json | jq '.backups[-1].id'"),
@@ -42,24 +39,44 @@ def list_backups(run: Run) -> ListReport:
     Reads the chain of each source and the names of what was verified and restored: no data, no manifests, no Spark.
     """
     places = list(chosen_sources(run))
-    views, trouble = list[tuple[SourceRef, SourceView]](), list[str]()
-    for place in places:
-        try:
-            views.append((place, seen(place, run.clock())))
-        except Damaged as damage:
-            if len(places) == 1:
-                raise
-            trouble.append(f"source {place.source}: {damage}; {damage.remedy}")  # must not hide the others
-    rows = [row for place, view in views for row in _rows(run, place, view)]
-    return ListReport(
-        url=places[0].store.url if places else run.repo(),
-        sources=tuple(place.source for place in places),
-        backups=tuple(rows),
-        warnings=(*trouble, *(w for _, view in views for w in view.warnings)),
+    return list_report(places, run.clock(), lambda place: restores_place(run, place), run.repo())
+
+
+def backup_table(rows: Iterable[BackupRow], look: TerminalStyle) -> str:
+    """The rows for people. Columns of restores and of notes are there only when there are any."""
+    shown = [_cells(row, look) for row in rows]
+    kept = [i for i, name in enumerate(_HEADERS) if name not in _SOMETIMES or any(row[i] for row in shown)]
+    headers = [_HEADERS[i] for i in kept]
+    spare = ",".join(name for name in _SPARE.split(",") if name in headers)
+    return look.table(headers, [[row[i] for i in kept] for row in shown], right=_FLUSH, spare=spare, free="NOTES")
+
+
+def _cells(row: BackupRow, look: TerminalStyle) -> tuple[str, ...]:
+    """The row for a table."""
+    return (
+        row.source,
+        str(row.id),
+        row.state,
+        look.moment(datetime.fromisoformat(row.committed), seconds=False) if row.committed else "-",
+        _number(row.logs),
+        _number(row.records),
+        _size(row.stored_bytes),
+        _size(row.new_bytes),
+        row.health if row.state == "completed" else "-",
+        restore_cell(row.last_restore, look),
+        _notes(row),
     )
 
 
-def _rows(run: Run, place: SourceRef, view: SourceView) -> list[BackupRow]:
-    health, restored = health_of(place), last_of_each(run, place)
-    rows = (backup_row(place.source, state, health) for state in view.states())
-    return [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in rows]
+def _notes(row: BackupRow) -> str:
+    parts = [row.reason or "", "" if row.held is None else f"held: {row.held}" if row.held else "held", *row.tags]
+    parts.append(f"{row.warnings} warnings" if row.warnings else "")
+    return ", ".join(p for p in parts if p)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else count(value)
+
+
+def _size(value: int | None) -> str:
+    return "-" if value is None else size(value)

@@ -6,29 +6,25 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, count, size
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
-    ENGINE,
+    ENGINE_OPTIONS,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
-    MASTER,
-    PARALLEL,
-    PROGRESS,
-    REPO,
-    RETRY_FOR,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
+    WRITE_OPTIONS,
 )
+from logkeep.kinds import SourceKind, require_kind
 from logkeep.model.findings import Finding
 from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
     from logkeep.repository.upkeep.optimize import Optimizing
 
-WHERE = (REPO, SOURCE)
+WHERE = STORE_OPTIONS
 """Named before the size that a verb merges up to, …"""
-HOW = (ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_UPLOAD, LIMIT_DOWNLOAD, RETRY_FOR, LEASE_TTL, PROGRESS)
+HOW = (*ENGINE_OPTIONS, LIMIT_UPLOAD, LIMIT_DOWNLOAD, *WRITE_OPTIONS)
 """… and after it."""
 EXITS = (10, 20, 50, *STORE_EXITS)
 
@@ -61,11 +57,13 @@ def optimize_code(report: OptimizeReport) -> int:
     return 10 if report.findings else 0
 
 
-def optimized(run: Run, place: SourceRef, task: "Optimizing", segment_bytes: int) -> OptimizeReport:
-    """Merge up to this size, or tell what would be merged."""
+def optimized(run: Run, kind: SourceKind, segment_bytes: int) -> OptimizeReport:
+    """Merge small objects of a source up to this size, or report what would be merged."""
     from logkeep.repository.upkeep.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
 
-    rule = MergeRule(segment_bytes)
+    place = chosen_source(run)
+    require_kind(place, kind)
+    task, rule = merger(run, place, kind), MergeRule(segment_bytes)
     done = task.preview(rule) if run.dry_run else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes))
     return OptimizeReport(
         source=place.source,
@@ -75,3 +73,10 @@ def optimized(run: Run, place: SourceRef, task: "Optimizing", segment_bytes: int
         findings=done.findings,
         dry_run=run.dry_run,
     )
+
+
+def merger(run: Run, place: SourceRef, kind: SourceKind) -> "Optimizing":
+    from logkeep.repository.upkeep.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
+
+    assert kind.merge_way is not None  # noqa: S101  only kinds that can merge have the verb
+    return Optimizing(place, kind.merge_way(), run.clock, run.token, run[LEASE_TTL])

@@ -9,10 +9,10 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
-from logkeep.cli.verbs.backup_rows import health_of
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
+    GARBAGE_OPTIONS,
     GC_AGE,
     GC_INTERVAL,
     KEEP_COUNT,
@@ -27,14 +27,15 @@ from logkeep.config.options import (
     KEEP_WITHIN,
     KEEP_YEARLY,
     LEASE_TTL,
-    REPO,
-    SOURCE,
+    RETENTION_OPTIONS,
+    STORE_OPTIONS,
     YES,
 )
-from logkeep.errors import CommitConflict, Damaged
+from logkeep.errors import CommitConflict
+from logkeep.kinds import kind_of
 from logkeep.model.ids import BackupId, choose_id
+from logkeep.reports.backups import health_of
 from logkeep.repository.backups.holds import held_ids, reader_holds
-from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
@@ -89,7 +90,7 @@ def _text(report: RemovalReport, look: TerminalStyle) -> str:
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Which backups stay and which go, of those there are."""
 
-_OPTIONS = (REPO, SOURCE, GC_AGE, GC_INTERVAL, LEASE_TTL)
+_OPTIONS = (*STORE_OPTIONS, *GARBAGE_OPTIONS)
 _EXITS = (2, 10, 50, *STORE_EXITS)
 
 
@@ -127,21 +128,7 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
 @verb(
     report=RemovalReport,
     text=_text,
-    options=(
-        *_OPTIONS,
-        KEEP_LAST,
-        KEEP_HOURLY,
-        KEEP_DAILY,
-        KEEP_WEEKLY,
-        KEEP_MONTHLY,
-        KEEP_YEARLY,
-        KEEP_WITHIN,
-        KEEP_TAG,
-        KEEP_DAYS,
-        KEEP_COUNT,
-        KEEP_MIN_COUNT,
-        DELETE_DAMAGED,
-    ),
+    options=(*_OPTIONS, *RETENTION_OPTIONS),
     exits=_EXITS,
     exit_code=_code,
     changes=True,
@@ -218,7 +205,7 @@ def _foreseen(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
         source=place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
         waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
-        unreachable=_unreachable(place, folded, gone), dry_run=True,
+        unreachable=kind_of(place).unreachable_without(place, folded, gone) if gone else (), dry_run=True,
     )  # fmt: skip
 
 
@@ -231,7 +218,7 @@ def _carry_out(
         gone = _gone(decisions)
         if agreed is not None and gone != agreed:
             raise CommitConflict("the backups changed while you were asked; nothing was deleted", subject=place.source)
-        unreachable = _unreachable(place, session.folded, gone)
+        unreachable = kind_of(place).unreachable_without(place, session.folded, gone) if gone else ()
         delete_backups(session, gone, operation)
         swept = collect(session, rules)
         left = plan_garbage(session, rules)
@@ -241,19 +228,6 @@ def _carry_out(
         waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
         unreachable=unreachable, dry_run=False,
     )  # fmt: skip
-
-
-def _unreachable(place: SourceRef, folded: Folded, gone: tuple[int, ...]) -> tuple[str, ...]:
-    """What goes with these backups; other kinds of sources are restored to the ends of backups alone."""
-    try:
-        facts = read_facts(place) if gone else None
-    except Damaged:
-        return ()
-    if facts is None or facts.kind != "zookeeper":
-        return ()
-    from logkeep.zookeeper.repo.reachable import lost_by  # noqa: PLC0415 - needs Arrow
-
-    return lost_by(place, folded, gone)
 
 
 def _gone(decisions: tuple[Decision, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, opened_repository
-from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, REPO, SOURCE
+from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, STORE_OPTIONS
 from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
 from logkeep.repository.chain.owner import this_process
 
@@ -31,7 +31,7 @@ def _unlock_text(report: UnlockReport, look: TerminalStyle) -> str:
 @verb(
     report=UnlockReport,
     text=_unlock_text,
-    options=(REPO, SOURCE),
+    options=STORE_OPTIONS,
     exits=(10, 50, *STORE_EXITS),
     changes=True,
     examples=("logkeep unlock --dry-run",),
@@ -78,7 +78,7 @@ def _repair_text(report: RepairReport, look: TerminalStyle) -> str:
 @verb(
     report=RepairReport,
     text=_repair_text,
-    options=(REPO, SOURCE, LEASE_TTL, ACCEPT_LOSS),
+    options=(*STORE_OPTIONS, LEASE_TTL, ACCEPT_LOSS),
     exits=(2, 10, 50, *STORE_EXITS),
     exit_code=lambda report: 2 if report.steps else 0,
     changes=True,

@@ -1,13 +1,24 @@
-"""How one restore looks to people: its facts and findings. `restored_rows` has its partitions and groups."""
+"""A restore for people: its facts and findings, its partitions and groups, the last one of a backup.
 
-from collections.abc import Mapping, Sequence
+Partitions and groups are listed one by one where they are few, and summed where they are many. Bad news comes first
+and is never summed up: a restore of ten thousand partitions fits on a screen.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
-from logkeep.cli.verbs.restored_rows import SHOWN
+from logkeep.cli.terminal.text import TerminalStyle, count, duration, plural, size
 from logkeep.model.findings import Finding, Severity
-from logkeep.repository.restores.documents import RestoreTargetRef
+from logkeep.reports.restores import LastRestore
+from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition, RestoreTargetRef
 
+SHOWN = 40
+FEW = 12
+"""So many rows are shown one by one."""
+DONE = "done"
+_COMPARED, _DONE = "COMPARED", "DONE"
+_RIGHT = "PARTS,RECORDS,SIZE,END,PART,BEFORE,NOW,REREAD"
 _INDENT = 8
 _BYTES, _PER_S = "_bytes_per_s", "_per_s"
 
@@ -52,3 +63,193 @@ def _finding(finding: Finding, look: TerminalStyle) -> list[str]:
     if not finding.remedy or finding.severity is Severity.NOTE:
         return [told]
     return [told, look.prose(f"{'':{_INDENT}}try: {finding.remedy}", indent=_INDENT + 5)]
+
+
+def restore_cell(last: LastRestore | None, look: TerminalStyle) -> str:
+    """`drill: proven 2026-11-16 RTO 12 s`: for a table."""
+    if last is None:
+        return ""
+    day = look.moment(datetime.fromisoformat(last.finished))[:10]
+    return f"{_restore_or_drill(last)}: {last.state} {day}{_recovery(last)}"
+
+
+def restore_line(last: LastRestore | None, look: TerminalStyle) -> str:
+    """`drill of 20261116001348: proven 2026-11-16 02:15:12 +0000 RTO 12 s`."""
+    if last is None:
+        return "never"
+    when = look.moment(datetime.fromisoformat(last.finished))
+    return f"{_restore_or_drill(last)} of {last.backup}: {last.state} {when}{_recovery(last)}"
+
+
+def _restore_or_drill(last: LastRestore) -> str:
+    return "drill" if last.drill else "restore"
+
+
+def _recovery(last: LastRestore) -> str:
+    """Only what came back whole has a recovery time."""
+    reached = last.duration_s is not None and last.state in {"proven", "unproven"}
+    return f" RTO {duration(last.duration_s)}" if reached and last.duration_s is not None else ""
+
+
+def planned_lines(rows: Sequence[RestoredPartition], look: TerminalStyle) -> list[str]:
+    """What is going to come back: offsets where partitions are few, topics with the largest first where not."""
+    if len(rows) > FEW:
+        return _topics(rows, look, "--json has every one", (_COMPARED, _DONE))
+    columns = (*_names(rows), "OFFSETS", "RECORDS", "SIZE")
+    cells = [(*_places(rows, row), row.detail, count(row.records), size(row.bytes)) for row in rows]
+    return [look.table(columns, cells, right=_RIGHT, spare="OFFSETS")]
+
+
+def partition_lines(
+    rows: Sequence[RestoredPartition],
+    look: TerminalStyle,
+    *,
+    every: bool,
+    hint: str,
+    compared: bool = True,
+    details: bool = True,
+) -> list[str]:
+    """What came back, and below it every detail in full; `hint` says where all of it is shown.
+
+    Without `compared` it is not told whether target and archive were: that is for other ways of proof. Without
+    `details` findings are trusted to tell them.
+    """
+    left_out = () if compared else (_COMPARED,)
+    ordered = sorted(rows, key=lambda r: (r.outcome == DONE, not r.detail, r.topic, r.partition))
+    if every or len(rows) <= FEW:
+        return [_partitions(ordered, look, left_out), *(_details(ordered, look) if details else [])]
+    bad = [row for row in ordered if row.outcome != DONE]
+    shown = bad[:SHOWN]
+    more = _more(len(bad) - len(shown), "partitions", hint, look)
+    lines = [_partitions(shown, look, left_out), *more] if bad else []
+    told = _details(shown, look) if details else []
+    return [*lines, *told, *_topics(rows, look, hint, left_out)]
+
+
+def _partitions(rows: Sequence[RestoredPartition], look: TerminalStyle, left_out: Sequence[str]) -> str:
+    columns = (*_names(rows), "RECORDS", "SIZE", "END", _COMPARED, "OUTCOME")
+    return _without(left_out, columns, [_partition(rows, row) for row in rows], look, f"SIZE,END,{_COMPARED}")
+
+
+def _partition(rows: Sequence[RestoredPartition], row: RestoredPartition) -> tuple[str, ...]:
+    compared = "yes" if row.compared else "no"
+    return (*_places(rows, row), count(row.records), size(row.bytes), count(row.end), compared, row.outcome)
+
+
+def _without(
+    left_out: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle, spare: str
+) -> str:
+    kept = [i for i, name in enumerate(columns) if name not in left_out]
+    spared = ",".join(name for name in spare.split(",") if name not in left_out)
+    return look.table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], right=_RIGHT, spare=spared)
+
+
+def _renamed(rows: Iterable[RestoredPartition]) -> bool:
+    return any((r.source_topic, r.source_partition) != (r.topic, r.partition) for r in rows)
+
+
+def _names(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
+    return ("FROM", "TO") if _renamed(rows) else ("PARTITION",)
+
+
+def _places(rows: Sequence[RestoredPartition], row: RestoredPartition) -> tuple[str, ...]:
+    target = f"{row.topic}/{row.partition}"
+    return (f"{row.source_topic}/{row.source_partition}", target) if _renamed(rows) else (target,)
+
+
+def _details(rows: Sequence[RestoredPartition], look: TerminalStyle) -> list[str]:
+    return [look.line(f"{row.topic}/{row.partition}: {row.detail}") for row in rows if row.detail]
+
+
+def _topics(rows: Sequence[RestoredPartition], look: TerminalStyle, hint: str, left_out: Sequence[str]) -> list[str]:
+    topics: defaultdict[tuple[str, str], list[RestoredPartition]] = defaultdict(list)
+    for row in rows:
+        topics[row.source_topic, row.topic].append(row)
+    largest = sorted(topics.items(), key=lambda item: (-sum(r.bytes for r in item[1]), item[0]))
+    renamed = any(source != target for source, target in topics)
+    cells = [(*(names if renamed else names[1:]), *_topic(some)) for names, some in largest[:SHOWN]]
+    columns = (*(("FROM", "TO") if renamed else ("TOPIC",)), "PARTS", "RECORDS", "SIZE", _COMPARED, _DONE)
+    table = _without(left_out, columns, cells, look, "SIZE")
+    return [table, *_more(len(largest) - len(cells), "topics", hint, look)]
+
+
+def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
+    """A partition that got shares of several others has several rows: it is good when all of them are."""
+    targets: defaultdict[int, list[RestoredPartition]] = defaultdict(list)
+    for row in rows:
+        targets[row.partition].append(row)
+    sums = (count(len(targets)), count(sum(r.records for r in rows)), size(sum(r.bytes for r in rows)))
+    compared = _of(all(r.compared for r in some) for some in targets.values())
+    return (*sums, compared, _of(all(r.outcome == DONE for r in some) for some in targets.values()))
+
+
+def _of(each: Iterable[bool]) -> str:
+    """`all`, `none` or `3 of 4`."""
+    found = list(each)
+    return "all" if all(found) else f"{sum(found):,} of {len(found):,}" if any(found) else "none"
+
+
+def group_lines(rows: Sequence[RestoredGroup], look: TerminalStyle, *, every: bool, hint: str) -> list[str]:
+    """Positions that were left alone or moved inexactly first, and below them every detail in full."""
+    ordered = sorted(rows, key=lambda r: (r.offset is not None, r.exact, r.group, r.topic, r.partition))
+    if every or len(rows) <= FEW:
+        return [_positions(ordered, look), *_reasons(ordered, look)]
+    odd = [row for row in ordered if row.offset is None or not row.exact]
+    shown = odd[:SHOWN]
+    lines = [_positions(shown, look), *_more(len(odd) - len(shown), "positions", hint, look)] if odd else []
+    return [*lines, *_reasons(shown, look), *_groups(rows, look, hint)]
+
+
+def _positions(rows: Sequence[RestoredGroup], look: TerminalStyle) -> str:
+    columns = ("GROUP", "TOPIC", "PART", "BEFORE", "NOW", "EXACT", "REREAD")
+    return look.table(columns, map(_position, rows), right=_RIGHT, spare="BEFORE,REREAD")
+
+
+def _position(row: RestoredGroup) -> tuple[str, ...]:
+    left_alone = row.offset is None
+    return (
+        row.group,
+        row.topic,
+        str(row.partition),
+        "-" if row.previous_offset is None else count(row.previous_offset),
+        "-" if row.offset is None else count(row.offset),
+        "-" if left_alone else "yes" if row.exact else "no",
+        "-" if left_alone else count(row.reread),
+    )
+
+
+def _reasons(rows: Sequence[RestoredGroup], look: TerminalStyle) -> list[str]:
+    """One line for all partitions of a topic of which the same is to be said."""
+    found: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for row in rows:
+        if row.detail:
+            found[row.group, row.topic, row.detail].append(row.partition)
+    return [
+        look.line(f"{group} in {topic}{_partitions_said(which)}: {detail}")
+        for (group, topic, detail), which in found.items()
+    ]
+
+
+def _partitions_said(which: Sequence[int]) -> str:
+    return f"/{which[0]}" if len(which) == 1 else f", {plural(len(which), 'partition')}"
+
+
+def _groups(rows: Sequence[RestoredGroup], look: TerminalStyle, hint: str) -> list[str]:
+    found: defaultdict[tuple[str, str], list[RestoredGroup]] = defaultdict(list)
+    for row in rows:
+        found[row.group, row.topic].append(row)
+    named = sorted(found.items())
+    cells = [
+        (*names, count(len(some)), _of(r.offset is not None and r.exact for r in some), count(_again(some)))
+        for names, some in named[:SHOWN]
+    ]
+    table = look.table(("GROUP", "TOPIC", "PARTS", "EXACT", "REREAD"), cells, right=_RIGHT)
+    return [table, *_more(len(named) - len(cells), "groups and topics", hint, look)]
+
+
+def _again(rows: Iterable[RestoredGroup]) -> int:
+    return sum(row.reread for row in rows if row.offset is not None)
+
+
+def _more(number: int, what: str, hint: str, look: TerminalStyle) -> list[str]:
+    return [look.text(f"… and {count(number)} more {what}; {hint}")] if number else []

@@ -1,87 +1,41 @@
 """`logkeep verify`: is a backup still what was written?"""
 
 from collections.abc import Iterator
-from fractions import Fraction
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
-    BOOTSTRAP_SERVERS,
-    COMMAND_CONFIG,
-    ENGINE,
+    ENGINE_OPTIONS,
+    KAFKA_TARGET,
     LEVEL,
     LIMIT_DOWNLOAD,
-    MASTER,
-    PARALLEL,
     PROGRESS,
-    REPO,
     SAMPLE,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
 )
 from logkeep.errors import Damaged, UsageError
-from logkeep.model.findings import Finding, Severity
+from logkeep.kinds import DeepRequest, SourceKind, kind_of
+from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
-from logkeep.repository.backups.source import read_facts
+from logkeep.reports.backups import read_source
+from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verify.checks import ReadTask, VerifySample, hash_objects
-from logkeep.repository.verify.run import Deeper, Verifier, VerifyResult
+from logkeep.repository.verify.checks import VerifySample
+from logkeep.repository.verify.run import Verifier
+
+if TYPE_CHECKING:
+    from logkeep.kafka.client.settings import ClientSettings
 
 _SHOWN = 50
-LEVELS_OF = {
-    "kafka": ("files", "data", "records", "source"),
-    "zookeeper": ("files", "data", "replay", "boot"),
-}
-
-
-class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
-    restorable: bool
-    """What the backup was taken up to can be restored, as far as this level looked."""
-    condition: str
-    """`valid`; `partial`: its end can be restored, and something older is missing; or `damaged`."""
-    quality: int
-    """From 0 to 100, as `zkbackup` counts it."""
-    end: str | None
-    """The last zxid that can be restored."""
-    reachable: tuple[str, ...]
-    """Intervals of which every transaction can be restored to."""
-    labels: tuple[str, ...]
-    """What weakens the proof of the end."""
-    transactions: int
-    """Those that were replayed."""
-    digests_compared: int
-
-
-class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    id: int
-    level: str
-    """What was reached; less than was asked for where logs could not be compared with their source."""
-    asked_level: str
-    sample: str
-    verdict: str
-    """`good` or `damaged`."""
-    objects: int
-    """Those that were looked for, with their sizes."""
-    objects_read: int
-    """Of those, the ones of which every byte was read: none at the level `files`, some of them with a sample."""
-    stored_bytes: int
-    findings: tuple[Finding, ...]
-    also_damaged: tuple[int, ...]
-    """Other backups that need a damaged object."""
-    stored: bool
-    """Whether the result could be written into the repository, where `list` and `prune` see it."""
-    zookeeper: ZooKeeperVerified | None = None
-    """Of a backup of ZooKeeper, from the level `data` on."""
 
 
 def _text(report: VerifyReport, look: TerminalStyle) -> str:
@@ -151,20 +105,7 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
 @verb(
     report=VerifyReport,
     text=_text,
-    options=(
-        REPO,
-        SOURCE,
-        LEVEL,
-        SAMPLE,
-        BOOTSTRAP_SERVERS,
-        COMMAND_CONFIG,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=(*STORE_OPTIONS, LEVEL, SAMPLE, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, *STORE_EXITS),
     exit_code=_code,
@@ -189,88 +130,50 @@ def verify(run: Run, backup: str) -> VerifyReport:
     a copy and compares its whole tree with the replayed one.
     """
     place = chosen_source(run)
-    kind = _kind(place)
+    kind = kind_of(place)
     _check_level(run, place, kind)
-    backup_id, expected_bytes = _chosen(run, backup)
-    if kind == "zookeeper" and run[LEVEL] != "files" and run[SAMPLE] == 1:
-        from logkeep.cli.verbs.zookeeper.verify import verify_zookeeper  # noqa: PLC0415 - numba is only needed here
-
-        return verify_zookeeper(run, place, backup_id, report_of)
-    engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
-    owner = this_process(run.token())
-    verifier = Verifier(place, engine, owner, run.clock, run.token, _read_task(place), _deeper(run))
-    return report_of(run, place, verifier.verify(backup_id, run[LEVEL], _sample(run[SAMPLE])))
-
-
-def report_of(run: Run, place: SourceRef, verified: VerifyResult) -> VerifyReport:
-    document = verified.document
-    return VerifyReport(
-        source=place.source,
-        id=document.id,
-        level=document.level,
-        asked_level=run[LEVEL],
-        sample=document.sample,
-        verdict=document.verdict,
-        objects=document.objects,
-        objects_read=verified.read_objects,
-        stored_bytes=document.bytes,
-        findings=verified.findings,
-        also_damaged=verified.also_damaged,
-        stored=verified.stored,
-    )
+    backup_id, expected_bytes = _chosen(run, place, backup)
+    with ExitStack() as resources:
+        request = DeepRequest(
+            place=place,
+            level=run[LEVEL],
+            whole=run[SAMPLE] == 1,
+            entry=lambda: read_source(place, run.clock()).completed(str(backup_id)),
+            client_settings=lambda: _client_settings(run),
+            cache=run.cache,
+            resources=resources,
+        )
+        deeper = kind.deeper(request)
+        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
+        owner, share = this_process(run.token()), run[SAMPLE]
+        verifier = Verifier(place, engine, owner, run.clock, run.token, kind.read_task(), deeper)
+        verified = verifier.verify(backup_id, run[LEVEL], VerifySample(share.numerator, share.denominator))
+    return verify_report(place.source, run[LEVEL], verified, deeper)
 
 
-def _check_level(run: Run, place: SourceRef, kind: str) -> None:
+def _client_settings(run: Run) -> "ClientSettings":
+    from logkeep.cli.verbs.kafka.backup import client_settings  # noqa: PLC0415 - only --level source needs it
+
+    return client_settings(run)
+
+
+def _check_level(run: Run, place: SourceRef, kind: SourceKind) -> None:
     """Each kind of source has levels of its own. Raises UsageError."""
-    level, known = run[LEVEL], LEVELS_OF.get(kind, ("files", "data"))
-    if level not in known:
-        what = f"backups of {kind or 'this source'} have no level {level}"
-        raise UsageError(what, subject=f"source {place.source}", remedy=f"choose among {', '.join(known)}")
-    if run[SAMPLE] != 1 and level in ("replay", "boot"):
-        raise UsageError(f"a part of the objects cannot be looked at with --level {level}", remedy="leave --sample out")
+    level = run[LEVEL]
+    if level not in kind.verify_levels:
+        what = f"backups of {kind.name or 'this source'} have no level {level}"
+        remedy = f"choose among {', '.join(kind.verify_levels)}"
+        raise UsageError(what, subject=f"source {place.source}", remedy=remedy)
+    if run[SAMPLE] != 1 and level in kind.whole_levels:
+        raise UsageError(f"--level {level} needs all objects, not a sample of them", remedy="leave --sample out")
 
 
-def _chosen(run: Run, text: str) -> tuple[BackupId, int]:
+def _chosen(run: Run, place: SourceRef, text: str) -> tuple[BackupId, int]:
     """The backup that is meant and its size. With a broken chain only a whole id can be meant."""
     try:
-        entry = seen(chosen_source(run), run.clock()).completed(text)
+        entry = read_source(place, run.clock()).completed(text)
     except Damaged:
         if not text.isdecimal():
             raise
         return BackupId(int(text)), 0
     return BackupId(entry.id), entry.summary.stored_bytes
-
-
-def _read_task(place: SourceRef) -> ReadTask:
-    """What reads the objects: archived Kafka logs are walked batch by batch on the same pass."""
-    if _kind(place) != "kafka":
-        return hash_objects
-    from logkeep.kafka.logs.batch_check import check_logs  # noqa: PLC0415 - numpy is only needed for logs
-
-    return check_logs
-
-
-def _deeper(run: Run) -> Deeper | None:
-    """What looks deeper than `data`, where that is asked for."""
-    if run[LEVEL] not in ("records", "source"):
-        return None
-    if run[LEVEL] == "records":
-        from logkeep.kafka.verify.records import check_records  # noqa: PLC0415 - numba is only needed for records
-
-        return check_records
-    from logkeep.cli.verbs.kafka.backup import client_settings  # noqa: PLC0415 - the cluster is only needed here
-    from logkeep.kafka.verify.source import source_check  # noqa: PLC0415
-
-    return source_check(client_settings(run))
-
-
-def _kind(place: SourceRef) -> str:
-    try:
-        facts = read_facts(place)
-    except Damaged:
-        return ""
-    return facts.kind if facts else ""
-
-
-def _sample(share: Fraction) -> VerifySample:
-    return VerifySample(share.numerator, share.denominator)

@@ -1,7 +1,4 @@
-"""`zkbackup backup`: copy one server's files while it runs, check what was copied, and tell how good it is.
-
-What `zkbackup backup` says when it is done. Pure.
-"""
+"""`zkbackup backup`: copy one server's files while it runs, check the copy, and report how good it is."""
 
 import shlex
 from functools import partial
@@ -10,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, told
+from logkeep.cli.frame.execute import CommandAnswer
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, plural, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
-from logkeep.cli.zkbackup.findings_text import finding_lines
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import backup_failed, backup_samples
 from logkeep.cli.zkbackup.options import (
     AUTO_REPAIR,
@@ -42,15 +39,14 @@ from logkeep.cli.zkbackup.verify_run import check_bundle
 from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
+from logkeep.repository.object_writer import DEFAULT_LEVEL
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
 from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL
 from logkeep.zookeeper.model.sink import Gathered
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
@@ -65,7 +61,7 @@ _OUTCOMES = {
     21: f"{BAD} Backup written, but transactions are lost",
 }
 _NOT_RESTORABLE = f"{BAD} Backup written, but it cannot be restored"
-_BY_HAND = "keytabs are never copied; key stores, private keys and passwords only with --include-secrets"
+_SECRETS = "keytabs are never copied; key stores, private keys and passwords only with --include-secrets"
 
 
 def backup_text(
@@ -78,34 +74,25 @@ def backup_text(
     *,
     with_config: bool,
 ) -> str:
-    """`with_config`: the server's configuration was to be kept too."""
+    """`with_config`: the user asked for the server's configuration too."""
     gathered = done.gathered
+    new = checked.new_to(gathered.findings)
+    status = condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
+    outcome = _NOT_RESTORABLE if code == 10 and not checked.restorable else _OUTCOMES[code]
     lines = [
-        f"{_outcome(checked, code)}: {done.name}",
+        f"{outcome}: {done.name}",
         "",
         f"Directory:  {bundle}",
         *_facts(gathered, took_s),
-        f"Status:     {_status(checked)}, quality {checked.score}/100 (level {checked.level})",
+        f"Status:     {status}, quality {checked.score}/100 (level {checked.level})",
         *_configuration(gathered, with_config),
-        *finding_lines([*gathered.findings, *_new(checked, gathered)]),
+        *finding_lines([*gathered.findings, *(f for f in new if not is_of_the_backup(f))]),
         "",
         "Next steps:",
         f"  zkbackup verify --backup-dir {shlex.quote(str(bundle))}",
         f"  zkbackup info {done.name} --backup-base-dir {shlex.quote(str(bundle.parent))}",
     ]
-    return told("\n".join(lines), look)
-
-
-def _new(checked: Judged, gathered: Gathered) -> list[Finding]:
-    return [finding for finding in checked.new_to(gathered.findings) if not is_of_the_backup(finding)]
-
-
-def _outcome(checked: Judged, code: int) -> str:
-    return _NOT_RESTORABLE if code == 10 and not checked.restorable else _OUTCOMES[code]
-
-
-def _status(checked: Judged) -> str:
-    return condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
+    return fit_terminal("\n".join(lines), look)
 
 
 def _facts(gathered: Gathered, took_s: float) -> list[str]:
@@ -127,45 +114,47 @@ def _facts(gathered: Gathered, took_s: float) -> list[str]:
 
 def _configuration(gathered: Gathered, wanted: bool) -> list[str]:
     if not wanted:
-        return ["Config:     not kept; --include-config keeps zoo.cfg, myid and the like"]
+        return ["Config:     not copied; --include-config copies zoo.cfg, myid and similar files"]
     redacted = sum(file.redacted for file in gathered.config)
-    kept = f"Config:     {plural(len(gathered.config), 'file')} kept, passwords replaced in {count(redacted)}"
+    kept = f"Config:     {plural(len(gathered.config), 'file')} copied, passwords replaced in {count(redacted)}"
     left = [f"  left out: {line}" for line in gathered.left_out]
-    return [kept, *left, f"            keep what is secret yourself: {_BY_HAND}"]
+    return [kept, *left, f"            back up secrets yourself: {_SECRETS}"]
 
 
-HELP = """Snapshots come first, then the logs up to the last whole record that the server has committed, again and again
-until the newest snapshot is covered. The directory of the backup appears when it is complete, and not before."""
-OPTIONS = (
+_OPTIONS = (
     *SERVER,
     *(OUTPUT_DIR, BACKUP_ID, VERIFY, COMPRESSION, COMPRESSION_LEVEL, AUTO_REPAIR, CONCURRENT_COPIES),
     *(INCLUDE_CONFIG, INCLUDE_SECRETS, CONFIG_DIR, FORMAT, METRICS_FILE),
     *(MAX_RECORD_SIZE, COPY_BUFFER_SIZE, VALIDATION_TIMEOUT),
 )
-EXITS = (0, 2, 3, 10, 20, 21, 40, 130, 143)
 _MEMBER = "server"
 
 
 def backup(run: CommandRun) -> CommandAnswer:
+    """Back up one server while it runs.
+
+    Copies the snapshots, then the logs up to the last complete record that the server has committed, and repeats until
+    the newest snapshot is covered. The directory of the backup appears only when it is complete.
+    """
     started = run.world.monotonic()
-    output = run.needed(OUTPUT_DIR, "--output-dir").absolute()
-    wish = _wish(run)
-    check_apart(output.as_uri(), wish.members[0])  # before anything is made there
+    output = run.required(OUTPUT_DIR, "--output-dir").absolute()
+    options = _options(run)
+    check_apart(output.as_uri(), options.members[0])  # before anything is created there
     level = run[COMPRESSION_LEVEL] or DEFAULT_LEVEL
     codec = Codec(run[COMPRESSION])
-    with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.world.token, codec=codec, level=level) as sink:
-        done = back_up(wish, sink, _rounds(run), lambda host, word: four_letter(host, word, run[TIMEOUT]))
+    with new_bundle(output, run[BACKUP_ID], clock=run.clock, tokens=run.token, codec=codec, level=level) as sink:
+        done = back_up(options, sink, _rounds(run), lambda host, word: four_letter(host, word, run[TIMEOUT]))
     checked = _checked(run, sink.path)
     return _answer(run, sink.path, done, checked, run.took_s(started))
 
 
-def _wish(run: CommandRun) -> ZooKeeperBackupOptions:
-    data_dir = run.needed(DATA_DIR, "--zk-data-dir").absolute()
+def _options(run: CommandRun) -> ZooKeeperBackupOptions:
+    data_dir = run.required(DATA_DIR, "--zk-data-dir").absolute()
     place = MemberPlace(_MEMBER, data_dir, (run[LOG_DIR] or data_dir).absolute(), run[HOST])
     config_dir = run[CONFIG_DIR]
     if config_dir is not None and not config_dir.is_dir():
         raise UsageError(
-            "there is no such directory", subject=f"--zk-conf-dir {config_dir}", remedy="name where zoo.cfg lies"
+            "there is no such directory", subject=f"--zk-conf-dir {config_dir}", remedy="name the directory of zoo.cfg"
         )
     return ZooKeeperBackupOptions(
         members=(place,),
@@ -186,7 +175,7 @@ def _rounds(run: CommandRun) -> RoundSettings:
 
 
 def _checked(run: CommandRun, bundle: Path) -> Judged:
-    """Without --verify the documents alone are looked at: whether what they name is there and can be restored."""
+    """Without --verify only the documents are checked: whether the files that they name exist and can be restored."""
     level = Level.DATA if run[VERIFY] else Level.FILES
     return check_bundle(BundleView(bundle), level, run, VALIDATION_TIMEOUT)
 
@@ -211,7 +200,7 @@ def _answer(run: CommandRun, bundle: Path, done: ZooKeeperBackupDone, checked: J
 
 
 def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) -> int:
-    """What the server's files lack goes before a failed check, that before a warning."""
+    """Lost transactions take precedence over a failed check, and that over a warning."""
     codes = {finding.code for finding in done.findings}
     if done.exit_code == 21:
         return 21
@@ -223,7 +212,7 @@ def exit_code(done: ZooKeeperBackupDone, checked: Judged, *, auto_repair: bool) 
 
 
 def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
-    """The backup's own document, and where it is."""
+    """The backup's own document, with its directory and the result of the check."""
     whole: dict[str, Any] = msgspec.json.decode(document_bytes(bundle))
     return {
         "backup_dir": str(bundle),
@@ -234,4 +223,4 @@ def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
     }
 
 
-JOB = CommandJob("backup", backup, backup_failed)
+COMMAND = ZkCommand(backup, own=_OPTIONS, exits=(0, 2, 3, 10, 20, 21, 40, 130, 143), failed=backup_failed)

@@ -1,9 +1,9 @@
-"""Which backups a directory holds, from their documents alone: no data is read, so that a list is quick.
+"""The backups in a directory, from their documents alone: no data is read, so that a list is quick.
 
-Whatever stands in a document is somebody's claim: fields of a wrong kind make the backup a damaged one (one that cannot
-be read here is only not known), and no name in it is ever used as a path. What is being written (`.<id>.partial`) is no
-backup yet, and a directory that has neither the document nor the two directories of data is none at all: nothing that
-lists or deletes backups sees it.
+A document may come from anywhere: a field of a wrong type makes the backup a damaged one (a document that this user
+cannot read makes it an unverified one), and no name in it is used as a path. A backup that is being written
+(`.<id>.partial`) and a directory without the document and the two data directories are not backups: commands that list
+or delete backups ignore them.
 """
 
 import os
@@ -20,38 +20,38 @@ from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.model.condition import Condition
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""Of a document that is not there; one that this user may not read, or this machine cannot, may be as good as any."""
-_NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` tells how good it is"
+"""The document does not exist. After any other error, such as a denied read, the backup may still be good."""
+_NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` reports how good it is"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelved:
-    """One backup of the directory. `problem`: why nothing is known of it."""
+class ListedBundle:
+    """One backup of the directory. `problem`: why nothing is known about it."""
 
     name: str
     directory: Path
     taken: datetime
     zxid: int
     size_bytes: int
-    """Of the plain bytes."""
+    """Uncompressed."""
     stored_bytes: int
-    """What it takes on the disk, packed as it is."""
+    """On the disk."""
     condition: Condition
     unproven_end: bool = False
-    """No server said that its last transactions were committed."""
+    """No server confirmed that its last transactions were committed."""
     read_back: bool = True
-    """Its data was looked at since it was written."""
+    """Its data was read since it was written."""
     problem: str = ""
 
 
-def shelved(base: Path) -> list[Shelved]:
+def list_bundles(base: Path) -> list[ListedBundle]:
     """All backups below a directory, newest first. Raises StoreLocationMissing, StoreDenied."""
     try:
         with os.scandir(base) as entries:
             names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and _is_id(e.name)]
     except PermissionError as error:
         raise StoreDenied(
-            "the directory cannot be read", subject=str(base), remedy="run as the user who takes the backups"
+            "the directory cannot be read", subject=str(base), remedy="run as the user that takes the backups"
         ) from error
     except OSError as error:
         gone = isinstance(error, FileNotFoundError)
@@ -62,7 +62,7 @@ def shelved(base: Path) -> list[Shelved]:
             subject=str(base),
             remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
         ) from error
-    found = [_shelved(base / name) for name in names if is_bundle(base / name)]
+    found = [_listed(base / name) for name in names if is_bundle(base / name)]
     return sorted(found, key=lambda one: (one.taken, one.name), reverse=True)
 
 
@@ -75,8 +75,10 @@ def find(base: Path, wanted: str) -> Path:
 
 
 def is_bundle(directory: Path) -> bool:
-    """Whether it is a backup, however damaged: anything else belongs to somebody else. One that may not be looked into
-    counts: nobody deletes it for that, and nobody is told that there is none."""
+    """Whether it is a backup, however damaged; anything else is not ours.
+
+    A directory that this user cannot read counts as one, so that it is listed and never deleted as left over.
+    """
     try:
         return (directory / INFO).is_file() or all((directory / name).is_dir() for name in (SNAPSHOTS, TXNLOGS))
     except OSError:
@@ -90,13 +92,13 @@ def _is_id(name: str) -> bool:
         return False
 
 
-def _shelved(directory: Path) -> Shelved:
+def _listed(directory: Path) -> ListedBundle:
     try:
         info = claims(directory)
         taken = moment_of(info)
     except (OSError, ValueError) as error:
         return _unknown(directory, error)
-    return Shelved(
+    return ListedBundle(
         name=directory.name, directory=directory, taken=taken, zxid=max(info.backup_zxid.decimal, 0),
         size_bytes=info.statistics.total_size, stored_bytes=info.statistics.stored_bytes,
         condition=info.validation.condition,
@@ -107,20 +109,20 @@ def _shelved(directory: Path) -> Shelved:
 
 
 def moment_of(info: Claims) -> datetime:
-    """When it was taken, with a zone. Raises ValueError."""
+    """When it was taken, with a time zone. Raises ValueError."""
     moment = within_reason(datetime.fromisoformat(info.backup_timestamp))
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _unknown(directory: Path, error: Exception) -> Shelved:
-    """Its document is not there or not ours: when the directory was changed is the best that is known."""
+def _unknown(directory: Path, error: Exception) -> ListedBundle:
+    """A backup without a readable document: the directory's time of change stands in for when it was taken."""
     try:
         taken = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     except OSError:
         taken = datetime.fromtimestamp(0, UTC)
     why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
     hidden = isinstance(error, OSError) and not isinstance(error, _GONE)
-    return Shelved(
+    return ListedBundle(
         name=directory.name, directory=directory, taken=taken, zxid=0, size_bytes=0, stored_bytes=0,
         condition=Condition.UNVERIFIED if hidden else Condition.DAMAGED, read_back=False, problem=f"{INFO}: {why}",
     )  # fmt: skip

@@ -1,6 +1,7 @@
-"""What `backup_info.json` says, typed as far as answers show it. Written by another run, or by anybody: so checked.
+"""A lenient view of `backup_info.json`, for commands that only list and show backups.
 
-Fields that are not there have values that promise nothing; fields of a wrong kind make the whole document unreadable.
+The document may come from anywhere, so its types are checked. Missing fields get neutral values; a field of a wrong
+type makes the whole document unreadable. A backup is verified and restored from the strict `bundle.document`.
 """
 
 from pathlib import Path
@@ -58,11 +59,11 @@ class ClaimedValidation(msgspec.Struct, frozen=True):
     old_hole: bool = False
     unproven_end: bool = False
     level: str = "replay"
-    """Where it is not said: the one that `verify` has without a flag."""
+    """The default level of `verify`."""
 
     @property
     def condition(self) -> Condition:
-        """A backup whose verification was killed or took too long has no status, and is not damaged for that."""
+        """A backup whose verification was killed or timed out has no status; that does not make it damaged."""
         return self.status or Condition.UNVERIFIED
 
 
@@ -73,7 +74,7 @@ class ClaimedStatistics(msgspec.Struct, frozen=True):
 
     @property
     def stored_bytes(self) -> int:
-        """Where nobody said how it is packed, it is taken to be plain."""
+        """A document without the compressed size is taken to describe an uncompressed backup."""
         return self.compressed_size or self.total_size
 
 
@@ -93,7 +94,7 @@ def claims(directory: Path) -> Claims:
 
 
 def document_bytes(directory: Path) -> bytes:
-    """The document as it stands. Raises OSError, and ValueError for one that no backup has."""
+    """The document's bytes. Raises OSError, and ValueError for a file that is too large."""
     with (directory / INFO).open("rb") as file:
         content = file.read(_LARGEST_BYTES + 1)
     if len(content) > _LARGEST_BYTES:

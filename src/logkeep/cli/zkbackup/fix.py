@@ -1,6 +1,6 @@
-"""`verify --fix`: what can honestly be mended in a bundle, with the help of the bundles beside it.
+"""`verify --fix`: repair a bundle with the help of the bundles beside it.
 
-Only records that another backup holds byte for byte replace lost ones; everything else is trimmed, or named as lost.
+A lost record is only replaced by the same bytes from another backup; everything else is trimmed, or reported as lost.
 Damaged originals are kept in `damaged/`.
 """
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from logkeep.cli.zkbackup.bundles import shelved
-from logkeep.cli.zkbackup.frame import CommandRun
+from logkeep.cli.zkbackup.bundles import list_bundles
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.errors import LogkeepError
 from logkeep.zookeeper.bundle.repair import BundleRepairSink
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
@@ -23,10 +23,10 @@ from logkeep.zookeeper.timeline.object_check import check_data, check_files
 from logkeep.zookeeper.verify.run import Level
 
 _WORDS: Final = {
-    Repair.TRIMMED: "trimmed behind its last transaction; nothing is lost",
-    Repair.REPACKED: "stored again; every record was whole",
-    Repair.HEADER: "its header was written anew; nothing is lost",
-    Repair.SPLICED: "what was damaged came from another backup, byte for byte; nothing is lost",
+    Repair.TRIMMED: "trimmed after its last transaction; nothing is lost",
+    Repair.REPACKED: "stored again; every record was good",
+    Repair.HEADER: "its header was rewritten; nothing is lost",
+    Repair.SPLICED: "the damaged part was replaced from another backup, byte for byte; nothing is lost",
     Repair.SPLIT: "the good parts are kept as logs of their own",
 }
 
@@ -37,39 +37,41 @@ class Fixed:
 
     view: BundleView
     repaired: int = 0
-    """Files that were written again."""
+    """Files that were rewritten."""
     dropped: int = 0
-    """Those that are no longer used."""
-    told: tuple[str, ...] = ()
+    """Files that are no longer used."""
+    messages: tuple[str, ...] = ()
     lost: bool = False
-    """Transactions are gone for good, or moments that could be restored to."""
+    """Transactions are lost for good, or points in time can no longer be restored."""
 
 
 def fix(view: BundleView, run: CommandRun) -> Fixed:
-    if not view.intact:  # what it says wrongly of a good file would make that a damaged one
-        return Fixed(view, told=("nothing was mended: what tells which files are good is not what was written",))
-    sink = BundleRepairSink(view, run.clock, run.world.token)
+    if not view.intact:  # a wrong checksum in the document would make a good file a damaged one
+        return Fixed(view, messages=("nothing was repaired: the document was changed since it was written",))
+    sink = BundleRepairSink(view, run.clock, run.token)
     checks = check_data(view, check_files(view), lambda _: None)
     beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
-    told = [_words(each) for each in done.repairs]
-    told += [f"{snapshot.name}: brought back, byte for byte" for snapshot in done.copied]
+    messages = [_repair_text(each) for each in done.repairs]
+    messages += [f"{snapshot.name}: restored from another backup, byte for byte" for snapshot in done.copied]
     names = {snapshot.name for snapshot in done.dropped}
     given_up = [note for note in repair_notes(view.path) if note.kind == DROPPED and note.of in names]
-    told += [_dropped_words(note) for note in given_up]
+    messages += [_dropped_text(note) for note in given_up]
     return Fixed(
         BundleView(view.path),
         repaired=len(done.repairs) + len(done.copied),
         dropped=len(done.dropped),
-        told=tuple(told),
+        messages=tuple(messages),
         lost=bool(done.lost) or any(note.unreachable for note in given_up),
     )
 
 
 def neighbours(bundle: Path) -> Iterator[BundleView]:
-    """All other backups of the same directory, newest first; damaged ones last, for what is whole in them helps too.
-    Whether one fits is decided record by record."""
-    for one in sorted(shelved(bundle.parent), key=lambda one: one.condition is Condition.DAMAGED):
+    """All other backups of the same directory, newest first; damaged ones last, as their good parts help too.
+
+    Whether one fits is decided record by record.
+    """
+    for one in sorted(list_bundles(bundle.parent), key=lambda one: one.condition is Condition.DAMAGED):
         view = BundleView(one.directory)
         if one.directory != bundle and _is_readable(view):
             yield view
@@ -78,17 +80,17 @@ def neighbours(bundle: Path) -> Iterator[BundleView]:
 def _is_readable(view: BundleView) -> bool:
     try:
         return bool(view.logs or view.snapshots)
-    except (LogkeepError, ValueError, OSError):  # what cannot be read is no help
+    except (LogkeepError, ValueError, OSError):  # an unreadable backup is no help
         return False
 
 
-def _dropped_words(note: RepairNote) -> str:
+def _dropped_text(note: RepairNote) -> str:
     spans = ", ".join(map(str, note.unreachable))
-    left = f"{spans} cannot be restored to any more" if spans else "every moment can be restored to without it"
-    return f"{note.of}: damaged, and no other backup has it; it is not used any more; {left}"
+    left = f"{spans} can no longer be restored" if spans else "every point in time can be restored without it"
+    return f"{note.of}: damaged, and no other backup has it; it is no longer used; {left}"
 
 
-def _words(plan: RepairPlan) -> str:
+def _repair_text(plan: RepairPlan) -> str:
     lost = ", ".join(f"0x{first:x} to 0x{last:x}" for first, last in plan.lost)
-    told = f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
-    return told + ("; other backups do not agree on some of them" if plan.disputed else "")
+    text = f"{plan.of.name}: {_WORDS[plan.kind]}" + (f"; lost transactions {lost}" if lost else "")
+    return text + ("; other backups disagree on some of them" if plan.disputed else "")

@@ -1,4 +1,4 @@
-"""`zkbackup info`: all about one backup, from its document."""
+"""`zkbackup info`: all about one backup, from its document alone."""
 
 import shlex
 from pathlib import Path
@@ -7,31 +7,33 @@ from typing import Any
 import click
 import msgspec
 
-from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, title, told
+from logkeep.cli.frame.execute import CommandAnswer
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, fit_terminal, title
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.zkbackup.bundles import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT
 from logkeep.zookeeper.model.condition import Condition
 
-HELP = "Nothing but its document is read; `zkbackup verify` looks at the data itself."
-OPTIONS = (BASE_DIR, FORMAT)
-ARGUMENTS = (click.Argument(["backup_id"], metavar="BACKUP-ID"),)
-EXITS = (0, 1, 10, 40)
+_OPTIONS = (BASE_DIR, FORMAT)
 
 
 def info(run: CommandRun, backup_id: str) -> CommandAnswer:
+    """Show all about one backup.
+
+    Reads only its document; `zkbackup verify` reads the data itself.
+    """
     directory = find(run[BASE_DIR], backup_id).absolute()
     try:
         known, whole = claims(directory), msgspec.json.decode(document_bytes(directory))
         moment_of(known)
     except PermissionError as error:
         raise StoreDenied(
-            "it cannot be read", subject=str(directory), remedy="run as the user who takes the backups"
+            "it cannot be read", subject=str(directory), remedy="run as the user that takes the backups"
         ) from error
     except (OSError, ValueError) as error:
         why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
@@ -55,7 +57,7 @@ def _unverified(known: Claims) -> bool:
 
 
 def restore_command(directory: Path, known: Claims) -> str | None:
-    """What puts it back where it came from; None where that would be refused, or nobody has looked whether it would."""
+    """The command that restores it to where it came from; None for a damaged or unverified backup."""
     parts = _command_parts(directory, known)
     return f"zkbackup restore {' '.join(parts)}" if parts else None
 
@@ -79,7 +81,7 @@ def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
         *_quality(known, condition),
         *_restore(directory, known),
     ]
-    return told("\n".join(look.line(line) for line in lines) if look.unicode else "\n".join(lines), look)
+    return fit_terminal("\n".join(look.line(line) for line in lines) if look.unicode else "\n".join(lines), look)
 
 
 def _restore(directory: Path, known: Claims) -> list[str]:
@@ -90,8 +92,8 @@ def _restore(directory: Path, known: Claims) -> list[str]:
         return ["Restore command:", *(f"{line} \\" for line in lines[:-1]), lines[-1]]
     checking = f"zkbackup verify --backup-dir {shlex.quote(str(directory))}"
     if _unverified(known):
-        return ["It was never verified, or not to the end. Whether it can be restored is told by:", f"  {checking}"]
-    return ["Its end cannot be restored. What can be, and what --fix may mend:", f"  {checking}"]
+        return ["It was never verified, or not to the end. To check whether it can be restored:", f"  {checking}"]
+    return ["Its end cannot be restored. To see what can, and what --fix may repair:", f"  {checking}"]
 
 
 def _basics(known: Claims, look: TerminalStyle) -> list[str]:
@@ -137,15 +139,17 @@ def _quality(known: Claims, condition: Condition) -> list[str]:
     found = known.validation
     if _unverified(known):
         return ["Quality score: not known", ""]
-    whole = condition is not Condition.DAMAGED
+    complete = condition is not Condition.DAMAGED
     repaired = f"{FAIR} fair ({plural(found.repaired_files, 'repair')})" if found.repaired_files else f"{GOOD} good"
     return [
         f"Quality score: {found.quality_score}/100",
-        f"  - Integrity: {f'{GOOD} whole' if whole else f'{BAD} its end cannot be restored'}",
+        f"  - Integrity: {f'{GOOD} complete' if complete else f'{BAD} its end cannot be restored'}",
         f"  - Files: {repaired}",
-        f"  - Coverage: {f'{FAIR} a hole in an older part' if found.old_hole else f'{GOOD} whole'}",
+        f"  - Coverage: {f'{FAIR} a hole in an older part' if found.old_hole else f'{GOOD} complete'}",
         "",
     ]
 
 
-JOB = CommandJob("info", info)
+COMMAND = ZkCommand(
+    info, own=_OPTIONS, exits=(0, 1, 10, 40), arguments=(click.Argument(["backup_id"], metavar="BACKUP-ID"),)
+)

@@ -1,7 +1,7 @@
-"""What runs that were killed left in a directory of backups: half-written, half-deleted. Neither is a backup.
+"""Half-written and half-deleted bundles that killed runs left in a directory of backups.
 
-A name alone proves nothing: what is not built like a bundle is somebody else's and stays. So that the rest of a bundle
-can be known, `remove_bundle` takes away last what it is known by.
+A name alone proves nothing: a directory that is not structured like a bundle is not ours and stays. `remove_bundle`
+deletes the data directories last, so that a half-deleted bundle can still be recognised.
 """
 
 import fcntl
@@ -22,8 +22,8 @@ _OF_DATA: Final = (SNAPSHOTS, TXNLOGS, DAMAGED)
 _OF_BUNDLES: Final = {*_OF_DATA, METADATA, CONFIG, LOGS, _PARTIAL}
 
 
-def left_over(base: Path, now: datetime) -> list[Path]:
-    """Directories that nobody works on any more."""
+def find_leftovers(base: Path, now: datetime) -> list[Path]:
+    """Directories of runs that have ended."""
     half_deleted = sorted(base.glob(f"{DELETING}*"))
     half_written = [path for path in sorted(base.glob(f".*{_PARTIAL}")) if _is_abandoned(path, now)]
     return [path for path in (*half_deleted, *half_written) if _is_plain(path) and _is_ours(path)]
@@ -40,7 +40,7 @@ def remove_bundle(directory: Path) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """A bundle, part of one, or nothing that anybody could miss."""
+    """A bundle, a part of one, or empty."""
     try:
         return is_bundle(path) or _is_part(path) or all(_is_plain(each) for each in path.rglob("*"))
     except OSError:
@@ -48,8 +48,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_part(path: Path) -> bool:
-    """Only directories that bundles have, at least one of data among them, and in those only files as servers name
-    them."""
+    """It has only a bundle's directories, at least one of data, and in those only files named as by a server."""
     inner = sorted(path.iterdir())
     if not all(each.name in _OF_BUNDLES and _is_plain(each) for each in inner):
         return False
@@ -58,12 +57,12 @@ def _is_part(path: Path) -> bool:
 
 
 def _is_plain(path: Path) -> bool:
-    """A directory, and no link to one."""
+    """A directory, not a link to one."""
     return path.is_dir() and not path.is_symlink()
 
 
 def _is_abandoned(path: Path, now: datetime) -> bool:
-    """Old enough, and not locked: a running backup holds a lock on its own."""
+    """Old enough, and not locked: a running backup holds a lock on its directory."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

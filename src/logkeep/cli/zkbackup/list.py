@@ -1,34 +1,37 @@
-"""`zkbackup list`: which backups there are, and which of them can be restored."""
+"""`zkbackup list`: the backups of a directory, and which of them can be restored."""
 
 from typing import Any, Final
 
-from logkeep.cli.terminal.boxes import SIGNS, condition_word, framed, title, told
+from logkeep.cli.frame.execute import CommandAnswer
+from logkeep.cli.terminal.boxes import SIGNS, condition_word, fit_terminal, framed, title
 from logkeep.cli.terminal.text import TerminalStyle, size
-from logkeep.cli.zkbackup.bundles import Shelved, shelved
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.bundles import ListedBundle, list_bundles
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.condition import Condition
 
-HELP = """The status comes from the last verification that was stored; no data is read, so this is quick however large
-the backups are."""
-OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
-EXITS = (0, 1, 40)
+_OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
 
 _MEANINGS: Final = {
     Condition.VALID: "complete, can be restored",
-    Condition.PARTIAL: "damage was repaired or lies in an older part; can be restored",
-    Condition.DAMAGED: "cannot be restored, or nobody can tell",
-    Condition.UNVERIFIED: "no verification of it came to its end",
+    Condition.PARTIAL: "damage was repaired or is in an older part; can be restored",
+    Condition.DAMAGED: "cannot be restored, or its document cannot be read",
+    Condition.UNVERIFIED: "no verification has been completed",
 }
-_UNREAD: Final = "checked on its way, and nobody has looked at what lies on the disk"
-_UNPROVEN: Final = "no server said that its last transactions were committed"
+_UNREAD: Final = "checked while it was copied; its files on disk were not read since"
+_UNPROVEN: Final = "no server confirmed that its last transactions were committed"
 
 
 def list_backups(run: CommandRun) -> CommandAnswer:
+    """List the backups of a directory.
+
+    The status is that of the last stored verification. No data is read, so this is quick however large the backups
+    are.
+    """
     base = run[BASE_DIR].absolute()
-    everything = sorted_by(run[SORT_BY], shelved(base))
+    everything = sorted_by(run[SORT_BY], list_bundles(base))
     shown = everything[: run[LIMIT] or None]
     if run[LIST_FORMAT] == "simple":
         return CommandAnswer({}, lambda look: "\n".join(look.line(one.name) for one in shown))
@@ -40,16 +43,16 @@ def list_backups(run: CommandRun) -> CommandAnswer:
     return CommandAnswer(document, lambda look: _text(str(base), len(everything), shown, look))
 
 
-def sorted_by(key: str, shelf: list[Shelved]) -> list[Shelved]:
-    """Newest or largest first; they come newest first, so equal ones stay so."""
+def sorted_by(key: str, bundles: list[ListedBundle]) -> list[ListedBundle]:
+    """Newest or largest first. They come newest first, and the sort keeps that order for equal ones."""
     if key == "size":
-        return sorted(shelf, key=lambda one: one.size_bytes, reverse=True)
+        return sorted(bundles, key=lambda one: one.size_bytes, reverse=True)
     if key == "zxid":
-        return sorted(shelf, key=lambda one: one.zxid, reverse=True)
-    return shelf
+        return sorted(bundles, key=lambda one: one.zxid, reverse=True)
+    return bundles
 
 
-def as_document(one: Shelved) -> dict[str, Any]:
+def as_document(one: ListedBundle) -> dict[str, Any]:
     return {
         "backup_id": one.name,
         "backup_dir": str(one.directory),
@@ -63,7 +66,7 @@ def as_document(one: Shelved) -> dict[str, Any]:
     }
 
 
-def _text(base: str, total: int, shown: list[Shelved], look: TerminalStyle) -> str:
+def _text(base: str, total: int, shown: list[ListedBundle], look: TerminalStyle) -> str:
     rows = [_row(one, look) for one in shown]
     head = [*title("ZooKeeper backups"), f"Backup base directory: {base}", f"Backups: {total}", ""]
     table = framed(("Backup ID", "Time", "ZXID", "Size", "Status"), rows, look) if rows else "none"
@@ -73,13 +76,13 @@ def _text(base: str, total: int, shown: list[Shelved], look: TerminalStyle) -> s
     legend += [f"  - unproven end: {_UNPROVEN}"] if any(one.unproven_end for one in shown) else []
     legend += [f"  - not read back: {_UNREAD}"] if any(not one.read_back for one in shown) else []
     tail = [*more, *problems, *legend, "", f"'zkbackup info <backup-id> --backup-base-dir {base}' shows details"]
-    return "\n".join([told("\n".join(head), look), table, told("\n".join(tail), look)])
+    return "\n".join([fit_terminal("\n".join(head), look), table, fit_terminal("\n".join(tail), look)])
 
 
-def _row(one: Shelved, look: TerminalStyle) -> tuple[str, ...]:
+def _row(one: ListedBundle, look: TerminalStyle) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
     status = condition_word(one.condition, unproven_end=one.unproven_end, read_back=one.read_back)
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 
-JOB = CommandJob("list", list_backups)
+COMMAND = ZkCommand(list_backups, own=_OPTIONS, exits=(0, 1, 40))

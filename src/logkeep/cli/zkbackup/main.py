@@ -1,106 +1,51 @@
-"""The entry point of `zkbackup`: parse, carry out one command, turn whatever went wrong into three lines and a code.
+"""The entry point of `zkbackup`, with its six commands.
 
-Never a traceback for a user; SIGINT ends with 130 and SIGTERM with 143. With `--format=json` an error is one JSON
-document on stderr.
+With `--format=json` an error is one JSON document on stderr.
 """
 
-import contextlib
-import os
-import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import Final
 
-import click
-
-from logkeep import __version__
-from logkeep.cli.frame.error_text import as_text, from_click
-from logkeep.cli.frame.main import close_quietly, crashed
-from logkeep.cli.frame.signals import as_error, listen
-from logkeep.cli.frame.world import World
-from logkeep.cli.terminal.console import standard_console
+from logkeep.cli.frame.command_groups import CommandEntry
+from logkeep.cli.frame.program import Program
 from logkeep.cli.zkbackup.error_text import as_json, exit_code, remedy
-from logkeep.cli.zkbackup.parser import NAMES, load
 from logkeep.cli.zkbackup.settings import places
-from logkeep.errors import LogkeepError
 
 _HELP = """Back up, verify and restore one ZooKeeper server, any version from 3.4 to 3.9.
 
 Settings come from flags, then ZKBACKUP_SECTION_KEY variables, ./zkbackup.yaml (or --config FILE), ~/.zkbackup.yaml and
 /etc/zkbackup/config.yaml, in this order. For ensembles, incremental backups and object stores use `logkeep zookeeper`.
 """
+COMMANDS: Final = tuple(
+    CommandEntry(name, f"logkeep.cli.zkbackup.{name}:COMMAND", summary)
+    for name, summary in {
+        "backup": "Back up one server while it runs.",
+        "restore": "Put a backup in place of a stopped server's data.",
+        "verify": "Check that a backup can be restored, and repair what can be repaired.",
+        "list": "List the backups of a directory.",
+        "info": "Show all about one backup.",
+        "prune": "Delete backups that are no longer needed.",
+    }.items()
+)
+"""The summary is the first line of the command's help text, repeated here so that `zkbackup --help` loads nothing."""
 
 
-class _Root(click.Group):
-    """Loads a command when it is called."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(NAMES)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return load(name, ctx.find_object(World)) if name in NAMES else None
-
-    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(NAMES.items()))
-
-
-def main() -> NoReturn:
-    """The installed `zkbackup` command."""
-    listen()
-    argv = sys.argv[1:]
-    sys.exit(call(argv, real_world(argv)))
-
-
-def real_world(argv: list[str]) -> World:
-    environ = dict(os.environ)
-    return World(
-        environ=environ,
-        console=standard_console(environ),
-        places=lambda named: places(environ, Path(), named),
-        json=asks_for_json(argv),
-    )
-
-
-def asks_for_json(argv: list[str]) -> bool:
-    """For errors that come before the settings are known."""
+def asks_for_json(words: Sequence[str]) -> bool:
     flags = ("--format", "--output-format")
-    return any(f"{flag}=json" in argv or (flag, "json") in pairwise(argv) for flag in flags)
+    return any(f"{flag}=json" in words or (flag, "json") in pairwise(words) for flag in flags)
 
 
-def call(argv: list[str], world: World) -> int:
-    """One call of the program; returns the exit code and never raises."""
-    command = next((word for word in argv if word in NAMES), "")
-    with contextlib.ExitStack() as last:
-        last.callback(close_quietly, world)
-        try:
-            return _parsed(argv, world)
-        except LogkeepError as error:
-            return _fail(command, error, world)
-        except click.exceptions.NoArgsIsHelpError as error:
-            world.console.note(error.format_message())
-            return 40
-        except click.ClickException as error:
-            return _fail(command, from_click(error, "zkbackup"), world)
-        except (KeyboardInterrupt, click.Abort) as stop:  # before or after the command itself
-            return _fail(command, as_error(stop.__cause__ or stop), world)
-        except Exception as error:  # noqa: BLE001  the last line of defence: users never see a traceback
-            return _fail(command, crashed(error, argv, world), world)
-
-
-def _parsed(argv: list[str], world: World) -> int:
-    settings = {"help_option_names": ["-h", "--help"]}
-    root = _Root("zkbackup", help=_HELP, no_args_is_help=True, context_settings=settings)
-    whole = click.version_option(__version__, message="zkbackup %(version)s")(root)
-    code = whole.main(args=argv, prog_name="zkbackup", standalone_mode=False, obj=world)
-    return code if isinstance(code, int) else 0
-
-
-def _fail(command: str, error: LogkeepError, world: World) -> int:
-    world.console.live("")
-    if world.json:
-        world.console.note(as_json(command, error), redacted=True)
-    else:
-        error.remedy = remedy(error)
-        world.console.note(as_text(error, world.console.err_look))
-    return exit_code(command, error)
+PROGRAM: Final = Program(
+    name="zkbackup",
+    help=_HELP,
+    commands=COMMANDS,
+    places=lambda environ, named: places(environ, Path(), named),
+    asks_for_json=asks_for_json,
+    error_json=as_json,
+    exit_code=exit_code,
+    remedy=remedy,
+)
+main = PROGRAM.main
+"""The installed `zkbackup` command."""

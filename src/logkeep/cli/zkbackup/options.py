@@ -32,7 +32,7 @@ class ZkOption(Option[T]):
         variables = (variable_name(self.key),) if self.key else ()
         slot = self.name if self.typed else ""
         flag = "" if self.flagless else f"--{self.typed or self.name}"
-        return (Spelling(self.kind, flag, self.key, (*variables, *self.variables), slot=slot),)
+        return (Spelling(self.kind, flag, self.key, (*variables, *self.variables), slot=slot, also=self.also),)
 
 
 def variable_name(key: str) -> str:

@@ -1,7 +1,7 @@
-"""The receipt of a restore, beside the data that it speaks of and for its owner alone.
+"""The receipt of a restore: a file beside the restored data, readable by its owner only.
 
-It is on disk before the first file is moved, as `.unfinished`: a restore that dies then and is continued has nothing
-left to ask but this. It gets its own name when the new data is in place, and goes when the old one is back.
+It is on disk before the first file is moved, as `.unfinished`: a restore that is killed and continued later reads it
+from there. It gets its final name when the new data is in place, and is deleted when the old data is back.
 """
 
 from contextlib import suppress
@@ -29,19 +29,19 @@ def unfinished_path(data_dir: str, restore: str) -> Path:
 
 
 def write_ahead(receipt: RestoreReceipt) -> None:
-    """What it will say, before anything is moved. Raises RestoreFailed."""
+    """Write the receipt before any file is moved. Raises RestoreFailed."""
     path = unfinished_path(receipt.targets[0].data_dir, receipt.restore)
     try:
         replace_file(path, _encoded(receipt))
     except OSError as error:
         what = f"the receipt cannot be written: {(error.strerror or 'the system refused').lower()}"
-        raise RestoreFailed(what, subject=str(path), remedy="make room there, and run again") from error
+        raise RestoreFailed(what, subject=str(path), remedy="free space there, and run again") from error
 
 
-def settle(data_dir: str, restore: str, now: datetime) -> Path | None:
-    """The new data is in place: the path of its receipt; None where there is none and nobody can write one.
+def complete(data_dir: str, restore: str, now: datetime) -> Path | None:
+    """Give the receipt its final name; the new data is in place. None where no receipt was written.
 
-    Raises OSError or msgspec's errors; what it would say stays `.unfinished` then.
+    Raises OSError or msgspec's errors; the `.unfinished` file then stays.
     """
     path, ahead = receipt_path(data_dir, restore), unfinished_path(data_dir, restore)
     if path.exists():
@@ -57,8 +57,8 @@ def settle(data_dir: str, restore: str, now: datetime) -> Path | None:
 
 
 def drop(data_dir: str, restore: str) -> None:
-    """The old data is in place, and nothing was restored that a receipt could tell of."""
-    with suppress(OSError):  # it says itself that it is unfinished
+    """Delete the unfinished receipt: the old data is in place."""
+    with suppress(OSError):  # its name says that it is unfinished
         unfinished_path(data_dir, restore).unlink(missing_ok=True)
 
 

@@ -1,16 +1,20 @@
-"""`zkbackup restore`: put a backup in place of a stopped server's data; undo it, or end one that was interrupted.
+"""`zkbackup restore`: put a backup in place of a stopped server's data, undo that, or finish an interrupted restore.
 
-Whatever the directories hold is kept beside the new data. Nothing is written before the plan stands: which transaction
-the tree will be at and how that is proven, what is replaced, whether a server runs there.
+The replaced data is kept beside the new data. Nothing is written before the plan is complete: the transaction that the
+tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
 import shlex
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
+from logkeep.cli.frame.execute import CommandAnswer
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
@@ -39,8 +43,7 @@ from logkeep.cli.zkbackup.options import (
     VERIFY_BEFORE_RESTORE,
     ZK_VERSION,
 )
-from logkeep.cli.zkbackup.receipts import drop, settle, unfinished_path, write_ahead
-from logkeep.cli.zkbackup.restore_text import ended_text, plan_document, plan_text, restored_text
+from logkeep.cli.zkbackup.receipts import complete, drop, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
@@ -55,9 +58,7 @@ from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
-HELP = """The server must be stopped. By default the tree comes back as it was at the end of the backup; --to-zxid and
---to-time choose another moment, and one that cannot be proven is refused with a list of those that can."""
-OPTIONS = (
+_OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
     *(
         BELIEVE,
@@ -73,27 +74,31 @@ OPTIONS = (
     ),
 )
 _COMMAND = "zkbackup restore --zk-data-dir"
-EXITS = (0, 2, 3, 10, 30, 31, 40, 130, 143)
 
 
 def restore(run: CommandRun) -> CommandAnswer:
+    """Put a backup in place of a stopped server's data.
+
+    The server must be stopped. By default the tree is restored as it was at the end of the backup; --to-zxid and
+    --to-time choose another point in time. One that cannot be proven is refused, with a list of those that can.
+    """
     if run[CONTINUE] or run[ROLLBACK]:
-        return _ended(run)
+        return _finish(run)
     _check_options(run)
     started = run.world.monotonic()
-    view, wish = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute()), _wish(run)
+    view, options = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute()), _options(run)
     if not run[DRY_RUN]:
-        _check_before_reading(run, view, wish)
+        _check_before_reading(run, view, options)
     path = _path(run, view)
-    prepared = prepare(view, path, wish)
+    prepared = prepare(view, path, options)
     if run[DRY_RUN]:
         code = prepared.planned.obstacles[0].exit_code if prepared.planned.obstacles else 0
         return CommandAnswer(plan_document(view, prepared), lambda look: plan_text(view, prepared, look), code)
     _confirm(run, view, prepared)
-    receipt, kept = _carried_out(run, prepared)
+    receipt, kept = _carry_out(run, prepared)
     files = len(path.slices) + (path.base.snapshot is not None)
     samples = restore_samples(run[HOST], took_s=run.took_s(started), ended_s=run.clock().timestamp(), files=files)
-    document = {**msgspec.to_builtins(receipt), "receipt": _told(kept)}
+    document = {**msgspec.to_builtins(receipt), "receipt": str(kept) if kept else None}
     code = 0 if prepared.replayed.first_mismatch is None else 2
     return CommandAnswer(document, lambda look: restored_text(view, receipt, kept, run[HOST], look), code, samples)
 
@@ -101,30 +106,31 @@ def restore(run: CommandRun) -> CommandAnswer:
 def _check_options(run: CommandRun) -> None:
     if not run[BACKUP_BEFORE_RESTORE]:
         raise ConfigError(
-            "restore.backup_before_restore cannot be false: a restore never deletes what it replaces",
-            remedy="leave the key out; remove what was kept by hand, when the restored server is known to be right",
+            "restore.backup_before_restore cannot be false: a restore never deletes the data that it replaces",
+            remedy="remove the key; delete the kept data by hand once you have checked the restored server",
         )
     if run[TO_ZXID] is not None and run[TO_TIME] is not None:
-        raise UsageError("--to-zxid and --to-time name two moments", remedy="give one of them")
+        raise UsageError("--to-zxid and --to-time name two points in time", remedy="give one of them")
 
 
 def _target(run: CommandRun) -> TargetPlace:
     return TargetPlace(
-        data_dir=run.needed(DATA_DIR, "--zk-data-dir"), log_dir=run[LOG_DIR], host=run[HOST], host_from=_host_from(run)
+        data_dir=run.required(DATA_DIR, "--zk-data-dir"),
+        log_dir=run[LOG_DIR],
+        host=run[HOST],
+        host_from=_host_from(run),
     )
 
 
 def _host_from(run: CommandRun) -> str:
-    """A server that nobody named here may be another one's: who is refused for it must know why it was asked."""
+    """Why this server is asked: one that the user did not name may be a different server than the target."""
     origin = run.settings.origin(HOST)
     if origin.place is SettingPlace.FLAG:
         return ""
-    return (
-        "asked by default, for no --zk-host was given" if origin.place is SettingPlace.DEFAULT else f"as {origin} says"
-    )
+    return "the default of --zk-host" if origin.place is SettingPlace.DEFAULT else f"set by {origin}"
 
 
-def _wish(run: CommandRun) -> ZooKeeperRestoreOptions:
+def _options(run: CommandRun) -> ZooKeeperRestoreOptions:
     return ZooKeeperRestoreOptions(
         targets=(_target(run),),
         sessions=Sessions(run[SESSIONS]),
@@ -138,35 +144,35 @@ def _wish(run: CommandRun) -> ZooKeeperRestoreOptions:
 
 
 def _path(run: CommandRun, view: BundleView) -> RestorePath:
-    """Raises RestoreFailed, with what can be restored to instead."""
+    """What is replayed. Raises RestoreFailed, with the points in time that can be restored instead."""
     holdings = usable_holdings(view, run, verify=_verifies(run), timeout=VALIDATION_TIMEOUT)
     times = LogTimes(view)
-    found = plan(holdings, _moment(run), times, believe=run[BELIEVE])
+    found = plan(holdings, _wanted(run), times, believe=run[BELIEVE])
     if isinstance(found, RestoreRefused):
         raise found.error(view.name)
-    _check_reached(view, _meant(run, view, times), found)
+    _check_reached(view, _wanted_zxid(run, view, times), found)
     return found
 
 
-def _meant(run: CommandRun, view: BundleView, times: LogTimes) -> int:
-    """The transaction that is asked for by the backup's own account, which counts its damaged files too."""
+def _wanted_zxid(run: CommandRun, view: BundleView, times: LogTimes) -> int:
+    """The transaction that the user asks for, if all files of the backup were good; 0: no check is needed."""
     if run[TO_TIME] is None:
         return end_of(view) if run[TO_ZXID] is None else 0
-    path = plan(survey(view), _moment(run), times, believe=run[BELIEVE])
+    path = plan(survey(view), _wanted(run), times, believe=run[BELIEVE])
     return path.until if isinstance(path, RestorePath) else 0
 
 
-def _check_reached(view: BundleView, meant: int, path: RestorePath) -> None:
-    """Who asks for the end or for a time wants what the backup had then, not what is left. Raises RestoreFailed."""
-    if path.until < meant:
+def _check_reached(view: BundleView, wanted: int, path: RestorePath) -> None:
+    """The end of the backup, or a time, means what the backup had then, not what is left. Raises RestoreFailed."""
+    if path.until < wanted:
         raise RestoreFailed(
-            f"{hex_zxid(meant)}, which is asked for, cannot be restored: a file that holds it is damaged",
+            f"{hex_zxid(wanted)} cannot be restored: a file that contains it is damaged",
             subject=view.name,
-            remedy=f"`zkbackup verify --fix` may mend it; --to-zxid {hex_zxid(path.until)} restores what is left",
+            remedy=f"`zkbackup verify --fix` may repair it; --to-zxid {hex_zxid(path.until)} restores what is left",
         )
 
 
-def _moment(run: CommandRun) -> Target:
+def _wanted(run: CommandRun) -> Target:
     zxid, time_ms = run[TO_ZXID], run[TO_TIME]
     if zxid is not None:
         return ToZxid(zxid)
@@ -179,7 +185,7 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
     disproven = prepared.replayed.first_mismatch
     if disproven is not None:
         at = hex_zxid(disproven.zxid)
-        run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {at} is another one")
+        run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {at} differs")
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:
@@ -187,13 +193,16 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
     run.confirm(_question(view, prepared.places[0].data_dir))
 
 
-def _check_before_reading(run: CommandRun, view: BundleView, wish: ZooKeeperRestoreOptions) -> None:
-    """What is known in a moment, before hours go into the data. Raises Damaged, UsageError, TargetUnsafe, Declined."""
+def _check_before_reading(run: CommandRun, view: BundleView, options: ZooKeeperRestoreOptions) -> None:
+    """Quick checks before the data is read, which may take hours.
+
+    Raises Damaged, UsageError, TargetUnsafe, Declined.
+    """
     if _verifies(run):
         view.require_intact()
-    check_targets(wish)
+    check_targets(options)
     if not (run[FORCE] or run.console.interactive) and run[RESTORE_CONFIRMATION]:
-        run.confirm(_question(view, wish.targets[0].data_dir))
+        run.confirm(_question(view, options.targets[0].data_dir))
 
 
 def _verifies(run: CommandRun) -> bool:
@@ -204,72 +213,68 @@ def _question(view: BundleView, data_dir: Path) -> str:
     return f"restore {view.name} to {data_dir}?"
 
 
-def _carried_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
-    """With its receipt. One that is refused before a file is moved leaves none."""
-    name, data_dir = journal_name(run.clock(), run.world.token), prepared.places[0].data_dir
+def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
+    """The receipt, and its file. A restore that is refused before the first file is moved leaves no receipt."""
+    name, data_dir = journal_name(run.clock(), run.token), prepared.places[0].data_dir
     try:
-        with go_on(_COMMAND, data_dir, name, more=_host(run)):
-            receipt = carry_out(
-                prepared, replace=True, clock=run.clock, token=run.world.token, name=name, staged=write_ahead
-            )
-    except LogkeepError:  # also one that Ctrl-C has become
+        with go_on(_COMMAND, data_dir, name, more=_host_flag(run)):
+            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=write_ahead)
+    except LogkeepError:  # Ctrl-C too
         if not _can_be_continued(data_dir, name):
             drop(str(data_dir), name)
         raise
-    return receipt, _settled(run, str(data_dir), name)
+    return receipt, _complete_receipt(run, str(data_dir), name)
 
 
-def _host(run: CommandRun) -> str:
-    """A server that was named is asked again when it is ended."""
+def _host_flag(run: CommandRun) -> str:
+    """The command that finishes the restore must ask the same server that the user named."""
     return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
 
 
 def _can_be_continued(data_dir: Path, restore: str) -> bool:
     try:
         journal = read_journal(data_dir)
-    except LogkeepError:  # who knows; the reason why the restore failed is told, not this one
+    except LogkeepError:  # not known; the user gets the reason why the restore failed, not this one
         return True
     return journal is not None and journal.restore == restore and journal.phase is not Phase.STAGING
 
 
-def _settled(run: CommandRun, data_dir: str, restore: str) -> Path | None:
-    """The data is in place, whatever becomes of its receipt: trouble with that is said, and nothing else."""
+def _complete_receipt(run: CommandRun, data_dir: str, restore: str) -> Path | None:
+    """The data is in place, so a problem with its receipt is only a warning."""
     try:
-        return settle(data_dir, restore, run.clock())
+        return complete(data_dir, restore, run.clock())
     except (OSError, msgspec.MsgspecError) as error:
         run.console.warn(f"the receipt cannot be written ({error}): see {unfinished_path(data_dir, restore)}")
         return None
 
 
-def _told(receipt: Path | None) -> str | None:
-    return None if receipt is None else str(receipt)
-
-
-def _ended(run: CommandRun) -> CommandAnswer:
-    """--continue or --rollback. Who continues wants the restored data, so to be left with the old is a failure."""
+def _finish(run: CommandRun) -> CommandAnswer:
+    """--continue or --rollback. A --continue that leaves the old data in place has failed."""
     started = run.world.monotonic()
-    _check_ending(run)
+    _check_finish_options(run)
     target = _target(run)
-    word = "continue the interrupted restore" if run[CONTINUE] else "roll the last restore back"
+    word = "continue the interrupted restore" if run[CONTINUE] else "roll back the last restore"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    with go_on_ending(_COMMAND, target, _host(run)):
+    with go_on_ending(_COMMAND, target, _host_flag(run)):
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
-    document = {**msgspec.to_builtins(ended), "receipt": _told(receipt)}
+    document = {**msgspec.to_builtins(ended), "receipt": str(receipt) if receipt else None}
     nothing = ended.outcome is RestoreEndState.NOTHING
     code, samples = (RestoreFailed.exit_code, restore_failed(run.took_s(started))) if nothing else (0, ())
-    return CommandAnswer(document, lambda look: ended_text(ended, look, receipt), code, samples)
+    return CommandAnswer(document, lambda look: finish_text(ended, look, receipt), code, samples)
 
 
-def _check_ending(run: CommandRun) -> None:
-    """Raises UsageError for what would be passed over: above all for a trial that would be none."""
+def _check_finish_options(run: CommandRun) -> None:
+    """Raises UsageError for options that would have no effect, above all for --dry-run."""
     if run[CONTINUE] and run[ROLLBACK]:
         raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
     if run[DRY_RUN]:
-        raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+        raise UsageError("--continue and --rollback have no dry run", remedy="leave --dry-run out")
     if run[TO_ZXID] is not None or run[TO_TIME] is not None:
-        raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
+        raise UsageError(
+            "the interrupted restore already has its point in time", remedy="leave --to-zxid and --to-time out"
+        )
 
 
 def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
@@ -277,10 +282,126 @@ def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
     if ended.outcome is not RestoreEndState.NEW:
         drop(data_dir, ended.restore)
         return None
-    receipt = _settled(run, data_dir, ended.restore)
+    receipt = _complete_receipt(run, data_dir, ended.restore)
     if receipt is None and not unfinished_path(data_dir, ended.restore).exists():
-        run.console.warn("there is no receipt: another program began this restore, or an earlier version of this one")
+        run.console.warn(
+            "there is no receipt: this restore was started by another program or an earlier version of zkbackup"
+        )
     return receipt
 
 
-JOB = CommandJob("restore", restore, restore_failed)
+def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) -> str:
+    planned, path, place = prepared.planned, prepared.path, prepared.places[0]
+    held = planned.held[0]
+    there = "nothing" if held.empty else f"{plural(held.snapshots, 'snapshot')}, {plural(held.logs, 'log')}"
+    lines = [
+        *title("Restore plan"),
+        f"Backup:     {view.name}, taken {view.info.backup_timestamp}, up to {view.info.backup_zxid.hex}",
+        f"Tree at:    {path.stands_at}, {', '.join([path.proof, *path.labels])}",
+        *([f"Left out:   {path.next_left_out} and everything later"] if path.next_left_out else []),
+        f"            {plural(planned.nodes, 'znode')}, {size(planned.size_bytes)}, sessions: {planned.sessions}",
+        f"Data dir:   {place.data.path}",
+        f"Log dir:    {place.log.path}",
+        f"Replaces:   {there}; kept beside the new data" if not held.empty else "Replaces:   nothing",
+        f"Server at:  {hex_zxid(planned.named)} when it starts",
+        *([f"Epoch:      {planned.epoch}, in both epoch files"] if planned.epoch is not None else []),
+        *(f"{FAIR} not checked: {what}" for what in planned.unchecked),
+        *finding_lines(planned.findings),
+        *(f"{BAD} in the way: {obstacle} (try: {obstacle.remedy})" for obstacle in planned.obstacles),
+    ]
+    return fit_terminal("\n".join(lines), look)
+
+
+def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]:
+    planned, path = prepared.planned, prepared.path
+    return {
+        "dry_run": True,
+        "backup_id": view.name,
+        "backup_dir": str(view.path),
+        "zxid": planned.zxid,
+        "named_zxid": planned.named,
+        "epoch": planned.epoch,
+        "proof": path.proof.value,
+        "labels": list(path.labels),
+        "stands_at": _moment(path.stands_at.zxid, path.stands_at.time_ms),
+        "next_left_out": _moment(path.next_left_out.zxid, path.next_left_out.time_ms) if path.next_left_out else None,
+        "nodes": planned.nodes,
+        "size_bytes": planned.size_bytes,
+        "sessions": planned.sessions.value,
+        "form": planned.form.value,
+        "data_dir": str(prepared.places[0].data.path),
+        "log_dir": str(prepared.places[0].log.path),
+        "unchecked": list(planned.unchecked),
+        "findings": msgspec.to_builtins(planned.findings),
+        "obstacles": [{"error": o.slug(), "message": str(o), "remedy": o.remedy} for o in planned.obstacles],
+    }
+
+
+def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
+    return {"hex": hex_zxid(zxid), "decimal": zxid, "time_ms": time_ms}
+
+
+def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
+    target = receipt.targets[0]
+    name, _, port = host.rpartition(":")
+    places = f"--zk-data-dir {shlex.quote(target.data_dir)} --zk-log-dir {shlex.quote(target.log_dir)}"
+    beside = [f"  {path}" for path in target.kept]
+    lines = [
+        f"{GOOD} Restore completed: {view.name} at {hex_zxid(receipt.zxid)}",
+        "",
+        f"Proof:      {receipt.proof}; {plural(receipt.digests_compared, 'digest')} compared over "
+        f"{plural(receipt.transactions, 'transaction')}",
+        f"Tree:       {plural(receipt.nodes, 'znode')}",
+        *([f"Dropped:    {plural(receipt.dropped_sessions, 'session')}, "
+           f"{plural(receipt.dropped_ephemerals, 'ephemeral')}"]
+          if receipt.dropped_sessions else []),
+        *([f"Receipt:    {kept}"] if kept else []),
+        *(["The replaced data is kept in:", *beside] if beside else []),
+        *(f"{FAIR} not checked: {what}" for what in receipt.unchecked),
+        *finding_lines(receipt.findings),
+        "",
+        "Next steps:",
+        "1. Start ZooKeeper:",
+        "   zkServer.sh start",
+        "",
+        "2. Check its zxid:",
+        f"   echo srvr | nc {name or host} {port or 2181} | grep Zxid",
+        f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}"
+        + (f" (its tree is at {hex_zxid(receipt.zxid)})" if receipt.zxid != receipt.named_zxid else ""),
+        "",
+        "3. Check the data:",
+        f"   zkCli.sh -server {host}",
+        "   ls /",
+        "",
+        "4. If it is not what you wanted, stop ZooKeeper and roll back:",
+        "   zkServer.sh stop",
+        f"   zkbackup restore --rollback {places}",
+        "   zkServer.sh start",
+        "",
+        "If a Logkeep repository holds backups of this server, the next one needs --new-history.",
+    ]  # fmt: skip
+    return fit_terminal("\n".join(lines), look)
+
+
+_ENDED: Final = {
+    RestoreEndState.NEW: (GOOD, "the restored data is in place"),
+    RestoreEndState.OLD: (GOOD, "the earlier data is back in place"),
+    RestoreEndState.NOTHING: (BAD, "nothing was restored; run the restore again"),
+}
+
+
+def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = None) -> str:
+    sign, which = _ENDED[ended.outcome]
+    lines = [
+        f"{sign} Restore {ended.restore}: {which}",
+        *(f"  {path}" for path in ended.data_dirs),
+        *([f"Receipt: {receipt}"] if receipt else []),
+        *(["Kept beside it:", *(f"  {path}" for path in ended.kept)] if ended.kept else []),
+        *(f"{FAIR} not checked: {what}" for what in ended.unchecked),
+        *finding_lines(ended.findings),
+        *(f"Next: {step}" for step in ended.next_steps),
+    ]
+    return fit_terminal("\n".join(lines), look)
+
+
+COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 130, 143), failed=restore_failed)

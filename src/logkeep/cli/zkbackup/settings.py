@@ -7,7 +7,7 @@ stronger place overrides them; an unknown variable is a warning.
 from collections.abc import Mapping
 from pathlib import Path
 
-from logkeep.cli.zkbackup.options import CONFIG, OPTIONS
+from logkeep.cli.zkbackup.options import OPTIONS
 from logkeep.config.load import Flags, Loaded, did_you_mean, examine
 from logkeep.config.places import Places
 from logkeep.config.settings import Settings
@@ -23,11 +23,6 @@ def places(environ: Mapping[str, str], directory: Path, named: Path | None, syst
     home = environ.get("HOME", "")
     user = (Path(home, f".{PROJECT_FILE}"),) if home else ()
     return Places(named, (*user, system)) if named else Places(None, (directory / PROJECT_FILE, *user, system))
-
-
-def named_file(flags: Flags, environ: Mapping[str, str]) -> Path | None:
-    text = flags.get("--config") or environ.get(CONFIG.variables[0])
-    return CONFIG.kind.parse(str(text)) if text else None
 
 
 def load_settings(flags: Flags, environ: Mapping[str, str], where: Places) -> tuple[Settings, tuple[str, ...]]:

@@ -1,5 +1,4 @@
-"""Whether a bundle has the directories and documents it should have, and no file that nothing speaks of; whether its
-document is what was written; and what a repair gave up."""
+"""Checks of a bundle besides its data: missing directories and documents, unknown files, a changed document, losses."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,24 +11,24 @@ from logkeep.zookeeper.bundle.view import CHANGED, BundleView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 
 _DOCUMENTS: Final = (layout.MANIFEST, layout.MNTR, layout.STAT, layout.CONF)
-_COPY_AGAIN: Final = "copy the bundle anew; for a restore it is not needed"
+_COPY_AGAIN: Final = "copy the bundle again; a restore does not need it"
 
 
-def structure_seen(view: BundleView) -> list[FileFinding]:
-    """What a restore needs is checked file by file; beside that only the document can be damaged."""
+def check_structure(view: BundleView) -> list[FileFinding]:
+    """Files that a restore needs are checked one by one elsewhere; here only the document can be damaged."""
     return [*_changed(view), *_missing(view), *_strays(view)]
 
 
-def given_up_seen(view: BundleView) -> Iterator[FileFinding]:
-    """The files are gone, and nothing else tells that there was more."""
+def find_dropped(view: BundleView) -> Iterator[FileFinding]:
+    """Points in time that an earlier repair lost. The files are gone, so only the notes of the repair show this."""
     for note in repair_notes(view.path):
         if note.unreachable:
             spans = ", ".join(map(str, note.unreachable))
             yield _warning(
                 Class.LOST_MOMENTS,
                 f"{view.info.zookeeper.member}/{note.of}",
-                f"it was damaged, no other backup had it, and a repair gave it up: {spans} cannot be restored to",
-                f"the damaged file lies in {layout.DAMAGED}; another copy of this backup may have a whole one",
+                f"it was damaged, no other backup had it, and a repair dropped it: {spans} cannot be restored",
+                f"the damaged file is in {layout.DAMAGED}; another copy of this backup may have a good one",
             )
 
 
@@ -48,11 +47,11 @@ def _missing(view: BundleView) -> Iterator[FileFinding]:
     directories = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
     for name in directories:
         if not (view.path / name).is_dir():
-            yield _warning(Class.OBJECT_MISSING, name, "a directory of every backup is not there", _COPY_AGAIN)
+            yield _warning(Class.OBJECT_MISSING, name, "a directory that every backup has is missing", _COPY_AGAIN)
     for name in _DOCUMENTS:
         if not (view.path / layout.METADATA / name).is_file():
             where = f"{layout.METADATA}/{name}"
-            yield _warning(Class.OBJECT_MISSING, where, "a document of every backup is not there", _COPY_AGAIN)
+            yield _warning(Class.OBJECT_MISSING, where, "a document that every backup has is missing", _COPY_AGAIN)
 
 
 def _strays(view: BundleView) -> Iterator[FileFinding]:
@@ -65,8 +64,8 @@ def _strays(view: BundleView) -> Iterator[FileFinding]:
         directory = view.path / kind
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             if path.name not in known:
-                what = "the document does not name it; it is never read"
-                yield _warning(Class.STRAY_FILE, f"{kind}/{path.name}", what, "move it elsewhere if it is not wanted")
+                what = "the backup's document does not name it; it is never read"
+                yield _warning(Class.STRAY_FILE, f"{kind}/{path.name}", what, "move it away if you do not need it here")
 
 
 def _warning(kind: Class, where: str, what: str, remedy: str) -> FileFinding:

@@ -1,67 +1,96 @@
-"""The verdict of a verification, kept with the backup: what `list`, `info` and `prune` go by."""
+"""The verdict of a verification, stored in the backup's document: `list`, `info` and `prune` use it.
+
+A quick check of names and sizes must not replace the finding of a broken checksum: otherwise a damaged backup would be
+listed as valid, and `prune` would keep it and delete a good one. So a verdict stays until a verification at least as
+deep, or a repair, replaces it. The worst verdict counts; a deeper one that is not as bad is stored beside it.
+"""
 
 import logging
 import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final
 
-from logkeep.cli.zkbackup import standing
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.verdicts import depth
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import damaged_at_source
 from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.verify.run import VerifiedFiles
-from logkeep.zookeeper.verify.verdict import DeeperVerdict
+from logkeep.zookeeper.verify.run import Level
+from logkeep.zookeeper.verify.verdict import DeeperVerdict, Judged
 
 _log = logging.getLogger(__name__)
+DEEPER: Final = "deeper"
+"""Field of a stored verdict: another one, of a deeper verification that found less."""
+_LEVELS: Final = frozenset(Level)
 
 
-class BundleVerdict(Protocol):
-    """What is known of a backup once it was verified."""
+@dataclass(frozen=True)
+class StoredVerdict:
+    """`fields`: as they are stored."""
 
-    @property
-    def verified(self) -> VerifiedFiles: ...
-
-    @property
-    def repaired_files(self) -> int: ...
-
-    @property
-    def given_up(self) -> int: ...
-
-    @property
-    def damaged_files(self) -> int: ...
+    level: str
+    condition: Condition
+    score: int
+    fields: Mapping[str, Any]
 
     @property
-    def unrecoverable_files(self) -> int: ...
-
-    @property
-    def restorable(self) -> bool: ...
-
-    @property
-    def condition(self) -> Condition: ...
-
-    @property
-    def unproven_end(self) -> bool: ...
-
-    @property
-    def score(self) -> int: ...
+    def as_deeper(self) -> DeeperVerdict:
+        return DeeperVerdict(self.condition, self.score, self.level)
 
 
-def store_verdict(view: BundleView, verdict: BundleVerdict, now: datetime, *, replace: bool) -> DeeperVerdict | None:
-    """Store what counts from now on, and add to the log; a read-only bundle stays as it is. What an earlier and deeper
-    look found that this one cannot unsay, where that is worse. `replace`: earlier ones are of another backup than this.
+def stored_verdicts(validation: object) -> tuple[StoredVerdict, ...]:
+    """The verdicts in a document; what cannot be read is ignored."""
+    if not isinstance(validation, dict):
+        return ()
+    fields = {name: value for name, value in validation.items() if name != DEEPER}
+    verdict = parse_verdict(fields)
+    return (*([verdict] if verdict is not None else []), *stored_verdicts(validation.get(DEEPER)))
+
+
+def parse_verdict(fields: Mapping[str, Any]) -> StoredVerdict | None:
+    try:
+        condition, score = Condition(str(fields.get("status"))), int(fields.get("quality_score", 0))
+    except (ValueError, TypeError):
+        return None
+    if condition is Condition.UNVERIFIED:
+        return None
+    level = fields.get("level", Level.REPLAY.value)  # the default level of `verify`
+    known = level if level in _LEVELS else Level.BOOT.value  # a level that a later verification can reach
+    return StoredVerdict(known, condition, score, fields)
+
+
+def choose_verdict(stored: Iterable[StoredVerdict], new: StoredVerdict) -> tuple[StoredVerdict, StoredVerdict | None]:
+    """The verdict that counts from now on, and the deeper one that is stored beside it."""
+    still_valid = [verdict for verdict in stored if depth(verdict.level) > depth(new.level)]
+    counts = min([new, *still_valid], key=_badness)
+    deeper = [verdict for verdict in still_valid if depth(verdict.level) > depth(counts.level)]
+    return counts, min(deeper, key=_badness, default=None)
+
+
+def _badness(verdict: StoredVerdict) -> tuple[bool, int, int]:
+    """Of two verdicts that are equally bad the deeper one counts."""
+    return verdict.condition is not Condition.DAMAGED, verdict.score, -depth(verdict.level)
+
+
+def store_verdict(view: BundleView, verdict: Judged, now: datetime, *, replace: bool) -> DeeperVerdict | None:
+    """Store the verdict that counts from now on, and add to the log; a read-only bundle stays as it is.
+
+    Returns the verdict of an earlier, deeper verification where it is worse and still counts. `replace`: a repair
+    changed the backup, so earlier verdicts no longer apply.
     """
     document = document_of(view.path)
     fields = validation(view, verdict, now)
-    new = standing.StoredVerdict(verdict.verified.level.value, verdict.condition, verdict.score, fields)
-    stored = () if replace else standing.stored_verdicts(document.get("validation"))
-    counts, deeper = standing.settled(stored, new)
-    document["validation"] = {**counts.fields, **({standing.DEEPER: deeper.fields} if deeper is not None else {})}
+    new = StoredVerdict(verdict.verified.level.value, verdict.condition, verdict.score, fields)
+    stored = () if replace else stored_verdicts(document.get("validation"))
+    counts, deeper = choose_verdict(stored, new)
+    document["validation"] = {**counts.fields, **({DEEPER: deeper.fields} if deeper is not None else {})}
     try:
         replace_document(view.path, document)
         _append(view.path / layout.LOGS / layout.VERIFY_LOG, "".join(_lines(verdict, now)))
@@ -69,20 +98,22 @@ def store_verdict(view: BundleView, verdict: BundleVerdict, now: datetime, *, re
         why = (error.strerror or "unknown reason").lower()
         _log.warning("the verdict cannot be stored with the backup: %s", why, extra={"backup": view.name})
     worse = counts.condition is not new.condition or counts.score < new.score
-    return counts.standing if counts is not new and worse else None
+    return counts.as_deeper if counts is not new and worse else None
 
 
-def validation(view: BundleView, verdict: BundleVerdict, now: datetime) -> dict[str, Any]:
-    """The fields of the design, and what lists need. A look at names and sizes alone validates nothing. Files that were
-    damaged when the backup met them count too: what is kept of them is whole, and not all of it."""
+def validation(view: BundleView, verdict: Judged, now: datetime) -> dict[str, Any]:
+    """The field `validation` of the document. A check of names and sizes alone does not count as enabled.
+
+    Files that were already damaged in the source count too: what is archived of them is good, but not complete.
+    """
     verified = verdict.verified
-    broken, mended = damaged_at_source(view.info.findings)
+    broken, repaired = damaged_at_source(view.info.findings)
     kept = len(view.snapshots) + len(view.logs)
     return {
         "enabled": verified.reads_data,
         "total_files": kept + verdict.given_up,
         "valid_files": max(kept - verified.damaged_files, 0),
-        "corrupted_files": verdict.damaged_files + broken + mended,
+        "corrupted_files": verdict.damaged_files + broken + repaired,
         "repaired_files": verdict.repaired_files,
         "unrecoverable_files": verdict.unrecoverable_files + broken,
         "status": verdict.condition.value,
@@ -98,7 +129,7 @@ def validation(view: BundleView, verdict: BundleVerdict, now: datetime) -> dict[
     }
 
 
-def _lines(verdict: BundleVerdict, now: datetime) -> list[str]:
+def _lines(verdict: Judged, now: datetime) -> list[str]:
     when = rfc3339(now)
     level = verdict.verified.level
     head = f"{when} verified at level {level}: {verdict.condition}, quality {verdict.score}/100\n"

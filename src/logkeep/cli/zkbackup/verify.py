@@ -1,7 +1,4 @@
-"""`zkbackup verify`: whether a backup can be restored, as deep as is asked for; `--fix` mends what can be mended.
-
-The report of `zkbackup verify`. Pure.
-"""
+"""`zkbackup verify`: check whether a backup can be restored; `--fix` repairs what can be repaired."""
 
 import shlex
 import tempfile
@@ -11,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, title, told
+from logkeep.cli.frame.execute import CommandAnswer
+from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal, title
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.zkbackup.findings_text import finding_lines
+from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.fix import Fixed, fix
-from logkeep.cli.zkbackup.frame import CommandAnswer, CommandJob, CommandRun
 from logkeep.cli.zkbackup.metrics import verify_samples
 from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_run import check_bundle
@@ -39,7 +36,7 @@ _ADVICE = {
     Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
     Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
 }
-_CHANGED = "take a new backup now; before a restore from this one bring its document back, as the finding says"
+_CHANGED = "take a new backup now; before a restore from this one, recover its document as the finding says"
 
 
 def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: TerminalStyle) -> str:
@@ -59,17 +56,18 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Ter
         *finding_lines(findings),
         *("", "Advice:", *_advice(view, checked, fixed=bool(repairs))),
     ]
-    return told("\n".join(lines), look)
+    return fit_terminal("\n".join(lines), look)
 
 
 def _document(checked: Judged) -> str:
     changed = checked.verified.document_changed
-    return f"Document: {f'{BAD} not what was written' if changed else f'{GOOD} valid'}"
+    return f"Document: {f'{BAD} changed since it was written' if changed else f'{GOOD} valid'}"
 
 
 def _assessment(checked: Judged) -> str:
     if checked.standing is not None:
-        return f"{BAD} level {checked.standing.level} found damage before, and level {checked.level} cannot unsay it"
+        earlier = checked.standing.level
+        return f"{BAD} level {earlier} found damage before; level {checked.level} is not deep enough to clear it"
     if checked.condition is Condition.PARTIAL and checked.verified.damaged_files:
         return _DAMAGED_WITHIN
     return _ASSESSMENT[checked.condition]
@@ -85,15 +83,15 @@ def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
     if checked.standing is not None and not found.damaged_files:
         deeper = f"{again} --level {shlex.quote(checked.standing.level)}"
         return [
-            "  - what was found before is shown, or found to be gone, by",
+            "  - to check whether the earlier damage is still there:",
             deeper,
-            "  - and may be mended by",
+            "  - to repair it:",
             fixing,
         ]
     if found.damaged_files and found.damaged_files == found.unsealed_files and not fixed:
-        return ["  - nothing is lost; what is badly stored is written again by", fixing]
-    mending = ["  - what can be mended, with the help of the other backups beside it, is mended by", fixing]
-    return [*(mending if found.damaged_files and not fixed else []), f"  - {_ADVICE[checked.condition]}"]
+        return ["  - nothing is lost; to store the affected files again:", fixing]
+    repairing = ["  - to repair what can be repaired, with the help of the other backups beside it:", fixing]
+    return [*(repairing if found.damaged_files and not fixed else []), f"  - {_ADVICE[checked.condition]}"]
 
 
 def _structure(findings: tuple[Finding, ...]) -> str:
@@ -102,7 +100,7 @@ def _structure(findings: tuple[Finding, ...]) -> str:
 
 
 def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:
-    """The gravest that is about this file."""
+    """The gravest finding about this file."""
     own = [f for f in findings if f.where.rpartition("/")[2].partition("@")[0] == name]
     order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)
     return min(own, key=lambda f: order.index(f.severity), default=None)
@@ -142,10 +140,10 @@ def _coverage(checked: Judged) -> list[str]:
 
 def _logs(checked: Judged) -> str:
     if not checked.verified.old_hole:
-        return f"{GOOD} without a hole"
+        return f"{GOOD} no gaps"
     if any(finding.code == "lost-transactions" for finding in checked.findings):
-        return f"{FAIR} a hole in an older part"
-    return f"{FAIR} the snapshot is lost that led to an older part"
+        return f"{FAIR} a gap in an older part"
+    return f"{FAIR} the snapshot that an older part needs is lost"
 
 
 def _proof(checked: Judged) -> list[str]:
@@ -219,15 +217,17 @@ def _interval(interval: Interval) -> dict[str, Any]:
     }
 
 
-HELP = """Whether every file is there, every byte is what was written, no transaction is missing, and whether the tree
-that they lead to is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it."""
-OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
-EXITS = (0, 1, 2, 10, 40, 130, 143)
+_OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
 
 
 def verify(run: CommandRun) -> CommandAnswer:
+    """Check that a backup can be restored, and repair what can be repaired.
+
+    Checks that every file exists, every byte is as it was written, no transaction is missing, and that the resulting
+    tree is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it.
+    """
     started = run.world.monotonic()
-    view = BundleView(run.needed(BACKUP_DIR, "--backup-dir").absolute())
+    view = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute())
     fixed = fix(view, run) if run[FIX] else Fixed(view)
     checked = _checked(run, fixed)
     code = 10 if fixed.lost else checked.exit_code or (2 if fixed.repaired or fixed.dropped else 0)
@@ -236,9 +236,9 @@ def verify(run: CommandRun) -> CommandAnswer:
         valid=checked.verified.objects - checked.verified.damaged_files, damaged=checked.damaged_files,
         repaired=fixed.repaired, whole=checked.restorable and not checked.verified.failed,
     )  # fmt: skip
-    told = list(fixed.told)
-    document = {**verify_document(fixed.view, checked, told), "exit_code": code}
-    return CommandAnswer(document, lambda look: verify_text(fixed.view, checked, told, look), code, samples)
+    messages = list(fixed.messages)
+    document = {**verify_document(fixed.view, checked, messages), "exit_code": code}
+    return CommandAnswer(document, lambda look: verify_text(fixed.view, checked, messages, look), code, samples)
 
 
 def _checked(run: CommandRun, fixed: Fixed) -> Judged:
@@ -248,12 +248,12 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
         if level is Level.BOOT:
             from logkeep.embedded.booting import boot_of  # noqa: PLC0415  brings Spark's jars with it
 
-            boot = boot_of(fixed.view.info.zookeeper.version, run.world.cache)
+            boot = boot_of(fixed.view.info.zookeeper.version, run.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"
         return check_bundle(
             fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
-            mended=bool(fixed.repaired or fixed.dropped),
+            changed=bool(fixed.repaired or fixed.dropped),
         )  # fmt: skip
 
 
-JOB = CommandJob("verify", verify)
+COMMAND = ZkCommand(verify, own=_OPTIONS, exits=(0, 1, 2, 10, 40, 130, 143))

@@ -1,18 +1,21 @@
-"""A bundle verified: how good it is, in a word, a number and findings; and the verdict stored where lists read it.
+"""Verify a bundle and store the verdict in it.
 
-The verdict stands in the `validation` of `backup_info.json`, replaced as a whole, and a line of `logs/verify.log` tells
-of each run. Where the bundle cannot be written to (a read-only copy), the answer is the same and a warning says so.
+The verdict is the field `validation` of `backup_info.json`, replaced as a whole; `logs/verify.log` gets a line per run.
+For a bundle that cannot be written to (a read-only copy) the answer is the same, with a warning.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-from logkeep.cli.zkbackup.deadline import at_most
-from logkeep.cli.zkbackup.frame import CommandRun
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.options import ZkOption
-from logkeep.cli.zkbackup.structure import given_up_seen, structure_seen
+from logkeep.cli.zkbackup.structure import check_structure, find_dropped
 from logkeep.cli.zkbackup.verdict import store_verdict
+from logkeep.errors import VerificationFailed
 from logkeep.model.work import Progress, ProgressSink
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, repair_notes
@@ -35,12 +38,12 @@ def check_bundle(
     boot: Boot | None = None,
     scratch: Path | None = None,
     repaired: int = 0,
-    mended: bool = False,
+    changed: bool = False,
 ) -> Judged:
-    """Verify, and store the verdict. `repaired`: files that were just repaired. `mended`: something was, so that what
-    was found before it is of another backup than this."""
-    with at_most(run[timeout]), _shown(run, view, "verify") as progress:
-        known = [*structure_seen(view), *given_up_seen(view)]
+    """Verify, and store the verdict. `repaired`: number of files that were just repaired. `changed`: a repair changed
+    the backup, so earlier verdicts no longer apply."""
+    with at_most(run[timeout]), _progress(run, view, "verify") as progress:
+        known = [*check_structure(view), *find_dropped(view)]
         verified = verify(view, level, known=known, boot=boot, scratch=scratch, progress=progress)
     files = view.info.validation.repaired_files + repaired
     given_up = sum(note.kind == DROPPED for note in repair_notes(view.path))
@@ -49,26 +52,26 @@ def check_bundle(
     checked = judge(
         verified, end=end_of(view), where=view.name, repaired_files=files, given_up=given_up, missing=missing
     )
-    before = store_verdict(view, checked, run.clock(), replace=mended)
+    before = store_verdict(view, checked, run.clock(), replace=changed)
     return checked if before is None else with_standing(checked, before, view.name)
 
 
 def end_of(view: BundleView) -> int:
-    """The last transaction that the backup had, also one that a repair could not bring back."""
+    """The last transaction that the backup had, including those that a repair lost."""
     lost = [span.zxids[1] for note in repair_notes(view.path) for span in note.lost]
     return max([view.info.backup_zxid.decimal, *(log.last for log in view.logs), *lost])
 
 
 def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout: ZkOption[int | None]) -> Holdings:
-    """What a restore may be planned with: without every file that is not what was kept. Raises Damaged where the
-    document itself is not what was written; without `verify` that is a warning."""
+    """The files that a restore may use, without the damaged ones. Raises Damaged where the document itself was changed;
+    without `verify` that is a warning."""
     if verify:
         view.require_intact()
     elif not view.intact:
         run.console.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
     objects = check_files(view)
     if verify:
-        with at_most(run[timeout]), _shown(run, view, "verify") as progress:
+        with at_most(run[timeout]), _progress(run, view, "verify") as progress:
             objects = check_data(view, objects, progress)
     for seen in objects.seen:
         run.console.warn(f"{seen.finding.where}: {seen.finding.what}")
@@ -76,19 +79,15 @@ def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout:
 
 
 @contextmanager
-def _shown(run: CommandRun, view: BundleView, label: str) -> Iterator[Progress]:
-    """Progress for work that tells bytes."""
-    sink, total = run.progress(), _size_of(view)
+def _progress(run: CommandRun, view: BundleView, label: str) -> Iterator[Progress]:
+    """A progress bar for work that reports bytes."""
+    sink, total = run.progress(), sum(s.size_bytes for s in view.snapshots) + sum(log.size_bytes for log in view.logs)
     sink.start(label, total, 1)
     try:
         yield _Bytes(sink)
         sink.update(total, 1, 0)
     finally:
         sink.finish()
-
-
-def _size_of(view: BundleView) -> int:
-    return sum(s.size_bytes for s in view.snapshots) + sum(log.size_bytes for log in view.logs)
 
 
 class _Bytes:
@@ -98,3 +97,25 @@ class _Bytes:
     def __call__(self, more_bytes: int) -> None:
         self._done += more_bytes
         self._sink.update(self._done, 0, 0)
+
+
+@contextmanager
+def at_most(seconds: int | None) -> Iterator[None]:
+    """Limit the time of the block, by an alarm signal. Raises VerificationFailed in the main thread."""
+    if seconds is None:
+        yield
+        return
+
+    def over(_signal: int, _frame: FrameType | None) -> NoReturn:
+        raise VerificationFailed(
+            f"the verification was not finished within {seconds} s",
+            remedy="raise advanced.validation_timeout, or remove it for no limit",
+        )
+
+    earlier = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""The engine on Apache Spark: session, workers, progress, errors, queries in SQL."""

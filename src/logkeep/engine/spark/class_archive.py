@@ -1,8 +1,9 @@
-"""The class archive (AppCDS): what makes the second start of the JVM twice as fast as the first.
+"""The class archive (AppCDS) of the JVM: it makes later starts twice as fast as the first.
 
-The first orderly run writes the classes it loaded to a temporary name when its JVM exits; `keep` renames the file, so
-no start ever sees half of one. The name holds the Java build, the PySpark version and its place: a new combination
-records anew. The JVM checks the file's checksums before it uses it and goes on without it when they are wrong.
+The first run that ends normally writes the classes it loaded to a temporary file when its JVM exits; `keep` renames
+it, so no start ever sees an incomplete archive. The name depends on the Java build, the PySpark version and its
+directory: a new combination records a new archive. The JVM checks the file's checksums and ignores it when they are
+wrong.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from pathlib import Path
 from logkeep.engine.spark.java import Java
 
 _UNUSED_S = 60 * 86_400
-"""An archive is about 160 MB: those of combinations that were not used for so long are removed."""
+"""An archive takes about 160 MB: unused ones are removed after this time."""
 _ABANDONED_S = 3_600
 
 
@@ -25,17 +26,17 @@ class ClassArchive:
 
     file: Path
     recording: Path
-    """This process's own temporary name."""
+    """The temporary file of this process."""
 
     @property
     def exists(self) -> bool:
         return self.file.is_file()
 
     def java_options(self) -> list[str]:
-        """What to tell the JVM: use the archive if there is one, else record it."""
+        """JVM options: use the archive if there is one, else record it."""
         if self.exists:
             return [f"-XX:SharedArchiveFile={self.file}", "-XX:+VerifySharedSpaces"]
-        # Recording complains of every class that cannot be archived: hundreds of lines that help nobody.
+        # Recording logs every class that cannot be archived: hundreds of useless lines.
         return [f"-XX:ArchiveClassesAtExit={self.recording}", "-Xlog:cds*=off"]
 
     def prepare(self) -> None:
@@ -45,13 +46,13 @@ class ClassArchive:
             os.utime(self.file)
 
     def keep(self) -> None:
-        """After an orderly exit of the JVM: give the recorded file, if there is one, its name."""
+        """After a normal exit of the JVM: rename the recorded file, if there is one."""
         if self.recording.exists():
             self.recording.replace(self.file)
             self._remove_unused(time.time())
 
     def drop(self) -> None:
-        """After any other exit: remove what was recorded."""
+        """After any other exit: remove the recorded file."""
         self.recording.unlink(missing_ok=True)
 
     def distrust(self) -> None:

@@ -1,9 +1,9 @@
-"""Byte counters on their way from the workers to the driver: a few UDP datagrams a second per task.
+"""Progress of the workers: each task sends the driver a few UDP datagrams a second with its byte count.
 
-Spark tells nothing of a task before it ends. Losing a datagram is harmless (the next one carries the total), and so
-is a driver that cannot be reached. A random token keeps foreign datagrams out. Attempts are told apart, so a
-repeated unit is not counted twice. A unit that is given up says so here too, so that the driver need not wait for
-all the others before it learns of it.
+Spark reports nothing about a task before it ends. A lost datagram is harmless (the next one carries the total), and so
+is a driver that cannot be reached. A random token keeps foreign datagrams out. The attempt is part of a datagram, so
+a repeated unit is not counted twice. A unit that failed for good is reported here too: the driver learns of it
+before the other units end.
 """
 
 import socket
@@ -40,7 +40,7 @@ class CounterSender:
         self._next_s = 0.0
         self._socket = _udp_socket()
         with suppress(OSError):
-            self._socket.connect((address.host, address.port))  # once, so that a name is looked up only once
+            self._socket.connect((address.host, address.port))  # once: the host name is resolved only once
 
     def __call__(self, more_bytes: int) -> None:
         self._done_bytes += more_bytes
@@ -50,12 +50,12 @@ class CounterSender:
             self._send(b"")
 
     def close(self, failed: UnitFailed | None = None) -> None:
-        """Send the last count, and why the unit was given up if it was."""
+        """Send the last count, and the failure if the unit failed."""
         self._send(encode(failed) if failed else b"")
         self._socket.close()
 
     def _send(self, body: bytes) -> None:
-        # No route, a full queue, an unknown name: progress is a courtesy, the work goes on.
+        # No route, a full queue, an unknown name: the work does not depend on progress.
         with suppress(OSError):
             self._socket.send(_HEADER.pack(self._token, self._unit, self._attempt, self._done_bytes) + body)
 
@@ -71,7 +71,7 @@ class CounterReceiver:
         self.failed: UnitFailed | None = None
 
     def drain(self) -> int:
-        """Take in what has arrived; return the bytes done by the newest attempt of every unit, summed."""
+        """Read what has arrived; return the bytes done by the newest attempt of every unit, summed."""
         while (datagram := self._receive()) is not None:
             self._take(datagram)
         return sum(done_bytes for _attempt, done_bytes in self._units.values())
@@ -91,7 +91,7 @@ class CounterReceiver:
         token, unit, attempt, done_bytes = _HEADER.unpack_from(datagram)
         if token != self.address.token:
             return
-        # Pairs compare attempt first: datagrams of an attempt that was given up, or that overtook each other, lose.
+        # Pairs compare the attempt first: datagrams of an earlier attempt, or that arrive out of order, lose.
         self._units[unit] = max(self._units.get(unit, (0, 0)), (attempt, done_bytes))
         if body := datagram[_HEADER.size :]:
             outcome = decode(body)

@@ -1,23 +1,23 @@
-"""The Spark engine: one task per unit, retried by Spark, watched and stopped from the main thread."""
+"""The Spark engine: one Spark task per unit. Spark retries; the main thread watches and cancels."""
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from logkeep.engine.background import Background
-from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, heaviest_first, to_error, to_result
+from logkeep.engine.base import BaseEngine
+from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, to_error
 from logkeep.engine.spark.counters import CounterReceiver
 from logkeep.engine.spark.failures import job_error
-from logkeep.engine.spark.query import Query, QueryResult, answer
+from logkeep.engine.spark.query import Query, QueryResult, run_query
 from logkeep.engine.spark.session import EngineSession
 from logkeep.engine.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
 from logkeep.engine.spark.worker import ROW, WorkerJob, run_partition
-from logkeep.engine.stop import SignalStop
+from logkeep.engine.stop import Background, SignalStop
 from logkeep.errors import LogkeepError
-from logkeep.model.work import NoProgress, ProgressSink, ResultT, Task, UnitT
+from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,45 +27,19 @@ _POLL_S = 0.25
 _CANCEL_S = 2.0
 
 
-class SparkEngine:
-    """Starts Spark with the first `map`; `close` ends everything that was started."""
+class SparkEngine(BaseEngine):
+    """Starts Spark with the first `map`; `close` ends everything that it started."""
 
     def __init__(
         self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: SignalStop | None = None
     ) -> None:
-        """Without a `stop` of the caller's, signals are caught while `map` runs, and the first one cancels."""
+        super().__init__(sink=sink, stop=stop)
         self._settings = settings
-        self._sink: ProgressSink = sink or NoProgress()
-        self._stop = stop
         self._session: EngineSession | None = None
         self._hurry = False
 
-    def map(
-        self,
-        task: Task[UnitT, ResultT],
-        units: Sequence[UnitT],
-        result: type[ResultT],
-        *,
-        label: str,
-        weight: Callable[[UnitT], int],
-    ) -> list[ResultT]:
-        """See `logkeep.model.work.Engine.map`."""
-        if not units:
-            return []
-        weights = [weight(unit) for unit in units]
-        order = heaviest_first(weights)
-        with ExitStack() as stack:
-            stop = self._stop or stack.enter_context(SignalStop())
-            self._sink.start(label, sum(weights), len(units))
-            stack.callback(self._sink.finish)
-            session = self._started(stop)
-            outcomes = self._run(session, stop, task, [units[position] for position in order], label)
-        stop.check()
-        results = {order[index]: to_result(done, result) for index, done in outcomes.items()}
-        return [results[position] for position in range(len(units))]
-
     def query(self, asked: Query) -> QueryResult:
-        """Answer a question in SQL. Raises UsageError for what Spark cannot make sense of; else as `map`."""
+        """Run a query in SQL. Raises UsageError for a query that Spark refuses; otherwise as `map`."""
         from pyspark import InheritableThread  # noqa: PLC0415
 
         with ExitStack() as stack:
@@ -73,7 +47,7 @@ class SparkEngine:
             session = self._started(stop)
             group = f"logkeep-{secrets.token_hex(8)}"
             given = frozenset(self._settings.conf)
-            action = Background(partial(answer, session, asked, group, given), InheritableThread)
+            action = Background(partial(run_query, session, asked, group, given), InheritableThread)
             while not action.wait(_POLL_S):
                 if stop.cancelled:
                     self._hurry = True
@@ -84,7 +58,6 @@ class SparkEngine:
         return answered
 
     def at_once(self, units: int) -> int:
-        """See `logkeep.model.work.Engine.at_once`."""
         return tasks_at_once(self._settings.master, units, len(os.sched_getaffinity(0)))
 
     def close(self) -> None:
@@ -112,9 +85,8 @@ class SparkEngine:
         self._session = session
         return session
 
-    def _run(
-        self, session: EngineSession, stop: SignalStop, task: Task[UnitT, ResultT], units: list[UnitT], label: str
-    ) -> dict[int, UnitDone]:
+    def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
+        session = self._started(stop)
         from pyspark import InheritableThread  # noqa: PLC0415
         from pyspark.cloudpickle import dumps  # noqa: PLC0415
 
@@ -142,7 +114,7 @@ class SparkEngine:
         action: Background[dict[int, Outcome]],
         receiver: CounterReceiver,
     ) -> int:
-        """Until the job ends: feed the progress sink; cancel it for a signal, or for a unit that was given up.
+        """Wait for the end of the job and report progress. A signal or a failed unit cancels it.
 
         Returns how many attempts have failed.
         """
@@ -165,16 +137,16 @@ class SparkEngine:
     ) -> dict[int, UnitDone]:
         receiver.drain()
         if receiver.failed:
-            raise self._given_up(receiver.failed, session)
+            raise self._unit_error(receiver.failed, session)
         outcomes = _ended(action, session)
         done = {}
         for unit, outcome in outcomes.items():
             if isinstance(outcome, UnitFailed):
-                raise self._given_up(outcome, session)
+                raise self._unit_error(outcome, session)
             done[unit] = outcome
         return done
 
-    def _given_up(self, failed: UnitFailed, session: EngineSession) -> LogkeepError:
+    def _unit_error(self, failed: UnitFailed, session: EngineSession) -> LogkeepError:
         session.keep_log = session.keep_log or not failed.kind
         return to_error(failed, log=str(session.log))
 
@@ -185,7 +157,7 @@ def _ended(action: Background[T], session: EngineSession) -> T:
     except LogkeepError:
         raise
     except Exception as error:
-        # Spark, py4j and the JVM behind them raise dozens of types here; all mean that the job failed.
+        # Spark, py4j and the JVM raise dozens of types here; all mean that the job failed.
         session.keep_log = True
         raise job_error(error, str(session.log)) from error
 
@@ -209,18 +181,18 @@ def _collect(session: EngineSession, job: WorkerJob, units: list[bytes], group: 
 
 
 def _cancel(session: EngineSession, group: str, action: Background[T]) -> None:
-    """No new task from now on. Asked in a thread: a JVM that does not answer must not hold us up."""
+    """Start no new task. The call runs in a thread: it may hang when the JVM does not answer."""
     context: Any = session.spark.sparkContext
     Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)
     action.wait(_CANCEL_S)
 
 
 def _task_counts(session: EngineSession, group: str) -> tuple[int, int]:
-    """Units done and attempts failed, as far as Spark tells."""
+    """Units done and attempts failed, as far as Spark reports them."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
 
     done = failed = 0
-    with suppress(Py4JError):  # the JVM is gone: the action will say so
+    with suppress(Py4JError):  # the JVM is gone: the action will fail
         tracker = session.spark.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         for stage in [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]:

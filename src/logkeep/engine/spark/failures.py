@@ -1,19 +1,19 @@
-"""Turns what Spark raises for a failed job into one line."""
+"""Errors of Spark, py4j and the JVM as one line of text."""
 
 import re
 from contextlib import suppress
 from functools import partial
 
-from logkeep.engine.background import Background
+from logkeep.engine.stop import Background
 from logkeep.errors import TaskFailed
 
 _LOST_TASK = re.compile(r"most recent failure: Lost task [^:]*: (?:[\w.$]+: )?(.*)")
 _JAVA_NAME = re.compile(r"^(?:\w+\.)+(\w+): ")
 _MISTAKE = re.compile(r"(\[[A-Z][A-Z0-9_.]*\] [^\n]*?) SQLSTATE: (?:0A|21|22|42|P0)\w{3}\b")
-"""The classes of SQL's states that tell of the query or of the values it meets; others tell of Spark and machines."""
+"""SQLSTATE classes for errors of the query or its values; all others are errors of Spark or its machines."""
 
 _ANSWER_S = 5.0
-"""How long a JVM may take to say what it threw: one that was killed, or collects garbage for ever, says nothing."""
+"""How long the JVM may take to return its error text: one that was killed or hangs returns nothing."""
 
 
 def one_line(text: str) -> str:
@@ -28,44 +28,44 @@ def one_line(text: str) -> str:
 
 
 def mistake_in(text: str) -> str | None:
-    """What is wrong with a query that failed while it ran; None where the query is not what failed."""
+    """What is wrong with a query that failed while it ran; None if the query is not the cause."""
     match = _MISTAKE.search(text)
     return match[1][:500] if match else None
 
 
 def job_error(error: BaseException, log: str) -> TaskFailed:
-    """A unit failed in a way its own worker could not report: it was killed, or the JVM is gone."""
+    """The error of a unit whose worker could not report it: the worker was killed, or the JVM is gone."""
     return TaskFailed(one_line(spark_text(error)), remedy=f"{TaskFailed.remedy}; log: {log}")
 
 
 def spark_text(error: BaseException, answer_s: float = _ANSWER_S) -> str:
-    """What Spark said, without py4j's frame: also where the JVM that said it has died since, or hangs."""
+    """Spark's message without py4j's first line, also when the JVM has died since or hangs."""
     lines = whole_text(error, answer_s).splitlines() or [type(error).__name__]
     if not hasattr(error, "java_exception"):
         return "\n".join(lines)
-    # The first line of py4j's text tells which call failed; the Java exception follows.
+    # The first line of py4j's text names the call that failed; the Java exception follows.
     return "\n".join(lines[1:]).removeprefix(": ") or lines[0]
 
 
 def whole_text(error: BaseException, answer_s: float = _ANSWER_S) -> str:
-    """`str(error)`, which py4j and pyspark ask the JVM for: what the exception itself has, where no answer comes.
+    """`str(error)`, for which py4j and pyspark call the JVM. Without an answer: the text in the exception itself.
 
-    pyspark takes the message along when it makes an exception of Java's; py4j has only the name of the call.
+    pyspark copies the message when it converts a Java exception; py4j has only the name of the call.
     """
-    told = getattr(error, "_desc", None)
-    if isinstance(told, str) and told:
-        return told
+    message = getattr(error, "_desc", None)
+    if isinstance(message, str) and message:
+        return message
     if not hasattr(error, "java_exception"):
         return str(error)
-    asked = Background(partial(str, error))
-    with suppress(Exception):  # whatever a lost connection raises: the error to tell is the one that came first
-        if asked.wait(answer_s):
-            return asked.result()
+    text = Background(partial(str, error))
+    with suppress(Exception):  # a lost connection: the first error is the one to report
+        if text.wait(answer_s):
+            return text.result()
     return str(getattr(error, "errmsg", ""))
 
 
 def start_failure(error: BaseException, log_lines: list[str]) -> str:
-    """Why there is no session: what the JVM threw, or the first complaint in the log of a JVM that never came up."""
+    """Why Spark did not start: the JVM's exception, or the first error in the log of a JVM that never started."""
     if hasattr(error, "java_exception"):
         return one_line(spark_text(error))
     complaints = [line.strip() for line in log_lines if "Exception" in line or "rror" in line]

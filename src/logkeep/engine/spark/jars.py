@@ -1,8 +1,8 @@
-"""Jars by Maven coordinates, resolved by Spark's own Ivy: no Maven needed, nothing outside the cache directory touched.
+"""Downloads jars by Maven coordinates with Spark's own Ivy, into the cache directory.
 
-Each set of coordinates is resolved once, in a temporary directory that gets its name when it is whole; after that no
-JVM is started for it. Mirrors are configured the way Spark users do it: `spark.jars.repositories` or
-`spark.jars.ivySettings` in the spark-defaults.conf of `SPARK_CONF_DIR`.
+Each set of coordinates is resolved once, in a temporary directory that is renamed when it is complete; after that no
+JVM is started for it. Mirrors are configured as for Spark: `spark.jars.repositories` or `spark.jars.ivySettings` in
+the spark-defaults.conf of `SPARK_CONF_DIR`.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from logkeep.errors import ServerFailed
 from logkeep.model.cache import jars_dir
 
 _TRIES = 3
-"""A registry drops a request now and then; what one attempt has fetched, the next one finds in its directory."""
+"""A registry may drop a request; the next attempt reuses what was downloaded."""
 _TIMEOUT_S = 600
 _REMEDY = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
 
 
 def spark_home() -> Path:
-    """Where PySpark is installed, found without importing it."""
-    from importlib.util import find_spec  # noqa: PLC0415  # here, because only this function needs it
+    """Where PySpark is installed; does not import it."""
+    from importlib.util import find_spec  # noqa: PLC0415  # only needed here
 
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -40,7 +40,7 @@ def spark_jar(pattern: str) -> Path:
 
 
 def resolve_jars(coordinates: Sequence[str], cache: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark has itself."""
+    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark brings along."""
     names = sorted(coordinates)
     key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
     place = jars_dir(cache) / key
@@ -66,7 +66,7 @@ def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -
 
 
 def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Let spark-submit resolve the packages of a program that does nothing."""
+    """Run spark-submit with these packages on an empty program."""
     program = work / "nothing.py"
     program.write_text("")
     home = spark_home()
@@ -94,14 +94,14 @@ def _publish(jars: Path, place: Path) -> None:
     try:
         jars.rename(place)
     except OSError:
-        # Another process was faster: its directory is as good as ours, and never half-filled.
+        # Another process was faster; its directory is complete.
         if not place.is_dir():
             raise
         shutil.rmtree(jars)
 
 
 def _cause(output: str) -> str:
-    """The most telling line of Ivy's long complaint."""
+    """The most useful line of Ivy's long output."""
     lines = [line.strip() for line in output.splitlines()]
     for sign in ("not found", "Connection refused", "UnknownHost", "timed out", "rror", "xception"):
         if found := [line for line in lines if sign in line]:

@@ -1,4 +1,4 @@
-"""Finds the Java runtime and says what it is, before anything else has a chance to fail in its own words."""
+"""Finds the Java runtime and checks its version, before Spark fails with a less clear error."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 @dataclass(frozen=True)
 class Java:
-    """A runtime that is new enough. `description` is all it says of itself, and changes with every build."""
+    """A runtime that is new enough. `description` is the output of `-version`; it changes with every build."""
 
     executable: Path
     major: int
@@ -29,9 +29,11 @@ def find_java(environ: Mapping[str, str]) -> Java:
     description = _ask_version(executable)
     match = _VERSION.search(description)
     if match is None:
-        raise EngineUnavailable("this is not a Java runtime that answers -version", subject=str(executable))
+        raise EngineUnavailable("it does not answer `-version` like a Java runtime", subject=str(executable))
     if int(match[1]) < OLDEST:
-        raise EngineUnavailable(f"Java {match[1]} is too old, {OLDEST} is needed", subject=str(executable))
+        raise EngineUnavailable(
+            f"Java {match[1]} is too old; Java {OLDEST} or later is needed", subject=str(executable)
+        )
     return Java(executable, int(match[1]), description)
 
 
@@ -39,7 +41,7 @@ def _executable(environ: Mapping[str, str]) -> Path:
     if home := environ.get("JAVA_HOME"):
         executable = Path(home) / "bin" / "java"
         if not executable.is_file():
-            raise EngineUnavailable("JAVA_HOME names no Java runtime", subject=home)
+            raise EngineUnavailable("JAVA_HOME does not contain a Java runtime (bin/java)", subject=home)
         return executable
     found = shutil.which("java", path=environ.get("PATH"))
     if found is None:

@@ -1,4 +1,4 @@
-"""Finding and ending the processes that a JVM leaves behind when it has to be killed (Linux: reads /proc)."""
+"""Finds and kills the child processes of a JVM that had to be killed. Reads /proc (Linux)."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ _PROC = Path("/proc")
 
 
 class RunningProcess(NamedTuple):
-    """A process, told apart from a later one that got the same number by the time it was started."""
+    """A process; its start time distinguishes it from a later one with the same id."""
 
     pid: int
     parent: int
@@ -19,7 +19,7 @@ class RunningProcess(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        now = look(self.pid)
+        now = find_process(self.pid)
         return now is not None and now.started == self.started
 
     def kill(self) -> None:
@@ -28,8 +28,8 @@ class RunningProcess(NamedTuple):
                 os.kill(self.pid, signal.SIGKILL)
 
 
-def look(pid: int) -> RunningProcess | None:
-    """The process with this number, unless it has ended (also when nobody has asked for its exit code yet)."""
+def find_process(pid: int) -> RunningProcess | None:
+    """The process with this id; None if it has ended, also while it is a zombie."""
     try:
         # The command name may hold spaces and brackets: fields count from the last closing bracket.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -39,10 +39,10 @@ def look(pid: int) -> RunningProcess | None:
 
 
 def descendants(pid: int) -> list[RunningProcess]:
-    """All processes below `pid`, without itself."""
+    """All child processes of `pid` and theirs, without itself."""
     found: list[RunningProcess] = []
     waiting = [pid]
-    everything = [process for entry in _PROC.glob("[0-9]*") if (process := look(int(entry.name)))]
+    everything = [process for entry in _PROC.glob("[0-9]*") if (process := find_process(int(entry.name)))]
     while waiting:
         parent = waiting.pop()
         children = [process for process in everything if process.parent == parent]
@@ -52,7 +52,7 @@ def descendants(pid: int) -> list[RunningProcess]:
 
 
 def family_with_argument(ancestor: int, argument: str) -> list[RunningProcess]:
-    """The processes below `ancestor` whose command line holds `argument`, and all below them."""
+    """The descendants of `ancestor` whose command line contains `argument`, and their descendants."""
     named = [process for process in descendants(ancestor) if argument in _arguments(process.pid)]
     return named + [below for process in named for below in descendants(process.pid)]
 

@@ -1,6 +1,6 @@
-"""One question in SQL over rows that tasks read: a temporary view, one Spark task per unit.
+"""One query in SQL over rows that tasks read: a temporary view, one Spark task per unit.
 
-Only a query is answered: what would write is refused, because it must also make sense as a part of another query.
+Only queries run. A statement that would write is refused: the SQL must also be valid inside another query.
 """
 
 import base64
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from logkeep.engine.outcomes import UnitFailed, decode, encode, foreseen, to_error
+from logkeep.engine.outcomes import UnitFailed, decode, encode, own_failure, to_error
 from logkeep.engine.spark.failures import mistake_in, one_line, spark_text, whole_text
 from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import LogkeepError, UsageError
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _OURS = re.compile(r"logkeep-outcome:([A-Za-z0-9+/=]+)")
-"""How an error of a task travels in the text of Spark's."""
+"""One of our errors, encoded in the text of Spark's error."""
 _NOISY = "SQLQueryContextLogger"
-"""Where pyspark tells of each query that is wrong, with a hundred lines of Java, on standard error."""
+"""pyspark logs each wrong query here, with a hundred lines of Java, to standard error."""
 _PLANS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "8"}
-"""A session is made for tasks; a query over small answers wants few partitions."""
+"""The session is configured for tasks; a query with a small result needs few partitions."""
 
 
 @dataclass(frozen=True)
 class Query:
     sql: str
     view: str
-    """The name under which the rows are known in the query."""
+    """The name of the rows in the query."""
     columns: str
     """Their names and types, as Spark writes them: `zxid bigint, path string`."""
     rows: Callable[[Any], Iterator["pa.RecordBatch"]]
     """A top-level function, as tasks are: all rows of one unit."""
     units: Sequence[Any]
     most: int
-    """So many rows of the answer are wanted at most."""
+    """Maximum number of rows of the result."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class QueryResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     more: bool
-    """Whether there are more rows than were wanted."""
+    """Whether the query has more rows than that."""
 
 
-def answer(session: EngineSession, asked: Query, group: str, given: Collection[str] = ()) -> QueryResult:
-    """`given`: settings that are the user's own."""
+def run_query(session: EngineSession, asked: Query, group: str, given: Collection[str] = ()) -> QueryResult:
+    """`given`: settings that the user chose; they are not changed."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415 - slow to import
 
@@ -59,32 +59,32 @@ def answer(session: EngineSession, asked: Query, group: str, given: Collection[s
         if name not in given:
             spark.conf.set(name, value)
     spark.sparkContext.setJobGroup(group, asked.view, True)
-    _view(session, asked)
+    _create_view(session, asked)
     sql = asked.sql.strip().removesuffix(";")
     try:
         spark.sql(f"SELECT * FROM (\n{sql}\n)")  # noqa: S608 - the user's own query, on the user's own machine
         table = spark.sql(sql).limit(asked.most + 1).toArrow()
     except AnalysisException as error:
-        raise _refused(asked, one_line(spark_text(error))) from error
+        raise _usage_error(asked, one_line(spark_text(error))) from error
     except (PySparkException, Py4JJavaError) as error:
-        # An error of a task comes as Python's, or, out of a query within the query, inside one of Java's. A value that
-        # cannot be cast is met while the query runs.
+        # A task's error arrives as a Python error or, from a subquery, inside a Java one. A value that cannot be cast
+        # fails only while the query runs.
         text = whole_text(error)
-        if (ours := _of_a_task(text)) is not None:
-            raise ours from error
+        if (own := _task_error(text)) is not None:
+            raise own from error
         if (what := mistake_in(text)) is None:
             raise
-        raise _refused(asked, what) from error
+        raise _usage_error(asked, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return QueryResult(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
 
 
-def _refused(asked: Query, what: str) -> UsageError:
+def _usage_error(asked: Query, what: str) -> UsageError:
     remedy = f"write one SELECT over `{asked.view}`, which has: {asked.columns}"
     return UsageError(f"Spark cannot answer the query: {what}", remedy=remedy)
 
 
-def _view(session: EngineSession, asked: Query) -> None:
+def _create_view(session: EngineSession, asked: Query) -> None:
     units, rows = session.spark.sparkContext.broadcast(list(asked.units)), asked.rows
 
     def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -101,12 +101,12 @@ def _rows(rows: Callable[[Any], Iterator["pa.RecordBatch"]], unit: Any) -> Itera
     try:
         yield from rows(unit)
     except LogkeepError as error:
-        outcome = base64.b64encode(encode(foreseen(error))).decode()
+        outcome = base64.b64encode(encode(own_failure(error))).decode()
         raise RuntimeError(f"logkeep-outcome:{outcome}") from None
 
 
-def _of_a_task(text: str) -> Exception | None:
-    """An error of ours that a task raised, as it was."""
+def _task_error(text: str) -> Exception | None:
+    """The error that a task raised, if it is one of ours."""
     match = _OURS.search(text)
     failed = decode(base64.b64decode(match[1])) if match else None
     return to_error(failed) if isinstance(failed, UnitFailed) else None

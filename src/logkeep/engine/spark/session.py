@@ -1,7 +1,7 @@
 """One Spark session: its JVM, its log, its scratch directory, and their end.
 
-All that the JVM says goes to a log file in the cache directory; it is removed when all went well. Nothing is written
-to the working directory or the home directory.
+The JVM's output goes to a log file in the cache directory; it is removed when the run succeeds. Nothing is written to
+the working directory or the home directory.
 """
 
 import os
@@ -11,18 +11,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from logkeep.engine.background import Background
+import logkeep
 from logkeep.engine.spark.class_archive import ClassArchive, class_archive
 from logkeep.engine.spark.failures import start_failure
 from logkeep.engine.spark.java import find_java
 from logkeep.engine.spark.processes import descendants, family_with_argument, kill_all
 from logkeep.engine.spark.settings import SparkSettings, is_local, session_conf
-from logkeep.engine.spark.shipping import package_zip
+from logkeep.engine.stop import Background
 from logkeep.errors import EngineUnavailable
 from logkeep.model.cache import archive_dir, log_dir
 
@@ -34,7 +35,7 @@ _TAIL_LINES = 15
 _STOP_S = 60.0
 _HURRIED_STOP_S = 1.0
 _RECORDING_S = 300.0
-"""A JVM that records writes its class archive when it ends, once. Who kills it meanwhile waits anew after each run."""
+"""A JVM that records writes its class archive when it ends. Killed before, the next run has to record again."""
 
 
 class EngineSession:
@@ -68,7 +69,7 @@ class EngineSession:
         if self._archive.exists:
             with suppress(EngineUnavailable):
                 return self._launch(home, self._archive.java_options())
-            # Whatever was wrong, the archive is the one thing we can do without.
+            # Whatever was wrong: Spark can start without the archive.
             if not self._aborted:
                 self._archive.distrust()
         return self._launch(home, self._archive.java_options())
@@ -82,7 +83,7 @@ class EngineSession:
             raise EngineUnavailable(
                 f"the cache directory cannot be used ({error.strerror})",
                 subject=str(self._settings.cache_dir),
-                remedy="name one that can be written with LOGKEEP_CACHE_DIR",
+                remedy="set LOGKEEP_CACHE_DIR to a directory that can be written",
             ) from error
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
@@ -111,7 +112,7 @@ class EngineSession:
 
     def _refuse_if_aborted(self) -> None:
         if self._aborted:
-            raise EngineUnavailable("the start was given up", subject=self._settings.master)
+            raise EngineUnavailable("the start was aborted", subject=self._settings.master)
 
     def _environment(self, home: Path) -> dict[str, str]:
         variables = {
@@ -141,7 +142,7 @@ class EngineSession:
         kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
 
     def close(self, *, hurry: bool = False) -> None:
-        """End the session, the JVM and all workers. In a hurry: within about three seconds, whatever they are doing."""
+        """End the session, the JVM and all workers. With `hurry` within about three seconds."""
         workers = descendants(self._gateway.proc.pid) if self._gateway else []
         if self._spark is not None:
             Background(self._spark.stop).wait(end_patience_s(hurry=hurry, recording=False))
@@ -154,16 +155,16 @@ class EngineSession:
         self._clean_up()
 
     def _end_jvm(self, *, patience_s: float) -> int:
-        """Close the JVM's standard input, which ends it; if it does not, kill it and all below it."""
+        """Close the JVM's standard input, which ends it; otherwise kill it and its child processes."""
         from pyspark import SparkContext  # noqa: PLC0415
 
-        if self._gateway is None:  # it never came up, but may still be about to
+        if self._gateway is None:  # it never answered, but may still be starting
             kill_all(family_with_argument(os.getpid(), f"spark.logkeep.session={self._token}"))
             return -1
         process: subprocess.Popen[bytes] = self._gateway.proc
         self._gateway.shutdown()
         self._gateway = None
-        SparkContext._gateway = SparkContext._jvm = None  # else the next session would talk to this JVM
+        SparkContext._gateway = SparkContext._jvm = None  # otherwise the next session would use this JVM
         if process.stdin:
             process.stdin.close()
         try:
@@ -183,14 +184,14 @@ class EngineSession:
 
 
 def end_patience_s(*, hurry: bool, recording: bool) -> float:
-    """How long a session, and then its JVM, may take to end by itself. Pure."""
+    """How long a session, and then its JVM, may take to end. Pure."""
     if hurry:
         return _HURRIED_STOP_S
     return _RECORDING_S if recording else _STOP_S
 
 
 def _import_path() -> list[str]:
-    """Where this process imports from, so that local workers import the same code."""
+    """The import path of this process, so that local workers import the same code."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     paths = [str(Path(entry).absolute()) for entry in sys.path]
     return [path for path in paths if path not in standard and Path(path).exists() and "lib-dynload" not in path]
@@ -198,7 +199,7 @@ def _import_path() -> list[str]:
 
 @contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables that PySpark reads only from the environment, and put back what was there."""
+    """Set variables that PySpark reads only from the environment, then restore the earlier values."""
     earlier = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -209,3 +210,14 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def package_zip(directory: Path) -> Path:
+    """Pack logkeep, as it is imported here, into `directory` for workers on other hosts."""
+    root = Path(logkeep.__file__).parent
+    target = directory / "logkeep.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                packed.write(file, Path("logkeep") / file.relative_to(root))
+    return target

@@ -1,4 +1,4 @@
-"""What a Spark session is started with: pure decisions, values in, values out."""
+"""The configuration of a Spark session. Pure."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ class SparkSettings:
     cache_dir: Path
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Passed through to Spark as it is; wins over ours. Never a place for secrets."""
+    """Passed to Spark unchanged; wins over ours. Must not hold secrets."""
     keep_log: bool = False
     """Keep the JVM's log also after success."""
 
@@ -47,7 +47,7 @@ def attempts(settings: SparkSettings) -> int:
 
 
 def tasks_at_once(master: str, units: int, cores: int) -> int:
-    """How many of so many units may run at the same time. How wide a cluster is nobody knows: then all of them."""
+    """How many of these units may run at the same time; all of them on a cluster, whose size is not known."""
     match = re.fullmatch(r"local\[(\d+|\*),\d+\]", effective_master(master))
     if match is None:
         return max(units, 1)
@@ -85,11 +85,8 @@ def session_conf(settings: SparkSettings, scratch: Path, token: str, java_option
     if is_local(settings.master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     conf |= settings.conf
-    # A unit may write to a target: two copies of one task at the same time are never wanted.
+    # A unit may write to a target: two copies of one task must not run at the same time.
     conf["spark.speculation"] = "false"
-    conf["spark.driver.extraJavaOptions"] = _joined(options, settings.conf.get("spark.driver.extraJavaOptions", ""))
+    users = settings.conf.get("spark.driver.extraJavaOptions", "")
+    conf["spark.driver.extraJavaOptions"] = f"{shlex.join(options)} {users}".strip()
     return conf
-
-
-def _joined(ours: list[str], users: str) -> str:
-    return f"{shlex.join(ours)} {users}".strip()

@@ -1,4 +1,4 @@
-"""What runs inside a Spark worker: one unit of work per Spark task. Imports no pyspark before it is called by it."""
+"""Code that runs inside a Spark worker: one unit of work per Spark task. Imports pyspark only there."""
 
 import gc
 import pickle
@@ -20,7 +20,7 @@ ROW = "unit int, result binary"
 
 @dataclass(frozen=True)
 class WorkerJob:
-    """All that a worker has to know, besides the units."""
+    """What a worker needs besides the units."""
 
     task: Task[Any, Any]
     counters: CounterAddress
@@ -30,12 +30,12 @@ class WorkerJob:
 def run_partition(
     job: WorkerJob, units: Sequence[bytes], batches: Iterator["pa.RecordBatch"]
 ) -> Iterator["pa.RecordBatch"]:
-    """Do the unit whose number is in the one row of this partition, and answer with one row.
+    """Run the unit whose number is in the one row of this partition; return one row.
 
-    Units are pickled one by one: a worker opens only its own.
+    Units are pickled one by one: a worker unpickles only its own.
     """
     import pyarrow as pa  # noqa: PLC0415  # only workers need it
-    from pyspark import TaskContext  # noqa: PLC0415  # only there once Spark runs us
+    from pyspark import TaskContext  # noqa: PLC0415  # only available in a worker
 
     _freeze_imported_modules()
     context = TaskContext.get()
@@ -62,5 +62,5 @@ def run_unit(job: WorkerJob, pickled: bytes, unit: int, attempt_number: int) -> 
 
 @cache
 def _freeze_imported_modules() -> None:
-    # Spark's daemon collects garbage after every task: without this each time through all imported modules.
+    # Spark's daemon runs the garbage collector after every task; frozen modules are not visited.
     gc.freeze()

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Comparing logs: order-preserving digests of records, and the first difference."""

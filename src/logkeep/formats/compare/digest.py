@@ -1,16 +1,16 @@
-"""A digest of records that keeps their order and can be put together from parts.
+"""A digest of a sequence of records that depends on their order and can be combined from parts.
 
-What a record is: the time that consumers saw, key, value, headers. Its hash is XXH64 of the time (eight bytes,
+A record is the time that consumers saw, key, value and headers. Its hash is XXH64 of the time (eight bytes,
 little-endian) with, as seed, XXH64 of its body: the record's own bytes from the length of its key to its end, with
-shortest numbers. There are two such hashes, by two seeds; each is shifted right by 3 and taken modulo p = 2**61 -
-1. A sequence of records has D = D * r + h mod p in both lanes, so that D(A followed by B) = D(A) * r**|B| + D(B):
-parts of a log that were read by different tasks give the digest of the whole, in whatever batches, codecs and
-objects the records lie. Swapping two records changes it.
+shortest numbers. There are two such hashes, by two seeds; each is shifted right by 3 and taken modulo
+p = 2**61 - 1. A sequence of records has D = D * r + h mod p in both lanes, so that
+D(A followed by B) = D(A) * r**|B| + D(B): parts of a log that different tasks read give the digest of the whole,
+whatever batches, codecs and objects hold the records. Swapping two records changes it.
 
-Offsets are in a third lane by themselves, and how many records show an append time is counted: a restore may place
-the same records elsewhere, and says so. Control records are not records to a consumer and are left out.
+Offsets have a third lane of their own, and records with an append time are counted: a restore may write the same
+records to other offsets, and reports it. Control records are left out: consumers never see them.
 
-It finds every accident; it is no seal against a forger, who is met by the SHA-256 of every object.
+It detects accidents. It does not protect against forgery; the SHA-256 of every object does.
 """
 
 import re
@@ -35,7 +35,7 @@ class Digest:
     content_b: int = 0
     offsets: int = 0
     append_times: int = 0
-    """How many of them show the time at which a broker appended them."""
+    """How many of them have the time at which a broker appended them."""
 
     def then(self, later: "Digest") -> "Digest":
         """The digest of these records followed by those."""
@@ -49,7 +49,7 @@ class Digest:
         )
 
     def same_content(self, other: "Digest") -> bool:
-        """Whether both are of the same records in the same order, wherever they lie."""
+        """Whether both are of the same records in the same order, at any offsets."""
         return (self.records, self.content_a, self.content_b) == (other.records, other.content_a, other.content_b)
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Digest:
 
     @classmethod
     def parse(cls, text: str) -> "Digest":
-        """Raises Damaged for what is no digest."""
+        """Raises Damaged if the text is not a digest."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise Damaged("not a digest of records", subject=repr(text[:150]))
@@ -70,21 +70,21 @@ NOTHING = Digest()
 
 
 def warm() -> None:
-    """Have every kernel compiled and stored, once, before processes that all need it begin."""
+    """Compile and store every kernel before parallel processes need it."""
     for part in decode(SMALLEST, walk(SMALLEST).batches):
         if isinstance(part, RecordColumns):
-            moved(digest_of(part), part.offsets)
+            with_offsets(digest_of(part), part.offsets)
 
 
 SMALLEST = bytes.fromhex(
     "000000000000000000000038ffffffff0234bb9273000000000000000000000000000000000000"
     "00000000ffffffffffffffffffffffffffff000000010c000000010100"
 )
-"""A batch with one record of nothing."""
+"""A batch with one empty record."""
 
 
 def digest_of(records: RecordColumns) -> Digest:
-    """Of all these records, but control records."""
+    """Of all these records except control records."""
     control = records.control
     if control.any():
         records = records.chosen(~control)
@@ -94,8 +94,8 @@ def digest_of(records: RecordColumns) -> Digest:
     return Digest(len(records), a, b, offsets, int(np.count_nonzero(records.append_time)))
 
 
-def moved(digest: Digest, offsets: Longs) -> Digest:
-    """Of the same records, at these offsets."""
+def with_offsets(digest: Digest, offsets: Longs) -> Digest:
+    """The digest of the same records at other offsets."""
     sums = np.zeros(3, np.uint64)
     fold_places(offsets, sums)
     return replace(digest, offsets=int(sums[OFFSETS]))

@@ -1,7 +1,7 @@
-"""The first record in which two logs deviate, by its rank, and what is different about it.
+"""Finds the first record in which two logs differ, and says what is different.
 
-Both are read forward record by record of the one against the other, whole columns at once, until they part. Then the
-next record of each side tells what happened: one is missing, one too many, two in another order, or one was changed.
+Both are read from the start, whole columns at a time, until they differ. The next record of each side then shows what
+happened: a record is missing, a record was added, two records are swapped, or a record was changed.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from logkeep.formats.kafka.records import RecordColumns
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A record, copied out."""
+class RecordCopy:
+    """A copy of one record."""
 
     offset: int
     time_ms: int
@@ -23,12 +23,12 @@ class Plain:
     value: bytes | None
     headers: tuple[tuple[bytes, bytes | None], ...]
 
-    def same_as(self, other: "Plain | None") -> bool:
-        """Wherever they stand."""
+    def same_as(self, other: "RecordCopy | None") -> bool:
+        """Whether the content is equal; offsets may differ."""
         return other is not None and self._content == other._content
 
-    def differs_in(self, other: "Plain") -> str:
-        """The first thing that is not the same, in words."""
+    def differs_in(self, other: "RecordCopy") -> str:
+        """The names of the fields that differ."""
         pairs = (
             ("time", self.time_ms, other.time_ms),
             ("key", self.key, other.key),
@@ -45,7 +45,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Deviation:
-    """At which offset of the target, and what."""
+    """The first difference: the offset in the target, and a description."""
 
     offset: int
     what: str
@@ -54,7 +54,7 @@ class Deviation:
 def first_deviation(
     archive: Iterator[RecordColumns], target: Iterator[RecordColumns], target_end: int, *, keep_offsets: bool
 ) -> Deviation | None:
-    """Where the two part; None when they do not. Raises Damaged where records cannot be read."""
+    """The first difference, or None. Raises Damaged if records cannot be read."""
     left, right = _Cursor(archive), _Cursor(target)
     while (ours := left.here()) is not None and (theirs := right.here()) is not None:
         rows = min(len(ours), len(theirs))
@@ -63,18 +63,18 @@ def first_deviation(
         right.pass_over(same)
         if same < rows:
             break
-    return _named(left, right, target_end, keep_offsets=keep_offsets)
+    return _describe(left, right, target_end, keep_offsets=keep_offsets)
 
 
 class _Cursor:
-    """A place in a stream of records."""
+    """A position in a stream of records."""
 
     def __init__(self, source: Iterator[RecordColumns]) -> None:
         self._source = source
         self._now: RecordColumns | None = None
 
     def here(self) -> RecordColumns | None:
-        """Records that come next, at least one; None at the end."""
+        """The next records, at least one; None at the end."""
         while self._now is None or not len(self._now):
             self._now = next(self._source, None)
             if self._now is None:
@@ -84,13 +84,13 @@ class _Cursor:
     def pass_over(self, rows: int) -> None:
         self._now = _rows(self._now, rows, len(self._now)) if self._now is not None else None
 
-    def take(self) -> Plain | None:
-        """The next record; None: there is none."""
+    def take(self) -> RecordCopy | None:
+        """The next record; None at the end."""
         now = self.here()
         if now is None:
             return None
         self.pass_over(1)
-        return Plain(int(now.offsets[0]), int(now.times_ms[0]), now.key(0), now.value(0), tuple(now.headers(0)))
+        return RecordCopy(int(now.offsets[0]), int(now.times_ms[0]), now.key(0), now.value(0), tuple(now.headers(0)))
 
 
 def _rows(records: RecordColumns, first: int, last: int) -> RecordColumns:
@@ -101,7 +101,7 @@ def _rows(records: RecordColumns, first: int, last: int) -> RecordColumns:
 
 
 def _same(left: RecordColumns, right: RecordColumns, *, keep_offsets: bool) -> int:
-    """How many records from the first one on are the same."""
+    """How many records from the first one on are equal."""
     rows = len(left)
     ranks, found = np.arange(rows, dtype=np.int64), np.zeros(rows, np.uint8)
     match(left.data, ranks, left.times_ms, left.spans, right.data, ranks, right.times_ms, right.spans, found)
@@ -111,7 +111,7 @@ def _same(left: RecordColumns, right: RecordColumns, *, keep_offsets: bool) -> i
     return int(np.argmax(other)) if other.any() else rows
 
 
-def _named(left: _Cursor, right: _Cursor, target_end: int, *, keep_offsets: bool) -> Deviation | None:
+def _describe(left: _Cursor, right: _Cursor, target_end: int, *, keep_offsets: bool) -> Deviation | None:
     ours, theirs = left.take(), right.take()
     if theirs is None:
         if ours is None:
@@ -124,15 +124,22 @@ def _named(left: _Cursor, right: _Cursor, target_end: int, *, keep_offsets: bool
     return Deviation(theirs.offset, _what(ours, theirs, left.take(), right.take(), keep_offsets=keep_offsets))
 
 
-def _what(ours: Plain, theirs: Plain, our_next: Plain | None, their_next: Plain | None, *, keep_offsets: bool) -> str:
+def _what(
+    ours: RecordCopy,
+    theirs: RecordCopy,
+    our_next: RecordCopy | None,
+    their_next: RecordCopy | None,
+    *,
+    keep_offsets: bool,
+) -> str:
     archived = f"the archived record of offset {ours.offset}"
     late, early = theirs.same_as(our_next), ours.same_as(their_next)
     if late and early and not ours.same_as(theirs):
-        return f"{archived} and the one after it stand in the other order"
+        return f"{archived} and the one after it are swapped"
     if keep_offsets and ours.same_as(theirs):
-        return f"{archived} stands here instead of at its own offset"
+        return f"{archived} is here instead of at its own offset"
     if late and not early:
         return f"{archived} is missing here"
     if early and not late:
-        return f"there is a record that is not archived; {archived} stands after it"
-    return f"it is not {archived}: another {theirs.differs_in(ours)}"
+        return f"there is a record that is not archived; {archived} follows it"
+    return f"it is not {archived}: the {theirs.differs_in(ours)} differs"

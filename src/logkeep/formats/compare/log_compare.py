@@ -1,8 +1,8 @@
-"""Is everything that a live log holds archived? Two stretches of it are compared, by batches, then by records.
+"""Checks that everything in a live log is archived: compares batches first, then records.
 
-A batch whose bytes are the same proves its records at once. One that differs was rewritten by compaction, which keeps
-offsets, so each of its records must be archived under its offset with the same time, key, value and headers. Records
-that are archived and no longer live are no matter: that is what retention and compaction do.
+A batch with equal bytes proves its records at once. One that differs was rewritten by compaction, which keeps offsets,
+so each of its records must be archived at its offset with the same time, key, value and headers. Records that are
+archived and no longer live are ignored: retention and compaction remove records.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ FOR_EVER = 2**63 - 1
 
 
 def warm() -> None:
-    """Have every kernel compiled and stored, once, before processes that all need it begin."""
+    """Compile and store every kernel before parallel processes need it."""
     one = BatchStretch(SMALLEST, walk(SMALLEST).batches)
     other = BatchStretch(SMALLEST[:-5] + b"\2" + SMALLEST[-4:], one.batches)  # one millisecond later
     LogComparison().compare(one, one, 0, 1)
@@ -36,7 +36,7 @@ class BatchStretch:
 
     @property
     def last(self) -> int:
-        """The last offset that it answers for; nothing answers for everything that follows."""
+        """The last offset that it covers; an empty stretch covers everything that follows."""
         return int(self.batches.last_offsets[-1]) if len(self.batches) else FOR_EVER
 
     def touching(self, start: int, end: int) -> "BatchStretch":
@@ -52,21 +52,21 @@ END = BatchStretch(b"", walk(b"").batches)
 
 @dataclass
 class LogComparison:
-    """What a comparison came to; control records are not counted, only looked for."""
+    """The result of a comparison. Control records must be there too, but are not counted."""
 
     identical: int = 0
-    """Records in batches whose bytes are the same."""
+    """Records in batches with equal bytes."""
     equal: int = 0
-    """Records that are the same in batches that are not."""
+    """Equal records in batches that differ."""
     missing: int = 0
     differing: int = 0
     first_missing: int = -1
     first_differing: int = -1
     unreadable: str = ""
-    """The first live batch that is neither the same nor can be decoded."""
+    """The first live batch that differs and cannot be decoded."""
 
     def compare(self, live: BatchStretch, archived: BatchStretch, start: int, end: int) -> None:
-        """Look for every live record of `[start, end)` in what is archived of the same offsets."""
+        """Search every live record of `[start, end)` in the archived batches of the same offsets."""
         live, archived = live.touching(start, end), archived.touching(start, end)
         same = _identical(live, archived)
         for part in decode(live.buffer, _chosen(live.batches, ~same)):
@@ -91,7 +91,7 @@ class LogComparison:
 
 
 def _identical(live: BatchStretch, archived: BatchStretch) -> npt.NDArray[np.bool_]:
-    """For each live batch, whether the same bytes are archived under its offset."""
+    """For each live batch, whether the same bytes are archived at its offset."""
     bases = archived.batches.base_offsets
     if not len(bases):
         return np.zeros(len(live.batches), np.bool_)
@@ -125,7 +125,7 @@ def _found(live: RecordColumns, archived: BatchStretch) -> npt.NDArray[np.uint8]
 
 
 def _readable(stretch: BatchStretch) -> Iterator[RecordColumns]:
-    """What cannot be decoded of an archive is a finding of the level before this one."""
+    """Batches of the archive that cannot be decoded are found by the verification level before this one."""
     return (part for part in decode(stretch.buffer, stretch.batches) if isinstance(part, RecordColumns))
 
 

@@ -1,22 +1,25 @@
-"""Two logs that should hold the same records: the digests of both, and up to where they surely agree. One pass each.
+"""Compares the records of two logs in one pass: the digests of both, and how far they certainly agree.
 
-Batches of both are laid side by side by the number of records before them, so it does not matter which offsets they
-have, nor that one log has several batches where the other has one. Where a pair has the very same record bytes and
-times, one decoding serves both digests; everything else is decoded on both sides. When the two no longer have a border
-in common, each is read on by itself: digests are right whatever the logs hold.
+`PairedComparison` aligns the batches of both logs by the number of records before them, so it does not matter which
+offsets they have, nor that one log has several batches where the other has one. Where a pair has the same record bytes
+and times, both digests come from one decoding; everything else is decoded on both sides. When the two no longer have a
+common border, each is read on by itself: the digests are right whatever the logs hold. Memory is a few stretches of
+each log and the records that a few thousand batches decode to.
 
-Memory is a few stretches of each log and the records that a few thousand batches decode to.
+`StreamComparison` is for records that were spread over other partitions: no batch of one side is a batch of the other,
+so both sides are decoded, one after the other.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.digest import NOTHING, Digest, digest_of, moved
+from logkeep.formats.compare.digest import NOTHING, Digest, digest_of, with_offsets
 from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.log_compare_kernels import same_batches
 from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
@@ -24,15 +27,17 @@ from logkeep.formats.kafka.record_view import View, chosen, readable
 from logkeep.formats.kafka.records import RecordColumns
 
 Flags = npt.NDArray[np.bool_]
+RecordSource = Callable[[], Iterator[RecordColumns]]
+"""Opens a stream of records."""
 
 _MOST_PENDING_BYTES = 48 << 20
 _WORTHWHILE_BATCHES = 4
-"""Shorter runs of same batches are decoded twice: going back and forth costs more."""
+"""Shorter runs of equal batches are decoded twice: switching costs more."""
 
 
 @dataclass(frozen=True)
 class CountedBatches:
-    """Batches that count, in a buffer, and how many of their records do."""
+    """Batches in a buffer that belong to the view, and how many of their records do."""
 
     buffer: Bytes
     batches: Batches
@@ -42,7 +47,7 @@ class CountedBatches:
         return CountedBatches(self.buffer, self.batches[some], self.counts[some])
 
     def copied(self) -> "CountedBatches":
-        """The same with bytes of its own."""
+        """The same with a copy of the bytes."""
         start, end = self.batches.start, self.batches.end
         return CountedBatches(
             bytes(memoryview(self.buffer)[start:end]),
@@ -60,10 +65,10 @@ class LogSide:
     counted: Callable[[Batches], Flags]
     """Which batches of the view's range count."""
     name: str
-    """Whose batch it is that cannot be read."""
+    """Names the log in errors."""
 
     def parts(self) -> Iterator[CountedBatches]:
-        """Raises Damaged where a batch on a border cannot be read."""
+        """Raises Damaged for a batch on a border that cannot be read."""
         for stretch in self.stretches:
             around = self.view.touching(stretch)
             batches = chosen(around.batches, self.counted(around.batches) & (around.batches.headers["records"] > 0))
@@ -75,7 +80,7 @@ class LogSide:
                 yield CountedBatches(around.buffer, chosen(batches, some), counts[some])
 
     def records(self, parts: Iterable[CountedBatches]) -> Iterator[RecordColumns]:
-        """What one step shows is valid until the next. Raises Damaged."""
+        """Each item is valid until the next. Raises Damaged."""
         return (records for part in parts for records in self._readable(part.buffer, part.batches))
 
     def _readable(self, buffer: Bytes, batches: Batches) -> Iterator[RecordColumns]:
@@ -87,7 +92,7 @@ class LogSide:
 
 @dataclass
 class _Pending:
-    """What was read of a side and is not yet compared."""
+    """Batches of one side that were read and not yet compared."""
 
     source: Iterator[CountedBatches]
     parts: deque[CountedBatches] = field(default_factory=deque)
@@ -104,7 +109,7 @@ class _Pending:
         return np.cumsum(np.concatenate([part.counts for part in self.parts] or [np.empty(0, np.int64)]))
 
     def more(self) -> bool:
-        """Read on. What waits is copied first, for its bytes are the reader's own."""
+        """Read the next part. Pending parts are copied first: the reader reuses its buffer."""
         self.parts = deque(part.copied() for part in self.parts)
         part = next(self.source, None)
         if part is not None:
@@ -112,7 +117,7 @@ class _Pending:
         return part is not None
 
     def take(self, batches: int) -> list[CountedBatches]:
-        """So many batches from the front."""
+        """Remove this many batches from the front."""
         taken: list[CountedBatches] = []
         while batches:
             part = self.parts.popleft()
@@ -130,7 +135,7 @@ class _Pending:
 
 
 @dataclass
-class Twins:
+class PairedComparison:
     """Digests of both sides. `run` it once."""
 
     left: LogSide
@@ -138,17 +143,19 @@ class Twins:
     left_digest: Digest = NOTHING
     right_digest: Digest = NOTHING
     border: tuple[int, int] = (-1, -1)
-    """The offset of each side behind the last batch before which everything agrees; (-1, -1): from the beginning."""
+    """On each side the offset after the last batch up to which everything agrees; (-1, -1): nothing is known."""
     complete: bool = False
     """Whether both were read to their ends."""
     _agreed: bool = True
 
     @property
     def same(self) -> bool:
-        return self.left_digest.same_content(self.right_digest) and self._places(self.left_digest, self.right_digest)
+        return self.left_digest.same_content(self.right_digest) and self._same_offsets(
+            self.left_digest, self.right_digest
+        )
 
-    def run(self) -> "Twins":
-        """Raises Damaged where records cannot be read."""
+    def run(self) -> "PairedComparison":
+        """Raises Damaged if records cannot be read."""
         left, right = _Pending(self.left.parts()), _Pending(self.right.parts())
         while True:
             self._compare(left, right)
@@ -159,12 +166,12 @@ class Twins:
         self.complete = True
         return self
 
-    def _places(self, one: Digest, other: Digest) -> bool:
-        """Offsets only matter where they were to be kept."""
+    def _same_offsets(self, one: Digest, other: Digest) -> bool:
+        """Offsets are compared only where they had to be kept."""
         return not self.left.view.keep_offsets or one.offsets == other.offsets
 
     def _compare(self, left: _Pending, right: _Pending) -> None:
-        """Everything up to the last border that both have."""
+        """Compare everything up to the last common border."""
         ours, theirs = left.borders(), right.borders()
         common = np.intersect1d(ours, theirs, assume_unique=True)
         if not len(common):
@@ -174,11 +181,11 @@ class Twins:
         for run in window.runs():
             self._add(run)
         if self._agreed:
-            self.border = _behind(window.left), _behind(window.right)
+            self.border = _end_offset(window.left), _end_offset(window.right)
 
     def _add(self, run: "_Run") -> None:
         one, other = self._digests(run)
-        self._agreed = self._agreed and one.same_content(other) and self._places(one, other)
+        self._agreed = self._agreed and one.same_content(other) and self._same_offsets(one, other)
         self.left_digest, self.right_digest = self.left_digest.then(one), self.right_digest.then(other)
 
     def _digests(self, run: "_Run") -> tuple[Digest, Digest]:
@@ -191,13 +198,46 @@ class Twins:
             first = int(np.searchsorted(bases, records.batches.base_offsets[0]))
             shifts = (places - bases)[first : first + len(records.batches)]
             one = one.then(digest)
-            other = other.then(moved(digest, records.offsets + shifts[records.batch]) if shifts.any() else digest)
+            other = other.then(
+                with_offsets(digest, records.offsets + shifts[records.batch]) if shifts.any() else digest
+            )
         return one, other
+
+
+@dataclass
+class StreamComparison:
+    """Digests of both sides. `run` it once."""
+
+    left: Sequence[RecordSource]
+    """Read one after the other."""
+    right: RecordSource
+    left_digest: Digest = NOTHING
+    right_digest: Digest = NOTHING
+    shares: tuple[int, ...] = ()
+    """How many records each of the left streams has."""
+    border: tuple[int, int] = (-1, -1)
+    """As in `PairedComparison`: here nothing is known."""
+    complete: bool = False
+    """Whether both were read to their ends."""
+
+    @property
+    def same(self) -> bool:
+        return self.left_digest.same_content(self.right_digest)
+
+    def run(self) -> "StreamComparison":
+        """Raises Damaged if records cannot be read."""
+        for each in self.left:
+            one = _digest(each())
+            self.left_digest = self.left_digest.then(one)
+            self.shares = (*self.shares, one.records)
+        self.right_digest = _digest(self.right())
+        self.complete = True
+        return self
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Batches of both sides with as many records, all of them the same, or to be looked into."""
+    """Batches of both sides with the same number of records; `same`: they need not be decoded twice."""
 
     same: bool
     left: list[CountedBatches]
@@ -206,7 +246,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Window:
-    """Both sides between two common borders, with the common borders inside: batches before each."""
+    """Both sides up to a common border. The ends count the batches before each common border inside."""
 
     left: list[CountedBatches]
     right: list[CountedBatches]
@@ -260,7 +300,7 @@ class _Columns:
 
 
 def _alike(left: Headers, right: Headers) -> Flags:
-    """Whether the same record bytes would mean the same records, but for where they begin."""
+    """Whether equal record bytes mean equal records, apart from their base offset."""
     codecs = (left["attributes"] & (CODEC_MASK | APPEND_TIME), right["attributes"] & (CODEC_MASK | APPEND_TIME))
     alike: Flags = (codecs[0] == codecs[1]) & ((codecs[0] & APPEND_TIME) == 0)
     for name in ("length", "last_offset_delta", "base_time_ms", "records"):
@@ -275,7 +315,7 @@ def _same_records(left: Bytes, starts: Longs, right: Bytes, there: Longs, sizes:
 
 
 def _worthwhile(same: Flags) -> Flags:
-    """Without runs that are too short to be worth it, unless everything is the same."""
+    """Without runs that are too short, unless everything is equal."""
     if same.all():
         return same
     changes = np.flatnonzero(np.diff(same.astype(np.int8))) + 1
@@ -295,13 +335,10 @@ def _slice(parts: Sequence[CountedBatches], ends: Longs, first: int, last: int) 
 
 
 def _digest(records: Iterator[RecordColumns]) -> Digest:
-    whole = NOTHING
-    for each in records:
-        whole = whole.then(digest_of(each))
-    return whole
+    return reduce(Digest.then, map(digest_of, records), NOTHING)
 
 
-def _behind(parts: Sequence[CountedBatches]) -> int:
+def _end_offset(parts: Sequence[CountedBatches]) -> int:
     return int(parts[-1].batches.last_offsets[-1]) + 1
 
 

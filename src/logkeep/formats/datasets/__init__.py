@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Records as tables for other tools."""

@@ -1,22 +1,21 @@
 """Records as an Arrow table, for other formats and for queries.
 
 Nothing is lost: null and empty differ in keys, values and header values, headers keep their order and may repeat, and
-names of headers are bytes, for nobody promised that they are text. Times are milliseconds since 1970; -1 says that a
-record has none, as everywhere in Kafka. The columns are copies: they stay when the records are overwritten.
+names of headers are bytes, because they need not be text. Times are milliseconds since 1970; -1 means no time, as in
+Kafka. The columns are copies: they stay valid when the records are overwritten.
 """
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from logkeep.formats.datasets.arrow_kernels import header_spans
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.encode_kernels import gather
-from logkeep.formats.kafka.record_kernels import Bytes, Longs
+from logkeep.formats.kafka.record_kernels import Bytes, Longs, header_spans
 from logkeep.formats.kafka.records import Flags, RecordColumns
 
 CREATE_TIME, APPEND_TIME = 0, 1
-"""Of `timestamp_type`, as Kafka's clients number them."""
+"""Values of `timestamp_type`, as Kafka's clients number them."""
 
 HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 HEADERS = pa.list_(pa.field("header", HEADER, nullable=False))
@@ -33,7 +32,7 @@ SCHEMA = pa.schema(
 
 
 def arrow_records(records: RecordColumns) -> pa.RecordBatch:
-    """One row per record, control records too: choose before (`RecordColumns.chosen`) what is wanted."""
+    """One row per record, also for control records; filter with `RecordColumns.chosen` before."""
     spans = records.spans.astype(np.int64)
     kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
     columns = [
@@ -59,7 +58,7 @@ def _headers(records: RecordColumns) -> pa.Array:
 
 
 def _binary(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
-    """Pieces of the data, one after the other; -1 is null."""
+    """Parts of the data as an array; a size of -1 is null."""
     starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
     lengths = np.maximum(sizes, 0)
     ends = np.cumsum(lengths)
@@ -70,7 +69,7 @@ def _binary(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
 
 
 def _borders(lengths: Longs) -> pa.Buffer:
-    """Sums stay below 2 GiB: all pieces lie side by side in a buffer that is no larger."""
+    """Sums fit into 32 bits: all pieces come from a buffer of less than 2 GiB."""
     borders = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=borders[1:])
     return pa.py_buffer(borders)
@@ -81,5 +80,5 @@ def _validity(there: Flags) -> pa.Buffer | None:
 
 
 def _numbers(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:
-    """A copy. (`pyarrow.array` would do it, and load all of pandas on the way.)"""
+    """A copy. (`pyarrow.array` would import pandas.)"""
     return pa.Array.from_buffers(SCHEMA.field(name).type, len(column), [None, pa.py_buffer(column.copy())])

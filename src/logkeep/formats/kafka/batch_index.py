@@ -111,15 +111,6 @@ class BatchIndex:
         """The first batch that holds this offset or a later one; `len` when there is none."""
         return int(np.searchsorted(self.rows["last_offset"], offset, side="left"))
 
-    def at_time(self, time_ms: int) -> int:
-        """The first batch with a record at or after this time; `len` when there is none.
-
-        Producers choose times, so they need not rise: the answer is the first such batch in offset order, which is
-        what Kafka's own lookup by time means.
-        """
-        so_far = np.maximum.accumulate(self.rows["max_time_ms"])
-        return int(np.searchsorted(so_far, time_ms, side="left"))
-
     def _flag(self, bit: int) -> Flags:
         flags: Flags = (self.rows["attributes"] & np.int16(bit)) != 0
         return flags

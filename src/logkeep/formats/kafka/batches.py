@@ -1,11 +1,11 @@
-"""Kafka's log format, RecordBatch version 2: where batches begin and whether their bytes can be believed.
+"""Kafka's log format, RecordBatch version 2: finds batches and checks their headers and CRCs.
 
-A log is batches back to back, nothing between them. All numbers are big-endian:
+A log is a sequence of batches without gaps. All numbers are big-endian:
 
     bytes   field              why it matters here
-     0..7   base offset        offset of the first record, kept by compaction even if that record is gone
+     0..7   base offset        offset of the first record; compaction keeps it even if that record is gone
      8..11  length             of what follows, so the next batch begins at 12 + length
-    12..15  leader epoch       written by the leader; tells one history of a log from another
+    12..15  leader epoch       written by the leader; distinguishes histories of a log
     16      magic              2; versions 0 and 1 have the same byte here and another layout after it
     17..20  CRC-32C            of bytes 21 to the end: the two fields a broker assigns are outside
     21..22  attributes         bits 0-2 codec, 3 append time, 4 transactional, 5 control, 6 delete horizon
@@ -13,12 +13,12 @@ A log is batches back to back, nothing between them. All numbers are big-endian:
     27..34  base timestamp     of the first record; under bit 6 the delete horizon instead
     35..42  max timestamp      of all records; under bit 3 the append time of all of them
     43..56  producer id, its epoch, base sequence
-    57..60  record count       smaller than delta + 1 after compaction, 0 in a batch kept for its producer's sake
+    57..60  record count       smaller than delta + 1 after compaction; 0 in a batch kept for its producer's state
     61..    records            compressed as one block
 
-`walk` finds the whole batches of a buffer: one step of Python per batch, never per record, the checks on columns.
-It tells a tail that is merely cut off (a reply that was full, a crash) from damage, and damage from old formats. It
-promises nothing about record bytes: that is what `first_broken` (the CRC) is for.
+`walk` finds the complete batches of a buffer: one step of Python per batch, never per record; checks work on columns.
+It distinguishes a tail that is cut off (a full reply, a crash) from damage, and damage from old formats. It does not
+check record bytes: `first_broken` does, by the CRC.
 """
 
 import struct
@@ -29,8 +29,6 @@ from functools import cached_property
 import google_crc32c
 import numpy as np
 import numpy.typing as npt
-
-from logkeep.errors import Damaged, OldMessageFormat
 
 HEADER_BYTES = 61
 OVERHEAD_BYTES = 12
@@ -69,7 +67,7 @@ Longs = npt.NDArray[np.int64]
 
 
 class WalkEnd(StrEnum):
-    """Why a walk ended where it did."""
+    """Why a walk ended."""
 
     END = "end"
     TORN = "torn"
@@ -79,18 +77,18 @@ class WalkEnd(StrEnum):
 
 @dataclass(frozen=True)
 class Batches:
-    """Whole batches that follow each other in one buffer, as columns, each made once."""
+    """Complete batches in one buffer, as columns; each column is made once."""
 
     headers: Headers
     positions: Longs
-    """Where each begins in the buffer."""
+    """The position of each in the buffer."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, chosen: slice) -> "Batches":
         if chosen.indices(len(self)) == (0, len(self), 1):
-            return self  # with the columns that were made already
+            return self  # with its cached columns
         return Batches(self.headers[chosen], self.positions[chosen])
 
     @cached_property
@@ -103,7 +101,7 @@ class Batches:
 
     @cached_property
     def sizes(self) -> Longs:
-        """Whole size of each, in bytes."""
+        """Total size of each, in bytes."""
         return self.headers["length"].astype(np.int64) + OVERHEAD_BYTES
 
     @property
@@ -118,24 +116,17 @@ class Batches:
 
 @dataclass(frozen=True)
 class Walk:
-    """The good batches at the beginning of a buffer, and why it went no further."""
+    """The good batches at the beginning of a buffer, and why the walk ended there."""
 
     batches: Batches
     stop: WalkEnd
     stopped_at: int
-    """The byte it stopped at: everything before belongs to `batches`."""
+    """The byte after the last good batch."""
     reason: str = ""
-
-    def require_sound(self, subject: str) -> None:
-        """Raise unless the walk met nothing worse than a torn tail."""
-        if self.stop is WalkEnd.OLD_FORMAT:
-            raise OldMessageFormat(self.reason, subject=subject)
-        if self.stop is WalkEnd.DAMAGED:
-            raise Damaged(f"{self.reason}, at byte {self.stopped_at}", subject=subject)
 
 
 def walk(buffer: Bytes, after: int = -1) -> Walk:
-    """All whole batches of a buffer whose offsets rise from behind `after`. Never raises, whatever the bytes are."""
+    """All complete batches of a buffer with rising offsets greater than `after`. Never raises."""
     positions, at = _positions(buffer)
     batches = _gather(buffer, positions)
     wrong = _first_wrong(batches, after)
@@ -152,7 +143,7 @@ def walk(buffer: Bytes, after: int = -1) -> Walk:
 
 
 def first_broken(buffer: Bytes, batches: Batches) -> int | None:
-    """The index of the first batch whose bytes do not have the CRC-32C of its header, or None. Copies nothing."""
+    """The index of the first batch with a wrong CRC-32C, or None. Copies nothing."""
     plain = np.frombuffer(buffer, np.uint8)
     crc_of = google_crc32c.value
     starts, ends = batches.positions.tolist(), (batches.positions + batches.sizes).tolist()
@@ -163,7 +154,7 @@ def first_broken(buffer: Bytes, batches: Batches) -> int | None:
 
 
 def _positions(buffer: Bytes) -> tuple[Longs, int]:
-    """Where whole batches begin, by their lengths alone, and the byte after the last one."""
+    """Positions of complete batches, by their lengths alone, and the byte after the last one."""
     found: list[int] = []
     at, size = 0, len(buffer)
     while at + OVERHEAD_BYTES <= size:
@@ -176,7 +167,7 @@ def _positions(buffer: Bytes) -> tuple[Longs, int]:
 
 
 def _too_short(buffer: Bytes, at: int) -> bool:
-    """Whether the length there is smaller than a header: a torn batch still has a possible one."""
+    """Whether the length there is smaller than a header: a torn batch has a possible length."""
     return len(buffer) - at >= OVERHEAD_BYTES and _length_at(buffer, at + 8)[0] < HEADER_BYTES - OVERHEAD_BYTES
 
 
@@ -187,7 +178,7 @@ def _gather(buffer: Bytes, positions: Longs) -> Batches:
 
 
 def _first_wrong(batches: Batches, after: int) -> tuple[int, str] | None:
-    """The first batch whose header cannot be right, and why."""
+    """The first batch with an impossible header, and why."""
     headers, bases = batches.headers, batches.base_offsets
     deltas, counts = headers["last_offset_delta"].astype(np.int64), headers["records"].astype(np.int64)
     plain = (headers["attributes"] & CODEC_MASK) == 0
@@ -204,7 +195,7 @@ def _first_wrong(batches: Batches, after: int) -> tuple[int, str] | None:
 
 
 def _stopped(buffer: Bytes, good: Batches, at: int, reason: str) -> Walk:
-    """Damage, unless the byte that both layouts share says that it is a message of an old version."""
+    """Damage, unless the magic byte says that this is a message of an old version."""
     if len(buffer) - at > _MAGIC_AT and buffer[at + _MAGIC_AT] in (0, 1):
         version = buffer[at + _MAGIC_AT]
         offset = int.from_bytes(buffer[at : at + 8], "big", signed=True)
@@ -214,5 +205,5 @@ def _stopped(buffer: Bytes, good: Batches, at: int, reason: str) -> Walk:
 
 
 def _looks_old(buffer: Bytes, at: int) -> bool:
-    """Old messages have at least 14 bytes after their length; the zeros of a file set aside have none."""
+    """Old messages have at least 14 bytes after their length; a preallocated file has only zeros."""
     return bool(_length_at(buffer, at + 8)[0] >= 14)

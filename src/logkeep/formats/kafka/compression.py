@@ -1,17 +1,13 @@
-"""Record sections compressed as brokers and consumers of every kind read them: the counterpart of `unpack`.
+"""Compresses and decompresses the record sections of batches, with each of Kafka's codecs.
 
-gzip is one member, zstd one frame, snappy one bare block: Java's reader takes it for what it is, as do librdkafka and
-its relatives. lz4 is written here as a frame of independent blocks of 64 KiB, since Kafka's own reader refuses blocks
-that depend on each other, which is what Arrow writes.
+Written so that all brokers and clients read it: gzip is one member, zstd one frame, snappy one bare block. lz4 is
+written here as a frame of independent blocks of 64 KiB: Kafka's own reader refuses dependent blocks, which Arrow
+writes. The same bytes give the same block as long as the library is the same.
 
-The same bytes give the same block, as long as the library is the same.
-
-Records of batches as plain bytes: what producers compressed is unpacked here, and never more than was allowed.
-
-A batch's records are one block of its codec: gzip and zstd streams, lz4 frames, snappy either bare or in the
-framing of Java's library (a header of 16 bytes, then blocks with their length in front). Streams are unpacked step
-by step, so a few bytes that claim to be terabytes cost no more than `LARGEST_BATCH_BYTES`. Buffers are used again:
-what a section shows is valid until the next one is asked for.
+Read: a section is one block of its codec: gzip and zstd streams, lz4 frames, snappy either bare or in the framing of
+Java's library (a header of 16 bytes, then blocks preceded by their length). Streams are decompressed step by step, so
+a few bytes that claim to be terabytes cost no more than `LARGEST_BATCH_BYTES`. Buffers are reused: a section is valid
+until the next one is requested.
 """
 
 import struct
@@ -26,16 +22,25 @@ from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES, Batc
 from logkeep.formats.kafka.record_kernels import Bytes
 
 _LEVELS = {"gzip": 6, "zstd": 3}
-"""Those of Kafka's own producers."""
+"""As Kafka's own producers use them."""
 _LZ4_HEAD = bytes.fromhex("04224d18604082")
 """Magic; version 1 with independent blocks, no checksums; blocks of up to 64 KiB; checksum of these two bytes."""
 _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_STORED = 1 << 31
 _LZ4_END = bytes(4)
+LARGEST_BATCH_BYTES = 256 << 20
+"""Limit for one decompressed batch. Brokers accept 1 MiB of compressed bytes by default."""
+TOGETHER_BYTES = 16 << 20
+"""About how much is decompressed at a time."""
+_FIRST_BYTES = 1 << 20
+_LARGEST_BUFFER = 2**31 - 1
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16
+_STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
 
 
 def pack(codec: int, section: Bytes) -> Bytes:
-    """The bytes of a record section under a codec of `CODECS`. Raises ValueError for one that is not there."""
+    """A record section compressed with a codec of `CODECS`. Raises ValueError for an unknown codec."""
     if not 0 <= codec < len(CODECS):
         raise ValueError(f"no codec {codec}")
     name = CODECS[codec]
@@ -63,20 +68,9 @@ def _lz4_frame(plain: pa.Buffer) -> bytes:
     return b"".join([*parts, _LZ4_END])
 
 
-LARGEST_BATCH_BYTES = 256 << 20
-"""What one batch may unpack to. Brokers accept 1 MiB of compressed bytes unless told otherwise."""
-TOGETHER_BYTES = 16 << 20
-"""About how much is unpacked before it is worked on."""
-_FIRST_BYTES = 1 << 20
-_LARGEST_BUFFER = 2**31 - 1
-XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER = 16
-_STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
-
-
 @dataclass(frozen=True)
 class Sections:
-    """Batches and where their records lie in plain bytes."""
+    """Batches and the positions of their records in decompressed bytes."""
 
     data: Bytes
     batches: Batches
@@ -89,17 +83,17 @@ class Sections:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A batch that cannot be unpacked."""
+    """A batch that cannot be decompressed."""
 
     batches: Batches
-    """It alone."""
+    """This batch alone."""
     reason: str
 
 
 def sections(
     buffer: memoryview | bytes | bytearray, batches: Batches, largest: int = LARGEST_BATCH_BYTES
 ) -> Iterator[Sections | Unreadable]:
-    """The records of all batches in order. Bytes that nobody compressed are shown where they are."""
+    """The records of all batches in order. Bytes that are not compressed are not copied."""
     if len(buffer) > _LARGEST_BUFFER:
         raise ValueError("spans of records reach no further than 2 GiB")
     data = np.frombuffer(memoryview(buffer).toreadonly(), np.uint8)
@@ -111,7 +105,7 @@ def sections(
 
 
 class _Unpacking:
-    """A buffer that grows as far as it must."""
+    """A buffer that grows as needed."""
 
     def __init__(self, source: memoryview, largest: int) -> None:
         self._source, self._largest = source, largest
@@ -135,7 +129,7 @@ class _Unpacking:
                 borders, first, self._end = [0], index + 1, 0
 
     def _add(self, batch: Batches) -> str:
-        """Put the records of one batch behind the others; why that is impossible, or nothing."""
+        """Append the records of one batch; returns why that is impossible, or an empty text."""
         codec = int(batch.headers["attributes"][0]) & CODEC_MASK
         block = self._source[batch.start + HEADER_BYTES : batch.end]
         began = self._end
@@ -163,7 +157,7 @@ class _Unpacking:
                 self._end += got
 
     def _room(self, limit: int) -> memoryview:
-        """Free bytes behind what is there, up to one more than allowed. Raises Damaged when that one was used."""
+        """The free bytes at the end, one more than allowed. Raises Damaged if that one was used."""
         if self._end > limit:
             raise _too_large(self._largest)
         if self._end == len(self._plain):
@@ -180,7 +174,7 @@ class _Unpacking:
         self._end += size
 
     def _grow(self, size: int) -> None:
-        # A new one each time: sections that were shown keep theirs.
+        # A new array each time: earlier sections keep theirs.
         larger = np.empty(size, np.uint8)
         larger[: self._end] = self._plain[: self._end]
         self._plain = larger
@@ -206,7 +200,7 @@ def _snappy_blocks(block: memoryview) -> Iterator[memoryview]:
 
 
 def snappy_block(piece: memoryview, room: int) -> pa.Buffer:
-    """One bare block, unpacked to no more than `room` bytes: snappy tells first how long it will be."""
+    """One bare block, decompressed to at most `room` bytes: a snappy block begins with its length."""
     size = 0
     for index, byte in enumerate(bytes(piece[:5])):
         size |= (byte & 127) << (7 * index)

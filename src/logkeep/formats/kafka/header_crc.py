@@ -22,7 +22,7 @@ _Table = tuple[list[int], list[int], list[int], list[int]]
 """What becomes of each byte of a polynomial, the lowest one first."""
 
 
-def sealed_again(crc: int, old: Bytes, new: Bytes, behind: int) -> int:
+def changed_crc(crc: int, old: Bytes, new: Bytes, behind: int) -> int:
     """The CRC after the bytes `old`, which it covers, became `new`; `behind` more bytes follow unchanged."""
     return crc ^ carried(google_crc32c.value(old) ^ google_crc32c.value(new), behind)
 

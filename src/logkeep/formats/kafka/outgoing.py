@@ -99,7 +99,7 @@ def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
     kept = _kept(buffer, chosen(batches, as_it_is))
     if as_it_is.all():
         runs = _merged([kept.runs])
-        return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, runs, sealed=True)
+        return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, runs, has_crc=True)
     again = chosen(batches, ~as_it_is)
     return _assembled([kept, *(_encoded(records, view) for records in readable(buffer, again, view))])
 
@@ -180,5 +180,5 @@ def _between(part: Outgoing, start: int, end: int) -> Outgoing:
         part.records[first:last],
         part.first_offsets[first:last],
         np.array([[start, end - start]], np.int64),
-        sealed=part.sealed,
+        has_crc=part.has_crc,
     )

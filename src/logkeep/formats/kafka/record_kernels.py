@@ -198,3 +198,27 @@ def decode_batches(  # noqa: PLR0911 - compiled code raises no exceptions: each 
         if at != end:
             return first, LEFT_IN_BATCH, batch, at
     return row, OK, -1, -1
+
+
+@kernel
+def header_spans(data: Bytes, spans: Ints, name_at: Longs, name_size: Longs, value_at: Longs, value_size: Longs) -> int:
+    """One row per header, in order; a size of -1 is null. Returns how many rows were filled.
+
+    The records come from `decode_batches`, which checked every length; the columns have room for the sum of HEADERS.
+    """
+    row = 0
+    for record in range(spans.shape[0]):
+        at: Number = np.int64(spans[record, HEADERS_AT])
+        end = np.int64(spans[record, END_AT])
+        for _ in range(spans[record, HEADERS]):
+            size, at = varint32(data, at, end)
+            if at < 0 or size < 0 or size > end - at or row >= name_at.shape[0]:
+                return row
+            name_at[row], name_size[row] = at, size
+            size, at = varint32(data, at + size, end)
+            if at < 0 or size > end - at:
+                return row
+            value_at[row], value_size[row] = at, size
+            at += max(size, 0)
+            row += 1
+    return row

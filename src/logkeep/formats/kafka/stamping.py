@@ -23,7 +23,7 @@ from logkeep.formats.kafka.batches import (
     Headers,
     Longs,
 )
-from logkeep.formats.kafka.header_crc import sealed_again
+from logkeep.formats.kafka.header_crc import changed_crc
 from logkeep.formats.kafka.record_kernels import Bytes
 
 _SEQUENCES = 1 << 31
@@ -58,7 +58,7 @@ class Outgoing:
     """Rows of (source offset, n): the source offsets of all records in their order, merged where they follow."""
     source: int = 0
     """Where several archived logs go into one partition: which of them these are from."""
-    sealed: bool = False
+    has_crc: bool = False
     """Whether the headers in the buffer have the CRC-32C of their batches, as those of an archive that were checked."""
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ def stamp(
     headers["attributes"] &= ~np.int16(_BROKERS_OWN)
     if transactional:
         headers["attributes"] |= np.int16(TRANSACTIONAL)
-    headers["crc"] = _crcs_from_old(outgoing) if outgoing.sealed else _crcs(outgoing)
+    headers["crc"] = _crcs_from_old(outgoing) if outgoing.has_crc else _crcs(outgoing)
 
 
 def header_bytes(headers: Headers) -> Bytes:
@@ -127,7 +127,7 @@ def _crcs_from_old(outgoing: Outgoing) -> list[int]:
     old = outgoing.first_heads()
     crcs, behind = old.view(HEADER).reshape(-1)["crc"].tolist(), (outgoing.sizes - HEADER_BYTES).tolist()
     rows = zip(crcs, old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], behind, strict=True)
-    return [sealed_again(*row) for row in rows]
+    return [changed_crc(*row) for row in rows]
 
 
 def _crcs(outgoing: Outgoing) -> list[int]:

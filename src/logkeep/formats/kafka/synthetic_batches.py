@@ -1,12 +1,9 @@
-"""Batches that no producer sent: the end of a transaction that never had one, nothing at all, the first half of one.
+"""Batches that no producer sent: abort markers, empty batches, the first part of a batch, and fillers.
 
-All have a right CRC-32C and are read by brokers and consumers like any other.
-
-Batches of records that stand for nothing: they take up offsets, and no consumer is meant to see them.
-
-A filler has the key `logkeep`, no value, no headers and no time (-1). The key is for topics that are compacted, which
-take nothing without one. Batches are compressed with zstd and hold up to a million fillers: less than a byte each. The
-bytes depend on the number alone.
+All have a correct CRC-32C; brokers and consumers read them like any other. Fillers are records that only take up
+offsets. A filler has the key `logkeep`, no value, no headers and no time (-1). It has a key because compacted topics
+refuse records without one. Batches of fillers are compressed with zstd and hold up to a million records, less than a
+byte each. Their bytes depend on the number of records alone.
 """
 
 import struct
@@ -18,7 +15,6 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka import record_kernels as kernels
-from logkeep.formats.kafka import record_kernels as spans
 from logkeep.formats.kafka.batches import (
     APPEND_TIME,
     CODEC_MASK,
@@ -44,76 +40,74 @@ _OUTSIDE = struct.Struct(">qiibI")
 _ABORT = struct.Struct(">hh").pack(0, 0)
 """The key of a marker: its version, and 0 for an abort."""
 _COORDINATOR = struct.Struct(">hi").pack(0, 0)
-"""The value of a marker: its version, and the epoch of the coordinator, below which no real one is."""
+"""The value of a marker: its version, and the lowest possible epoch of a coordinator."""
 _MOST_DELTA = 2**31 - 1
+MOST_RECORDS = 1_000_000
+KEY = b"logkeep"
+_BODY = bytes([2 * len(KEY)]) + KEY + b"\x01\x00"
+"""The key with its length, the length of a null value, no headers."""
+_NO_TIME = -1
 
 
 def abort_marker(offset: int, producer: int, epoch: int, time_ms: int) -> bytes:
-    """The control batch that ends a producer's transaction without its records counting."""
+    """The control batch that aborts a producer's transaction."""
     fields = bytes([0, 0, 0, 2 * len(_ABORT)]) + _ABORT + bytes([2 * len(_COORDINATOR)]) + _COORDINATOR + b"\0"
     record = bytes([2 * len(fields)]) + fields
     checked = _CHECKED.pack(TRANSACTIONAL | CONTROL, 0, time_ms, time_ms, producer, epoch, -1, 1)
-    return _whole(offset, checked + record)
+    return _with_header(offset, checked + record)
 
 
 def empty_batches(start: int, end: int) -> bytes:
-    """Batches without a record that take the offsets `[start, end)`, as compaction leaves them behind."""
+    """Batches without records for the offsets `[start, end)`, as compaction leaves them."""
     made = bytearray()
     while start < end:
         delta = min(end - start - 1, _MOST_DELTA)
-        made += _whole(start, _CHECKED.pack(0, delta, -1, -1, -1, -1, -1, 0))
+        made += _with_header(start, _CHECKED.pack(0, delta, -1, -1, -1, -1, -1, 0))
         start += delta + 1
     return bytes(made)
 
 
 def cut_batch(buffer: Bytes, batch: Batches, end: int) -> bytes:
-    """One batch with those of its records that lie before `end`, as the only change; nothing when there are none.
+    """A batch with only those of its records that are before `end`; empty if there are none.
 
-    Records stay byte for byte as they are, compressed anew by the same codec. Raises Damaged when they cannot be read.
+    The records keep their bytes and are compressed again with the same codec. Raises Damaged if they are unreadable.
     """
     if not batch.headers["records"][0]:
         return b""
-    records, plain, start = _opened(buffer, batch)
+    records, plain, start = _decode_one(buffer, batch)
     kept = records.within(0, end)
     if not len(kept):
         return b""
     header, position = batch.headers[0], batch.start
     attributes = int(header["attributes"])
-    section = plain[start : int(kept.spans[-1, spans.END_AT])]
+    section = plain[start : int(kept.spans[-1, kernels.END_AT])]
     checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
     latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
     struct.pack_into(">i", checked, 2, end - 1 - int(header["base_offset"]))
     struct.pack_into(">q", checked, 14, latest)
     struct.pack_into(">i", checked, 36, len(kept))
     packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))
-    return _whole(int(header["base_offset"]), bytes(checked) + packed.tobytes())
+    return _with_header(int(header["base_offset"]), bytes(checked) + packed.tobytes())
 
 
-def _opened(buffer: Bytes, batch: Batches) -> tuple[RecordColumns, spans.Bytes, int]:
-    """The records of one batch, its plain record bytes, and where those begin."""
+def _decode_one(buffer: Bytes, batch: Batches) -> tuple[RecordColumns, kernels.Bytes, int]:
+    """The records of one batch, its decompressed bytes, and the position of the first record in them."""
     part = next(sections(buffer, batch))
     found = next(decode(buffer, batch))
     if isinstance(part, Unreadable):
         raise Damaged(f"a batch cannot be cut: {part.reason}")
     if isinstance(found, Malformed):
-        raise Damaged(f"it cannot be cut: {found}")
+        raise Damaged(f"a batch cannot be cut: {found}")
     return found, part.data, int(part.starts[0])
 
 
-def _whole(base: int, checked: bytes) -> bytes:
+def _with_header(base: int, checked: bytes) -> bytes:
     length = _OUTSIDE.size - OVERHEAD_BYTES + len(checked)
     return _OUTSIDE.pack(base, length, 0, 2, google_crc32c.value(checked)) + checked
 
 
-MOST_RECORDS = 1_000_000
-KEY = b"logkeep"
-_BODY = bytes([2 * len(KEY)]) + KEY + b"\x01\x00"
-"""The key with its length, the length of a value that is null, no headers."""
-_NO_TIME = -1
-
-
 def filler_batches(count: int, most: int = MOST_RECORDS) -> Iterator[Outgoing]:
-    """So many fillers in batches of up to `most` records, one at a time. Stamp them as any others."""
+    """`count` fillers in batches of up to `most` records, one batch at a time, to be stamped like others."""
     if not 0 < most <= MOST_RECORDS:
         raise ValueError(f"a batch of {most} fillers")
     while count > 0:
@@ -130,11 +124,11 @@ def _outgoing(batch: bytes, records: int) -> Outgoing:
 
 @lru_cache(maxsize=2)
 def _filler(count: int) -> bytes:
-    """A batch of so many; the last ones made are remembered."""
+    """A batch of `count` fillers; the last two are cached."""
     spans = np.zeros((count, kernels.SPAN_COLUMNS), np.int32)
     spans[:, kernels.END_AT] = len(_BODY)
     header = np.zeros(1, HEADER)
-    header["attributes"], header["length"] = CODECS.index("zstd"), 2**31 - 1  # as large as need be
+    header["attributes"], header["length"] = CODECS.index("zstd"), 2**31 - 1  # so that it is never split
     source = Batches(header, np.zeros(1, np.int64))
     times = np.full(count, _NO_TIME, np.int64)
     records = RecordColumns(np.frombuffer(_BODY, np.uint8), source, np.arange(count), times, spans)

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Run maps: which source offset a restore wrote to which target offset."""

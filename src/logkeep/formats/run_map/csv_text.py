@@ -1,9 +1,9 @@
-"""Run maps as CSV, for other tools: one line per run, made from whole columns.
+"""Run maps as CSV, for other tools: one line per run.
 
     topic,partition,source_offset,target_offset,count,target_topic,target_partition
 
-`count` neighbouring records of the source's topic and partition, from `source_offset` on, stand in neighbouring places
-of the target's from `target_offset` on.
+`count` consecutive records of the source partition, from `source_offset` on, have consecutive offsets in the target
+partition, from `target_offset` on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _PLAIN = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def csv_chunks(maps: Mapping[Route, bytes], subject: str) -> Iterator[bytes]:
-    """The lines of encoded maps in order of their routes, one map in memory at a time. Raises Damaged."""
+    """The lines of all maps in order of their routes, one map in memory at a time. Raises Damaged."""
     yield (",".join(COLUMNS) + "\n").encode()
     for route in sorted(maps):
         runs = decode(maps[route], f"{subject}, {route.topic}/{route.partition}")

@@ -1,11 +1,11 @@
-"""Which source offset stands where in the target: the exact map of one restored partition.
+"""The exact map from source offsets to target offsets of one restored partition.
 
-Records keep their order, so a map is a list of runs `(source, target, n)`: `n` neighbouring records from a source
-offset on stand in neighbouring places from a target offset on. There is one run per hole, not one per record. Both
-columns only rise. `formats.run_map_bytes` stores maps.
+Records keep their order, so a map is a list of runs `(source, target, n)`: `n` consecutive records from a source offset
+on have consecutive offsets from a target offset on. There is one run per hole, not one per record. Both columns only
+rise. `run_map.stored` has the stored form.
 
-A position of a consumer is the offset it reads next, `c`. It belongs to the place of the smallest restored offset at
-or after `c`; when there is none, to the end of the restored log. Anything larger would lose records.
+A consumer's position is the offset `c` that it reads next. It is translated to the target offset of the first restored
+record at or after `c`; if there is none, to the end of the restored log. Any larger offset would skip records.
 """
 
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ class RunMap:
     n: Longs
     start: int
     end: int
-    """Source offsets `[start, end)` were to come back; not every one of them has to hold a record."""
+    """Source offsets `[start, end)` were restored; not each of them has a record."""
     target_end: int
-    """The end of the target's log after the restore: where a consumer stands that has read everything."""
+    """The end of the target's log after the restore: the position of a consumer that has read everything."""
 
     def __len__(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.source)
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class RunMap:
         return int(self.source[0]) if len(self) else self.end
 
     def at(self, offsets: npt.ArrayLike) -> tuple[Longs, Flags]:
-        """For each source offset where a consumer goes on, and whether that offset itself is a restored record."""
+        """For each source offset the target offset to read next, and whether the source offset itself was restored."""
         wanted = np.asarray(offsets, np.int64)
         if not len(self):
             return np.full(wanted.shape, self.target_end, np.int64), np.zeros(wanted.shape, np.bool_)
@@ -71,16 +71,8 @@ class RunMap:
         """How many restored records had a smaller offset in the source."""
         return _rank(self.source, self.n, offset)
 
-    def records_after(self, offset: int) -> int:
-        """How many had this offset or a larger one."""
-        return self.records - self.records_before(offset)
-
-    def records_in(self, start: int, end: int) -> int:
-        """How many stood in `[start, end)` of the source."""
-        return max(0, self.records_before(end) - self.records_before(start))
-
     def placed_before(self, target: int) -> int:
-        """How many stand before this offset of the target."""
+        """How many restored records have a smaller offset in the target."""
         return _rank(self.target, self.n, target)
 
     @property
@@ -93,10 +85,10 @@ class RunMap:
 
 
 class RunMapBuilder:
-    """Takes what was sent, in order, and joins what is contiguous: memory grows with holes, not with records."""
+    """Collects runs in the order of sending and joins contiguous ones: memory grows with holes, not with records."""
 
     def __init__(self, start: int, end: int, target: int) -> None:
-        """For source offsets `[start, end)`, put one after the other from this target offset on."""
+        """For source offsets `[start, end)`, written from this target offset on."""
         self._start, self._end = start, end
         self._next = target
         self._rows = np.empty((_FIRST_ROWS, 3), np.int64)
@@ -104,34 +96,34 @@ class RunMapBuilder:
 
     @property
     def next_target(self) -> int:
-        """Where the next record goes."""
+        """The target offset of the next record."""
         return self._next
 
     def append(self, source: int, n: int) -> None:
-        """`n` records with these source offsets stand next."""
+        """`n` records from this source offset on come next."""
         self.extend(np.array([[source, n]], np.int64))
 
     def extend(self, runs: npt.NDArray[np.int64]) -> None:
-        """Rows `(source offset, n)` stand next, one after the other: the `runs` of what was sent."""
+        """Rows `(source offset, n)` come next, one after the other: the `runs` of what was sent."""
         after = self._next + np.cumsum(runs[:, 1])
         self._add(np.stack([runs[:, 0], after - runs[:, 1], runs[:, 1]], axis=1))
 
     def keep(self, runs: npt.NDArray[np.int64]) -> None:
-        """Rows `(source offset, n)` stand at their own offsets."""
+        """Rows `(source offset, n)` keep their own offsets."""
         self._add(np.stack([runs[:, 0], runs[:, 0], runs[:, 1]], axis=1))
 
     def place(self, rows: npt.NDArray[np.int64]) -> None:
-        """Rows `(source offset, target offset, n)` stand where they say."""
+        """Rows `(source offset, target offset, n)` with given target offsets."""
         self._add(np.asarray(rows, np.int64))
 
     def skip_to(self, target: int) -> None:
-        """What comes next stands here: something that is no record takes the offsets between."""
+        """The next record has this target offset; the offsets before it have no record."""
         if target < self._next:
-            raise ValueError("a map only rises")
+            raise ValueError("offsets of a run map must rise")
         self._next = target
 
     def finish(self) -> RunMap:
-        """The map of everything so far; the log ends where the next record would go."""
+        """The map of everything so far; the log ends at the offset of the next record."""
         rows = self._rows[: self._used]
         source, target, n = (np.ascontiguousarray(rows[:, column]) for column in range(3))
         return RunMap(source, target, n, self._start, self._end, self._next)
@@ -144,7 +136,7 @@ class RunMapBuilder:
             return
         both = np.concatenate([self._rows[max(0, self._used - 1) : self._used], rows])
         if not self._fits(both, int(rows[0, 1])):
-            raise ValueError("a map only rises")
+            raise ValueError("offsets of a run map must rise")
         self._used = max(0, self._used - 1)
         self._store(_joined(both))
         self._next = int(rows[-1, 1] + rows[-1, 2])
@@ -176,19 +168,19 @@ class RunMapBuilder:
 
 
 def rises(firsts: Longs, n: Longs) -> bool:
-    """Whether runs that begin here lie one behind the other, none of them over another."""
+    """Whether runs with these first offsets and lengths are in order and do not overlap."""
     return bool((firsts[1:] - firsts[:-1] >= n[:-1]).all())
 
 
 def _joined(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Rows with neighbours put together that are contiguous on both sides."""
+    """Rows with neighbours joined that are contiguous on both sides."""
     ends = rows[:-1, :2] + rows[:-1, 2:]
     begins = np.flatnonzero(np.append(True, (rows[1:, :2] != ends).any(axis=1)))
     return np.column_stack([rows[begins, :2], np.add.reduceat(rows[:, 2], begins)])
 
 
 def _rank(firsts: Longs, n: Longs, offset: int) -> int:
-    """How many records of runs that begin here lie before an offset."""
+    """How many records of these runs are before an offset."""
     whole = int(np.searchsorted(firsts, offset, side="left"))
     if not whole:
         return 0

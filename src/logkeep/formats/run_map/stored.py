@@ -7,8 +7,8 @@ One map:
           12..15  CRC-32C of bytes 0..11 and of everything after byte 15
           16..39  start, end (source offsets) and target end, 8 bytes each
           40..    three columns one after the other, 8 bytes per number, zlib:
-                  how far each run's source offset lies behind the run before (the first: behind start),
-                  how far its target offset lies behind the run before (the first: behind 0), and its length
+                  distance of each run's source offset from the end of the run before (the first: from start),
+                  distance of its target offset from the end of the run before (the first: from 0), and its length
 
 A file of many:
 
@@ -19,8 +19,8 @@ A file of many:
                   partition (4), length of the target topic's name (2), the name, target partition (4), length of the
                   map (4), the map
 
-All numbers are little-endian and not negative. `decode` and `unbundle` take any bytes: they raise Damaged, or return
-maps that only rise, and allocate no more than the bytes can hold.
+All numbers are little-endian and not negative. `decode` and `unbundle` accept any bytes: they raise Damaged, or return
+maps whose offsets rise, and allocate no more than the bytes can hold.
 """
 
 import struct
@@ -36,7 +36,7 @@ from logkeep.formats.kafka.batches import Longs
 from logkeep.formats.run_map.runs import RunMap
 
 MAX_RUNS = 2**27
-"""Of one map; 3 GiB in memory."""
+"""Of one map: 3 GiB in memory."""
 _ONE, _MANY, _VERSION = b"LKRMAP", b"LKRMAS", b"01"
 _HEAD = struct.Struct("<8sII")
 _BOUNDS = struct.Struct("<qqq")
@@ -47,7 +47,7 @@ _COLUMN = np.dtype("<i8")
 
 
 class Route(NamedTuple):
-    """From where to where the records of one map went."""
+    """The source partition and the target partition of one map."""
 
     topic: str
     partition: int
@@ -60,14 +60,14 @@ def encode(runs: RunMap) -> bytes:
         raise Damaged("more runs than a map can hold", subject=f"{len(runs):,} runs")
     gaps = (_gaps(runs.source, runs.n, runs.start), _gaps(runs.target, runs.n, 0), runs.n)
     columns = zlib.compress(b"".join(column.astype(_COLUMN).tobytes() for column in gaps), _LEVEL)
-    return _sealed(_ONE, len(runs), _BOUNDS.pack(runs.start, runs.end, runs.target_end) + columns)
+    return _with_head(_ONE, len(runs), _BOUNDS.pack(runs.start, runs.end, runs.target_end) + columns)
 
 
 def decode(data: bytes, subject: str = "run map") -> RunMap:
     """Read a map back. Raises Damaged, or FormatTooNew for a version of a later release."""
-    count, body = _opened(_ONE, data, subject)
+    count, body = _check_head(_ONE, data, subject)
     if len(body) < _BOUNDS.size or count > MAX_RUNS:
-        raise Damaged("the run map has another size than it says", subject=subject)
+        raise Damaged("the run map has another size than it claims", subject=subject)
     start, end, target_end = _BOUNDS.unpack_from(body)
     plain = inflate(body[_BOUNDS.size :], 3 * count * _COLUMN.itemsize, "run map", subject)
     gaps = np.frombuffer(plain, _COLUMN).astype(np.int64).reshape(3, count)
@@ -79,29 +79,25 @@ def decode(data: bytes, subject: str = "run map") -> RunMap:
     return RunMap(source, target, gaps[2], start, end, target_end)
 
 
-def encode_all(maps: Mapping[Route, RunMap]) -> bytes:
-    return bundle({route: encode(runs) for route, runs in maps.items()})
-
-
 def decode_all(data: bytes, subject: str = "run maps") -> dict[Route, RunMap]:
-    return {route: decode(one, f"{subject}, {_named(route)}") for route, one in unbundle(data, subject).items()}
+    return {route: decode(one, f"{subject}, {_route_text(route)}") for route, one in unbundle(data, subject).items()}
 
 
 def bundle(maps: Mapping[Route, bytes]) -> bytes:
-    """A file of maps that are encoded already."""
-    return _sealed(_MANY, len(maps), b"".join(_entry(route, maps[route]) for route in sorted(maps)))
+    """A file of encoded maps."""
+    return _with_head(_MANY, len(maps), b"".join(_entry(route, maps[route]) for route in sorted(maps)))
 
 
 def unbundle(data: bytes, subject: str = "run maps") -> dict[Route, bytes]:
-    """The encoded maps of a file, each still to be decoded: a reader of one need not unpack all."""
-    count, body = _opened(_MANY, data, subject)
+    """The encoded maps of a file: a reader of one map need not decode all."""
+    count, body = _check_head(_MANY, data, subject)
     maps: dict[Route, bytes] = {}
     cursor = _Cursor(body, subject)
     for _ in range(count):
         route = Route(cursor.name(), cursor.number(), cursor.name(), cursor.number())
         maps[route] = cursor.take(cursor.number())
     if cursor.left or len(maps) != count:
-        raise Damaged("the file of run maps has another size than it says", subject=subject)
+        raise Damaged("the file of run maps has another size than it claims", subject=subject)
     return maps
 
 
@@ -136,19 +132,19 @@ def _entry(route: Route, one: bytes) -> bytes:
     return source_end + target_end + _NUMBER.pack(len(one)) + one
 
 
-def _named(route: Route) -> str:
+def _route_text(route: Route) -> str:
     return f"{route.topic}/{route.partition} to {route.target_topic}/{route.target_partition}"
 
 
 def _gaps(firsts: Longs, n: Longs, first: int) -> Longs:
-    """How far each run lies behind the end of the one before."""
+    """The distance of each run from the end of the one before."""
     ends = np.append(first, firsts[:-1] + n[:-1])
     gaps: Longs = firsts - ends[: len(firsts)]
     return gaps
 
 
 def _firsts(gaps: Longs, n: Longs, first: int, subject: str) -> Longs:
-    """Where each run begins. A sum that leaves 63 bits shows as one that falls, since every step is smaller."""
+    """The first offset of each run. A sum beyond 63 bits shows as a falling one, since every step is smaller."""
     steps = np.empty(2 * len(gaps) + 1, np.int64)
     steps[0], steps[1::2], steps[2::2] = first, gaps, n
     sums = np.cumsum(steps)
@@ -157,17 +153,17 @@ def _firsts(gaps: Longs, n: Longs, first: int, subject: str) -> Longs:
     return np.ascontiguousarray(sums[1::2])
 
 
-def _sealed(family: bytes, count: int, body: bytes) -> bytes:
+def _with_head(family: bytes, count: int, body: bytes) -> bytes:
     return _HEAD.pack(family + _VERSION, count, checksum(family + _VERSION, count, body)) + body
 
 
-def _opened(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
+def _check_head(family: bytes, data: bytes, subject: str) -> tuple[int, bytes]:
     if len(data) < _HEAD.size or data[:6] != family:
         raise Damaged("not a run map", subject=subject)
     if data[6:8] != _VERSION:
         raise FormatTooNew("a run map of a later version", subject=subject)
-    _, count, told = _HEAD.unpack_from(data)
+    _, count, stored_crc = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if checksum(family + _VERSION, count, body) != told:
+    if checksum(family + _VERSION, count, body) != stored_crc:
         raise Damaged("the checksum of the run map is wrong", subject=subject)
     return count, body

@@ -1,14 +1,15 @@
-"""ACLs, client quotas and who has SCRAM credentials, as values that can be written down; secrets are not told."""
+"""ACLs and client quotas, read and added, and the names of users with SCRAM credentials. Nothing is ever removed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from logkeep.formats.kafka.metadata_records import AclMade
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, check
+from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, Refusal, check
 
 _ANY = 1
+_CHUNK = 500
 RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
 PERMISSIONS = {2: "DENY", 3: "ALLOW"}
@@ -21,7 +22,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True, order=True)
 class AclBinding:
-    """One rule, in Kafka's own words; a number that we have no word for stays a number."""
+    """One rule, in Kafka's own words. A code without a word here stays a number."""
 
     resource_type: str
     resource_name: str
@@ -34,7 +35,7 @@ class AclBinding:
 
 @dataclass(frozen=True, order=True)
 class Quota:
-    """Limits of one entity. A name of None is the default of its type: `(("user", None),)` = every user."""
+    """Limits of one entity. The name None is the default of its type: `(("user", None),)` means every user."""
 
     entity: tuple[tuple[str, str | None], ...]
     limits: tuple[tuple[str, float], ...]
@@ -71,7 +72,7 @@ def _acl(resource: Any, rule: Any) -> AclBinding:
 
 
 def acl_of(rule: AclMade) -> AclBinding:
-    """A rule as the metadata log has it."""
+    """A rule from a record of the metadata log."""
     return AclBinding(
         resource_type=_word(RESOURCES, rule.resource_type),
         resource_name=rule.resource_name,
@@ -102,8 +103,65 @@ def _quota(found: Any) -> Quota:
 
 
 def scram_users(cluster: Cluster) -> tuple[str, ...]:
-    """Who has SCRAM credentials of any mechanism. Raises `NotAuthorised`."""
-    # Empty, not null: both mean everybody, but a broker that has to refuse a null list never answers (seen on 4.3.1).
+    """Users with SCRAM credentials of any mechanism. Raises `NotAuthorised`."""
+    # Empty, not null: both mean all users, but a broker that has to refuse a null list never replies (seen on 4.3.1).
     reply = cluster.ask_any("DescribeUserScramCredentials", {"users": []})
     check(reply.error_code, subject="SCRAM credentials", doing="DescribeUserScramCredentials")
     return tuple(sorted(each.user for each in reply.results if each.error_code == OK))
+
+
+def create_acls(cluster: Cluster, acls: Sequence[AclBinding]) -> dict[AclBinding, Refusal]:
+    """Add rules; returns the refused ones. A rule that exists already is no error."""
+    refused: dict[AclBinding, Refusal] = {}
+    for at in range(0, len(acls), _CHUNK):
+        some = acls[at : at + _CHUNK]
+        reply = cluster.ask_any("CreateAcls", {"creations": [_creation(each) for each in some]})
+        refused |= {
+            acl: Refusal(f"{acl.resource_type} {acl.resource_name}", "CreateAcls", r.error_code, r.error_message or "")
+            for acl, r in zip(some, reply.results, strict=True)
+            if r.error_code != OK
+        }
+    return refused
+
+
+def _creation(acl: AclBinding) -> dict[str, Any]:
+    return {
+        "resource_type": _number(RESOURCES, acl.resource_type),
+        "resource_name": acl.resource_name,
+        "resource_pattern_type": _number(PATTERNS, acl.pattern),
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": _number(OPERATIONS, acl.operation),
+        "permission_type": _number(PERMISSIONS, acl.permission),
+    }
+
+
+def _number(words: Mapping[int, str], word: str) -> int:
+    """The code of a word; a code without a word was kept as a number."""
+    return next((number for number, each in words.items() if each == word), None) or int(word)
+
+
+def alter_quotas(cluster: Cluster, quotas: Sequence[Quota], *, validate_only: bool = False) -> dict[Quota, Refusal]:
+    """Set limits of each entity and keep its other limits; returns the refused quotas."""
+    refused: dict[Quota, Refusal] = {}
+    for at in range(0, len(quotas), _CHUNK):
+        some = {frozenset(each.entity): each for each in quotas[at : at + _CHUNK]}
+        fields = {"entries": [_entry(each) for each in some.values()], "validate_only": validate_only}
+        # Brokers may reply in another order.
+        for found in cluster.ask_any("AlterClientQuotas", fields).entries:
+            quota = some[frozenset((e.entity_type, e.entity_name) for e in found.entity)]
+            if found.error_code != OK:
+                message = found.error_message or ""
+                refused[quota] = Refusal(quota_name(quota), "AlterClientQuotas", found.error_code, message)
+    return refused
+
+
+def quota_name(quota: Quota) -> str:
+    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in quota.entity)
+
+
+def _entry(quota: Quota) -> dict[str, Any]:
+    return {
+        "entity": [{"entity_type": kind, "entity_name": name} for kind, name in quota.entity],
+        "ops": [{"key": key, "value": value, "remove": False} for key, value in quota.limits],
+    }

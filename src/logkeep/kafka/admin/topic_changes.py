@@ -1,4 +1,7 @@
-"""Many topics made or deleted with few requests. What is refused is told by topic, and does not stop the others."""
+"""Changes to topics: create, delete, alter configs, delete records. Each request changes many topics.
+
+The cluster may refuse some topics of a request and change the others: refusals are returned by topic name.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,14 +9,16 @@ from typing import Any
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady
-from logkeep.kafka.admin.topics import ConfigValue
-from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.admin.topics import ConfigValue, ResourceKind
+from logkeep.kafka.client.cluster import Answer, Cluster
+from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, Refusal
-from logkeep.kafka.client.topology import Topic
+from logkeep.kafka.client.topology import Topic, TopicPartition, by_topic
 
 _TOPICS = 200
 _PARTITIONS = 2000
-"""Per request: controllers refuse more than ten thousand changes at once, and small requests keep others going."""
+"""Per request: controllers refuse more than ten thousand changes at once, and small requests block others less."""
+_SET, _DELETE = 0, 1
 _TIMEOUT_MS = 20_000
 _PASSING = TRY_AGAIN - {UNKNOWN_TOPIC}
 
@@ -34,25 +39,28 @@ class MadeTopic:
 
     name: str
     id: UUID
-    """Means nothing where a question was asked with `validate_only`: nobody will ever have it."""
+    """Without meaning after `validate_only`: no topic will have this id."""
     configs: tuple[ConfigValue, ...]
 
 
 def create_topics(
     cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool = False
 ) -> tuple[dict[str, MadeTopic], dict[str, Refusal]]:
-    """Made and refused, by name. With `validate_only` the cluster only says what it would do.
+    """Created and refused topics, by name. With `validate_only` the cluster only reports what it would do.
 
-    A request whose reply was lost is sent again, and the second one finds the topics there: who gets TOPIC_EXISTS for
-    a topic that was not there before has to look whether it is its own.
+    A request whose reply was lost is sent again, and the second one finds the topics there. A caller that gets
+    TOPIC_EXISTS for a topic that was not there before has to check whether it created that topic itself.
     """
     made: dict[str, MadeTopic] = {}
     refused: dict[str, Refusal] = {}
     for some in _chunks(topics):
         left = {each.name: each for each in some}
         for _ in cluster.patience.tries():
-            asked = [_asked(each) for each in left.values()]
-            fields = {"topics": asked, "timeout_ms": _TIMEOUT_MS, "validate_only": validate_only}
+            fields = {
+                "topics": [_creation(each) for each in left.values()],
+                "timeout_ms": _TIMEOUT_MS,
+                "validate_only": validate_only,
+            }
             for found in cluster.ask_any("CreateTopics", fields).topics:
                 if found.error_code == OK:
                     made[found.name] = _made(found)
@@ -76,7 +84,7 @@ def _chunks(topics: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
         yield some
 
 
-def _asked(topic: NewTopic) -> dict[str, Any]:
+def _creation(topic: NewTopic) -> dict[str, Any]:
     return {
         "name": topic.name,
         "num_partitions": topic.partitions,
@@ -99,27 +107,27 @@ def _refusal(name: str, doing: str, found: Any) -> Refusal:
 
 
 def wait_for_leaders(cluster: Cluster, wanted: Mapping[str, int]) -> dict[str, Topic]:
-    """The topics when each of them has so many partitions, all with leaders. Raises `ClusterNotReady`."""
+    """Wait until each topic has the wanted number of partitions, all with leaders. Raises `ClusterNotReady`."""
     ready: dict[str, Topic] = {}
     for _ in cluster.patience.tries() if wanted else ():
         found = {t.name: t for t in cluster.metadata().topics if t.name in wanted}
-        ready = {name: t for name, t in found.items() if _is_led(t, wanted[name])}
+        ready = {
+            name: t
+            for name, t in found.items()
+            if len(t.partitions) >= wanted[name] and all(p.leader >= 0 for p in t.partitions)
+        }
         if len(ready) == len(wanted):
             return ready
     missing = sorted(wanted.keys() - ready.keys())
     if missing:
         raise ClusterNotReady(
-            f"{len(missing)} topics were made, but have partitions without leaders", subject=missing[0]
+            f"{len(missing)} topics were created, but have partitions without leaders", subject=missing[0]
         )
     return ready
 
 
-def _is_led(topic: Topic, partitions: int) -> bool:
-    return len(topic.partitions) >= partitions and all(p.leader >= 0 for p in topic.partitions)
-
-
 def delete_topics(cluster: Cluster, ids: Mapping[str, UUID]) -> dict[str, Refusal]:
-    """Delete each by its id, so that one made again under the same name is left alone. Those that are gone are fine."""
+    """Delete each topic by its id: a new topic of the same name is left alone, and a topic that is gone is no error."""
     refused: dict[str, Refusal] = {}
     names = sorted(ids)
     for at in range(0, len(names), _TOPICS):
@@ -140,3 +148,68 @@ def delete_topics(cluster: Cluster, ids: Mapping[str, UUID]) -> dict[str, Refusa
             if not left:
                 break
     return refused
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """Configs to set on one topic, and configs to remove: those then have the default of the brokers."""
+
+    set: Mapping[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.set or self.unset)
+
+
+def change_between(present: Mapping[str, str], wanted: Mapping[str, str]) -> ConfigChange:
+    """Pure: the change that turns a topic's own configs into exactly the wanted ones."""
+    changed = {name: value for name, value in sorted(wanted.items()) if present.get(name) != value}
+    return ConfigChange(changed, tuple(sorted(present.keys() - wanted.keys())))
+
+
+def alter_topic_configs(
+    cluster: Cluster, changes: Mapping[str, ConfigChange], *, validate_only: bool = False
+) -> dict[str, Refusal]:
+    """Change configs one by one: those that are not named stay. Of one topic all changes are made or none."""
+    refused: dict[str, Refusal] = {}
+    names = [name for name, change in sorted(changes.items()) if change]
+    for at in range(0, len(names), _TOPICS):
+        left = names[at : at + _TOPICS]
+        for _ in cluster.patience.tries():
+            fields = {"resources": [_alteration(name, changes[name]) for name in left], "validate_only": validate_only}
+            for found in cluster.ask_any("IncrementalAlterConfigs", fields).responses:
+                refused.pop(found.resource_name, None)
+                if found.error_code != OK:
+                    refused[found.resource_name] = _refusal(found.resource_name, "IncrementalAlterConfigs", found)
+            left = [name for name in left if name in refused and refused[name].code in _PASSING]
+            if not left:
+                break
+    return refused
+
+
+def _alteration(name: str, change: ConfigChange) -> dict[str, Any]:
+    ops = [{"name": key, "config_operation": _SET, "value": value} for key, value in change.set.items()]
+    ops += [{"name": key, "config_operation": _DELETE, "value": None} for key in change.unset]
+    return {"resource_type": int(ResourceKind.TOPIC), "resource_name": name, "configs": ops}
+
+
+def delete_records(cluster: Cluster, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Move each log start to the given offset, on all replicas; returns the new log starts.
+
+    May be repeated: a log that already starts later is not changed. Raises `ClusterError` for an offset above the high
+    watermark and for a topic whose cleanup.policy has no `delete`, `NotAuthorised` without the right DELETE.
+    """
+
+    def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[int]]:
+        topics = [
+            {
+                "name": topic,
+                "partitions": [{"partition_index": p, "offset": before[TopicPartition(topic, p)]} for p in partitions],
+            }
+            for topic, partitions in by_topic(some).items()
+        ]
+        for found in leader.call("DeleteRecords", {"topics": topics, "timeout_ms": _TIMEOUT_MS}).topics:
+            for each in found.partitions:
+                yield TopicPartition(found.name, each.partition_index), each.error_code, each.low_watermark
+
+    return cluster.ask_leaders(before, ask)

@@ -1,4 +1,4 @@
-"""What all copied units together make: segments whose claims tile the cut, gaps, findings. Pure."""
+"""The results of all copied units, joined: segments that tile the cut, gaps, findings. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,14 +20,14 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 
-_ENDED = (Cause.DELETED, Cause.RECREATED)
+_DELETIONS = (Cause.DELETED, Cause.RECREATED)
 _RETENTION = "retention removed it while the backup ran"
 _DELETED = "the topic was deleted before it was copied"
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """Ready to be completed."""
+    """What the backup commits."""
 
     cut: tuple[LogCut, ...]
     segments: tuple[Segment, ...]
@@ -36,13 +36,13 @@ class Assembled:
     tips: Mapping[LogName, EpochRun]
     """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
-    """Of what was copied, by log; None when a part of it is not known."""
+    """Of what was copied, by log; None if those of a part are not known."""
     offsets: int = 0
-    """Positions that the segments answer for."""
+    """How many the segments cover."""
 
 
 def earlier_results(receipts: Iterable[UnitReceipt]) -> list[CopyResult]:
-    """What an interrupted run had finished. Only whole ranges count; a note that is not ours counts for nothing."""
+    """What an interrupted run finished. Only whole ranges count; a note that is not ours is ignored."""
     found = []
     for receipt in receipts:
         with suppress(msgspec.MsgspecError):
@@ -53,7 +53,7 @@ def earlier_results(receipts: Iterable[UnitReceipt]) -> list[CopyResult]:
 
 
 def done_ranges(results: Iterable[CopyResult]) -> dict[LogName, list[Range]]:
-    """The ranges that need not be copied again."""
+    """Ranges that need not be copied again."""
     done: dict[LogName, list[Range]] = {}
     for result in results:
         for each in result.ranges:
@@ -61,8 +61,8 @@ def done_ranges(results: Iterable[CopyResult]) -> dict[LogName, list[Range]]:
     return done
 
 
-def within(plan: Plan, results: Iterable[CopyResult]) -> list[CopyResult]:
-    """Earlier results as far as they belong to logs of this plan: a topic may be gone, or be another one by now."""
+def results_in_plan(plan: Plan, results: Iterable[CopyResult]) -> list[CopyResult]:
+    """Earlier results of logs in this plan: a topic may have been deleted or re-created since."""
     logs = {c.log for c in plan.cut}
     return [
         msgspec.structs.replace(
@@ -74,37 +74,37 @@ def within(plan: Plan, results: Iterable[CopyResult]) -> list[CopyResult]:
     ]
 
 
-def left_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
-    """Ranges whose log turned out to have another past than planned: to be copied once more, as a new history."""
-    return [r for r in _changed(results) if r.cause not in _ENDED]
+def changed_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
+    """Ranges whose log turned out not to be the planned one: to be copied once more, as a new history."""
+    return [r for r in _new_history_ranges(results) if r.cause not in _DELETIONS]
 
 
-def ended_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
-    """Ranges whose topic was deleted meanwhile. What was copied of them may be all that is left in the world."""
-    return [r for r in _changed(results) if r.cause in _ENDED]
+def deleted_logs(results: Iterable[CopyResult]) -> list[RangeResult]:
+    """Ranges whose topic was deleted meanwhile. What was copied of them may be the only copy left."""
+    return [r for r in _new_history_ranges(results) if r.cause in _DELETIONS]
 
 
-def refuse_hearsay(ended: Iterable[RangeResult], topics: Iterable[Topic]) -> None:
-    """A broker that has just started may not know a topic yet. If it is there after all, nothing was deleted.
+def refuse_unconfirmed_deletions(deleted: Iterable[RangeResult], topics: Iterable[Topic]) -> None:
+    """Raise ClusterNotReady if a topic that a broker reported as deleted exists: what was copied can be resumed.
 
-    Raises ClusterNotReady: what was copied is kept for a resumed run.
+    A broker that has just started may not know a topic yet.
     """
     there = {(t.name, history_of(t)) for t in topics}
-    for each in ended:
+    for each in deleted:
         if (each.log.name, each.log.history.partition("-")[0]) in there:
             raise ClusterNotReady(
-                "a broker did not know the topic for a while, and it is there",
+                "a broker did not know the topic for a while, but it exists",
                 subject=str(each.log),
                 remedy="run again with --resume, which keeps what was copied",
             )
 
 
-def _changed(results: Iterable[CopyResult]) -> Iterator[RangeResult]:
+def _new_history_ranges(results: Iterable[CopyResult]) -> Iterator[RangeResult]:
     return (r for result in results for r in result.ranges if r.outcome is CopyOutcome.NEW_HISTORY)
 
 
 def refuse_failures(results: Iterable[CopyResult]) -> None:
-    """A log that cannot be copied fails the backup: a topic is never left out silently."""
+    """Raise for a log that cannot be copied: a topic is never left out silently."""
     for result in results:
         for each in result.ranges:
             if each.outcome is CopyOutcome.DENIED:
@@ -117,22 +117,22 @@ def refuse_failures(results: Iterable[CopyResult]) -> None:
                 )
 
 
-def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName] = ()) -> Assembled:
-    """Join the claims of all units and say what is missing; without the logs that are `left` to another round."""
+def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[LogName] = ()) -> Assembled:
+    """Join the claims of all units and find what is missing; without the logs that are `postponed` to another round."""
     done = list(results)
-    joined = [j for j in join(done) if j.log not in left]
-    ended = {r.log for r in ended_logs(done)}
+    joined = [j for j in join(done) if j.log not in postponed]
+    deleted = {r.log for r in deleted_logs(done)}
     gaps = [
-        KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in ended else _RETENTION)
+        KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in deleted else _RETENTION)
         for j in joined
         for gap in j.gaps
     ]
     reached = {j.log: j.segments[-1].end for j in joined if j.segments}
     return Assembled(
-        cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in left),
+        cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in postponed),
         segments=tuple(s for j in joined for s in j.segments),
         gaps=(*plan.gaps, *gaps),
-        findings=(*map(_new_history, plan.new_histories), *_told_ended(ended_logs(done))),
+        findings=(*map(_new_history, plan.new_histories), *_deleted_topic_findings(deleted_logs(done))),
         tips=_tips(done),
         traits=_traits(done),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
@@ -140,15 +140,15 @@ def assemble(plan: Plan, results: Iterable[CopyResult], left: Collection[LogName
 
 
 def _whole_batches(cut: LogCut, reached: int) -> LogCut:
-    """A log that lost its end and grew again between the look and the copy may have a batch where it was to be cut.
+    """The cut, moved to the end of the batch that contains it: the next run must not begin inside a batch.
 
-    Batches are archived whole, so the cut moves behind it: the next run must not begin inside of one.
+    Only a log that lost its end and grew again between plan and copy can have a batch there.
     """
     return LogCut(cut.log, cut.start, max(cut.end, reached))
 
 
-def together(first: Assembled, second: Assembled) -> Assembled:
-    """Two rounds of one backup: the second has the logs that the first had to leave."""
+def join_rounds(first: Assembled, second: Assembled) -> Assembled:
+    """Two rounds of one backup: the second has the logs that the first postponed."""
     return replace(
         first,
         cut=(*first.cut, *second.cut),
@@ -161,11 +161,11 @@ def together(first: Assembled, second: Assembled) -> Assembled:
     )
 
 
-def why_left(results: Iterable[RangeResult]) -> list[Finding]:
-    """Tell the user that a log became another one while it was copied; once, however many units found out."""
+def changed_log_findings(results: Iterable[RangeResult]) -> list[Finding]:
+    """One finding for each log that changed while it was copied, however many units noticed."""
     words = {
         Cause.TRUNCATED: "the log lost its end",
-        Cause.UNKNOWN_EPOCH: "the log is another one than the one that was archived",
+        Cause.UNKNOWN_EPOCH: "the log is not the one that was archived",
     }
     return [
         Finding(
@@ -178,11 +178,11 @@ def why_left(results: Iterable[RangeResult]) -> list[Finding]:
     ]
 
 
-def _told_ended(results: Iterable[RangeResult]) -> list[Finding]:
-    """Once per topic, however many units found out."""
+def _deleted_topic_findings(results: Iterable[RangeResult]) -> list[Finding]:
+    """One finding for each topic, however many units noticed."""
     words = {
         Cause.DELETED: "the topic was deleted while the backup ran",
-        Cause.RECREATED: "the topic was deleted and made again while the backup ran; the next run archives the new one",
+        Cause.RECREATED: "the topic was re-created while the backup ran; the next run archives the new one",
     }
     return [
         Finding(
@@ -196,9 +196,9 @@ def _told_ended(results: Iterable[RangeResult]) -> list[Finding]:
 
 
 def _new_history(log: LogName) -> Finding:
-    """A first history is named by the topic's id alone, one after a lost end has a number behind it."""
+    """The first history is named by the topic's id alone; one after a lost end has a number as well."""
     lost_its_end = "-" in log.history
-    why = "the log lost its end" if lost_its_end else "the topic was deleted and made again"
+    why = "the log lost its end" if lost_its_end else "the topic was deleted and re-created"
     return Finding(
         code="new-history",
         severity=Severity.WARNING if lost_its_end else Severity.NOTE,
@@ -225,7 +225,7 @@ def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:
-    """21 for data that was lost before it could be archived; 2 when that is accepted, or something deserves a look."""
+    """21 for data that was lost before it could be archived; 2 if the user accepts that, or there are warnings."""
     if gaps:
         return 2 if allow_gaps else 21
     return 2 if warnings else 0

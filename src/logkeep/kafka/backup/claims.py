@@ -1,13 +1,13 @@
-"""Which positions each archived segment of a partition answers for, once all of its units are done. Pure.
+"""The offsets that each archived segment of a partition covers, once all its units are done. Pure.
 
 A unit `[lo, hi)` owns the batches whose base offset lies in it (the first unit also the one that contains the log
-start). It claims `[lo, max(hi, end of its last batch))`: where it saw nothing, nothing was left. Only what stands
-inside a batch that it passed over, because a neighbour owns it, it does not claim.
+start). It claims `[lo, max(hi, end of its last batch))`: where it found nothing, nothing was left. It does not claim
+offsets inside a batch that it skipped because a neighbour owns that batch.
 
 Units read at different times, and compaction and retention work in between. So two claims may overlap (a batch reaches
-over the border): the owner of the earlier batch keeps it. And there may be a hole (a batch that one unit passed over
-was gone when its owner came): if the owner read on to the next batch without meeting the log start, compaction took
-it, and the hole is claimed by the segment behind it; else it is a gap, and said to be one. Nothing is guessed.
+beyond the border): the owner of the earlier batch keeps it. And there may be a hole (a batch that one unit skipped was
+gone when its owner read there): if the owner read on to the next batch without meeting the log start, compaction
+removed it, and the following segment claims the hole; otherwise it is recorded as a gap. Nothing is guessed.
 
 How to read the result: a batch belongs to a segment's claim `[start, end)` when its last offset is not below `start`
 and its base offset is below `end`. Then every batch is seen once, also where the log start lies inside a batch.
@@ -25,7 +25,7 @@ from logkeep.model.segments import LogName, Segment
 
 @dataclass(frozen=True)
 class Joined:
-    """One log: claims that do not overlap, in order, and what nobody can answer for. Together they tile `span`."""
+    """One log: claims that do not overlap, in order, and gaps. Together they tile `span`."""
 
     log: LogName
     span: Range
@@ -36,7 +36,7 @@ class Joined:
 def join(results: Iterable[CopyResult]) -> list[Joined]:
     """Join the claims of all units, log by log.
 
-    Rows that claim nothing any more are left out; an object among them is garbage, since nobody would ever read it.
+    Rows that claim nothing any more are left out; their objects are garbage, since no reader would ever need them.
     """
     ranges: dict[LogName, list[RangeResult]] = {}
     segments: dict[LogName, list[Segment]] = {}
@@ -70,5 +70,5 @@ def _joined(log: LogName, ranges: Sequence[RangeResult], segments: Iterable[Segm
 
 
 def _compacted(hole: Range, ranges: Sequence[RangeResult]) -> bool:
-    """Whether a unit that ended at or before the hole saw that nothing stood in it."""
+    """Whether a unit that ended at or before the hole found nothing in it."""
     return any(r.reached <= hole.start and hole.end <= r.empty_to for r in ranges)

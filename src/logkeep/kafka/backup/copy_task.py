@@ -1,9 +1,9 @@
 """The task that archives ranges of partitions: fetch, check, hash, write, and leave a receipt.
 
-A plain function: it imports no engine, opens what it needs, and closes it. Foreseen outcomes come back as values (a
-gap, a new history, no permission, an old format); it raises for what another attempt can cure, after it has waited
-and asked again by itself. A leader that moves or a connection that breaks costs nothing that was copied: positions
-and open segments stay, and the topic id and the last epoch make sure that the next broker has the same log.
+A plain function: it imports no engine, opens what it needs, and closes it. Expected outcomes come back as values (a
+gap, a new history, no permission, an old format). It raises only what another attempt can cure, after retries of its
+own. When a leader moves or a connection breaks, nothing has to be copied again: positions and open segments stay, and
+the topic id and the last epoch make sure that the next broker has the same log.
 """
 
 import time
@@ -15,7 +15,7 @@ from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
-from logkeep.kafka.client.rate_limit import Courtesy, paced
+from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.time import TokenSource, random_token
@@ -24,7 +24,7 @@ from logkeep.repository.backups.journal import put_receipt
 
 _LEAST_REPLY = 64 << 10
 _INDEXED_BATCHES = 400_000
-"""Over all segments that a task has open: so much of their indexes is held in memory, whatever producers send."""
+"""Over all segments that a task has open: limits the memory for their indexes, whatever producers send."""
 
 
 def copy_ranges(unit: CopyUnit, progress: Progress) -> CopyResult:
@@ -39,12 +39,12 @@ def copy_with(
     pause: Pause,
     clock: Callable[[], float] = time.monotonic,
 ) -> CopyResult:
-    """The same with chance and time handed in."""
+    """The same with randomness and time as arguments."""
     unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs:
-        patience, courtesy = ProgressBackoff(pause, clock), Courtesy(unit.limits.bytes_per_s, pause, clock)
+        patience, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
-            unit = _one_round(unit, todo, progress, patience, courtesy)
+            unit = _one_round(unit, todo, progress, patience, limiter)
         result = CopyResult(
             unit=unit.name,
             ranges=tuple(job.copy.result() for job in jobs),
@@ -68,37 +68,37 @@ def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[RangeJob]]:
 
 
 def _one_round(
-    unit: CopyUnit, todo: Sequence[RangeJob], progress: Progress, patience: ProgressBackoff, courtesy: Courtesy
+    unit: CopyUnit, todo: Sequence[RangeJob], progress: Progress, patience: ProgressBackoff, limiter: RateLimiter
 ) -> CopyUnit:
-    """Copy what one broker serves, until all of it is done or some of it must be looked for elsewhere.
+    """Copy what one broker serves, until all of it is done or another broker has to serve the rest.
 
-    The unit as it should be tried next: after a connection broke, with smaller replies, so that some of them arrive.
+    Returns the unit for the next round: after a connection broke, with smaller replies, so that some of them arrive.
     """
     broker, alone = todo[0].copy.broker, todo[0].copy.leader_only
     here = [job for job in todo if (job.copy.broker, job.copy.leader_only) == (broker, alone)]
     asked = replace(unit, limits=replace(unit.limits, rack="")) if alone else unit
     try:
-        with Pipeline(asked, broker, here, progress, patience, courtesy) as pipeline:
+        with Pipeline(asked, broker, here, progress, patience, limiter) as pipeline:
             moved = pipeline.run()
     except (ClusterUnreachable, ClusterNotReady) as error:
         patience.failed(error)
         moved = [job for job in here if job.copy.outcome is None]
         if isinstance(error, ClusterUnreachable):
-            unit = _gentler(unit)
-    homeless: ClusterError | None = None
+            unit = _with_smaller_replies(unit)
+    leaderless: ClusterError | None = None
     for job in moved:
         if job.copy.broker != broker:
-            continue  # this broker named the one to ask, or was a follower that is not asked again
+            continue  # this broker named another one, or was a follower that is not asked again
         if job.copy.follower is not None:
             job.copy.leave_follower()
         else:
-            homeless = _find_leader(unit, job) or homeless
-    if homeless is not None:
-        patience.failed(homeless)
+            leaderless = _find_leader(unit, job) or leaderless
+    if leaderless is not None:
+        patience.failed(leaderless)
     return unit
 
 
-def _gentler(unit: CopyUnit) -> CopyUnit:
+def _with_smaller_replies(unit: CopyUnit) -> CopyUnit:
     limits = unit.limits
     return replace(
         unit, limits=replace(limits, max_bytes=min(limits.max_bytes, max(limits.max_bytes // 4, _LEAST_REPLY)))
@@ -106,7 +106,7 @@ def _gentler(unit: CopyUnit) -> CopyUnit:
 
 
 def _find_leader(unit: CopyUnit, job: RangeJob) -> ClusterError | None:
-    """Ask who leads the range's log now; why nobody does, if so."""
+    """Find the current leader of the range's log; returns the error if there is none."""
     where = job.copy.range
     try:
         job.copy.leader = unit.brokers.leader(where.topic, where.topic_id, where.partition)

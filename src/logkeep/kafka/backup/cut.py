@@ -1,8 +1,8 @@
-"""Where to cut each log so that no decided transaction is torn, and no group stands beyond the cut.
+"""The offset at which a backup cuts each log: no decided transaction is torn, and no group offset lies beyond the cut.
 
-A transaction that was open when its log's end was read has either been decided since, and then the cut moves behind
-its marker, or it goes on, and then it is recorded as open: a restore counts it as aborted. Deciding is pure; what has
-to be asked again is handed in as functions.
+A transaction that was open when its log's end was read has either been decided since, and then the cut moves past its
+marker, or it is ongoing, and then it is recorded as open: a restore treats it as aborted. Deciding is pure; questions
+to the cluster are arguments.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,32 +18,33 @@ Producers = Mapping[TopicPartition, tuple[ProducerState, ...]]
 
 ONGOING = "Ongoing"
 _ROUNDS = 20
-"""Markers follow a decision within milliseconds; a busy log may open a new transaction in every round."""
+"""A marker follows a decision within milliseconds; a busy log may open a new transaction in every round."""
 _ROUNDS_FOR_UNKNOWN = 7
-"""Somewhat more than half a second. One that hangs has no marker on its way, and may hang for years."""
+"""Somewhat more than half a second. A hanging transaction never gets a marker, and may hang for years."""
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True)
 class SettledCut:
-    """Where all logs are cut, and what reaches over that."""
+    """The cut of all logs, and the transactions that are open there."""
 
     bounds: Bounds
     open_transactions: tuple[OpenTransaction, ...]
     """Always those of these very cuts."""
     undecided: tuple[OpenTransaction, ...]
-    """Those of them that no coordinator calls ongoing, and whose marker did not come while we waited."""
+    """Open transactions that no coordinator reports as ongoing, and whose marker did not come in time."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What must be asked again, and what is open for good as far as can be told."""
+class OpenStates:
+    """Open transactions by what their coordinators report."""
 
-    moved: frozenset[TopicPartition]
+    decided: frozenset[TopicPartition]
+    """Logs with a decided transaction: their ends must be read again."""
     still_open: tuple[OpenTransaction, ...]
     unknown: tuple[OpenTransaction, ...] = ()
-    """No coordinator tells of them: their coordinator forgot them, or we may not know."""
+    """No coordinator reports them: it lost them, or this user may not see them."""
 
 
 def open_at_cut(
@@ -58,9 +59,9 @@ def open_at_cut(
     )
 
 
-def judge(found: Iterable[OpenTransaction], states: Mapping[int, str]) -> Question:
-    """Pure: those that their coordinator calls ongoing stay open; in any other state they have been decided."""
-    still, unknown, moved = [], [], set()
+def classify(found: Iterable[OpenTransaction], states: Mapping[int, str]) -> OpenStates:
+    """Pure: a transaction that its coordinator reports as ongoing stays open; in any other state it is decided."""
+    still, unknown, decided = [], [], set()
     for each in found:
         state = states.get(each.producer_id)
         if state == ONGOING:
@@ -68,22 +69,23 @@ def judge(found: Iterable[OpenTransaction], states: Mapping[int, str]) -> Questi
         elif state is None:
             unknown.append(each)
         else:
-            moved.add(each.log)
-    return Question(frozenset(moved), tuple(still), tuple(unknown))
+            decided.add(each.log)
+    return OpenStates(frozenset(decided), tuple(still), tuple(unknown))
 
 
 def torn(bounds: Mapping[TopicPartition, LogBounds]) -> list[TopicPartition]:
-    """Logs in which a transaction may reach over the cut."""
+    """Logs in which a transaction may reach beyond the cut."""
     return [log for log, b in bounds.items() if b.last_stable < b.high_watermark]
 
 
-def restless(
+def recently_decided(
     bounds: Mapping[TopicPartition, LogBounds], before: Producers, now: Producers
 ) -> frozenset[TopicPartition]:
-    """Logs in which a transaction may have been decided after their end was read and before its producer was asked.
+    """Logs in which a transaction may have been decided after their end was read and before its producer was read.
 
-    Such a one is open nowhere any more, and yet its marker may lie behind the cut. It left a trace: its producer had
-    a marker (a coordinator's epoch) or has begun the next, and does not look as it did before the end was read.
+    Such a transaction is no longer open anywhere, and yet its marker may lie beyond the cut. It left a trace: its
+    producer had a marker (a coordinator's epoch) or has begun the next transaction, and its state differs from the
+    one before the end was read.
     """
     return frozenset(
         log
@@ -96,11 +98,11 @@ def restless(
 
 
 def moved_cut(before: LogBounds, fresh: LogBounds, *, held: bool) -> LogBounds:
-    """Pure: the cut of a log in which a transaction was decided since.
+    """Pure: the new cut of a log in which a transaction was decided since.
 
-    Nothing reaches over the last stable offset, so that is the cut once it has passed the old one; the end of a busy
-    log would be inside of the next transaction already. Until then the marker is on its way, and the cut stays. In a
-    log that is `held` by an ongoing transaction the last stable offset stands still: there it is the end that counts.
+    No transaction reaches beyond the last stable offset, so that is the cut once it has passed the old one; the end of
+    a busy log would already be inside the next transaction. Until then the marker is still to come, and the cut stays.
+    In a log that is `held` by an ongoing transaction the last stable offset does not move: there the end is the cut.
     """
     if fresh.last_stable >= before.high_watermark:
         return replace(fresh, start=before.start, high_watermark=fresh.last_stable)
@@ -115,9 +117,9 @@ def settle(
     reread: Callable[[list[TopicPartition]], Mapping[TopicPartition, LogBounds]],
     pause: Pause,
 ) -> SettledCut:
-    """Move cuts behind the markers of decided transactions until none is torn, or only ongoing ones are.
+    """Move cuts past the markers of decided transactions until none is torn, or only ongoing ones are.
 
-    The log start stays as it was read first: retention may move it meanwhile, and that is for the copy to notice.
+    The log start stays as it was read first: retention may move it meanwhile, and the copy notices that.
     """
     settled = dict(bounds)
     pending, wait = torn(settled), _FIRST_PAUSE_S
@@ -130,19 +132,20 @@ def settle(
         still_open |= {log: [] for log in pending}
         for each in found:
             still_open[each.log].append(each)
-        question = judge(found, states() if found else {})
-        undecided = [t for t in undecided if t.log not in pending] + [t for t in found if t not in question.still_open]
-        decided = set(question.moved)
+        open_states = classify(found, states() if found else {})
+        undecided = [t for t in undecided if t.log not in pending]
+        undecided += [t for t in found if t not in open_states.still_open]
+        decided = set(open_states.decided)
         if number <= _ROUNDS_FOR_UNKNOWN:
-            decided |= {t.log for t in question.unknown}
-        moved = decided | restless(settled, seen, now)
+            decided |= {t.log for t in open_states.unknown}
+        moved = decided | recently_decided(settled, seen, now)
         if number == _ROUNDS or not moved:
             break
-        if decided:  # a marker is on its way; where one has come already, waiting only lets more happen
+        if decided:  # a marker is still to come; if it is there already, waiting only lets more happen
             pause(wait)
             wait = min(wait * 2, _LONGEST_PAUSE_S)
         seen = now
-        held = {t.log for t in question.still_open}
+        held = {t.log for t in open_states.still_open}
         for log, fresh in reread(sorted(moved)).items():
             settled[log] = moved_cut(settled[log], fresh, held=log in held)
             still_open[log] = []
@@ -157,7 +160,7 @@ def settle(
 
 @dataclass(frozen=True)
 class Clamped:
-    """A group's position that the archive cannot serve, and where it is recorded instead."""
+    """A committed offset beyond the cut, and the offset that is recorded instead."""
 
     group: str
     log: TopicPartition
@@ -168,7 +171,7 @@ class Clamped:
 def clamp(
     group: str, commits: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, LogBounds]
 ) -> tuple[dict[TopicPartition, int], list[Clamped]]:
-    """Positions not above the cut; brokers accept commits far beyond the end of a log."""
+    """Committed offsets, none above the cut: brokers accept commits far beyond the end of a log."""
     kept: dict[TopicPartition, int] = {}
     clamped: list[Clamped] = []
     for log, offset in sorted(commits.items()):

@@ -1,4 +1,4 @@
-"""What a backup has to know of a cluster before it decides anything: where its logs end, and all that is not a log."""
+"""What a backup reads from the cluster before it plans: log ends, group offsets, configs, ACLs, quotas."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.backup.cut import Pause
-from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds, steady_look
-from logkeep.kafka.backup.visibility import blind_finding, hidden, hidden_finding, unseen
+from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds, read_log_ends
+from logkeep.kafka.backup.visibility import blind_finding, hidden_finding, hidden_topics, unlisted_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
@@ -27,63 +27,63 @@ class Facts:
 
     metadata: ClusterMetadata
     topics: tuple[Topic, ...]
-    """Those that were chosen."""
-    look: LogEnds
-    """Positions and ends of the chosen partitions."""
+    """The selected ones."""
+    log_ends: LogEnds
+    """Of the selected partitions, with the offsets of all groups."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
     acls: tuple[AclBinding, ...] | None
-    """None when the cluster has no authorizer, or we may not ask."""
+    """None if the cluster has no authorizer, or this user may not list ACLs."""
     quotas: tuple[Quota, ...]
     notes: tuple[str, ...]
-    """What could not be asked, and why."""
+    """What could not be read, and why."""
     findings: tuple[Finding, ...] = ()
-    """What is there and hidden from this user, as far as that can be known."""
+    """What exists and is hidden from this user, as far as that can be known."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        return self.look.groups
+        return self.log_ends.groups
 
     @property
     def bounds(self) -> Mapping[TopicPartition, LogBounds]:
-        """The high watermark is where the cut goes."""
-        return self.look.bounds
+        """The high watermark is the cut."""
+        return self.log_ends.bounds
 
     @property
     def open_transactions(self) -> tuple[OpenTransaction, ...]:
-        return self.look.open_transactions
+        return self.log_ends.open_transactions
 
     def partitions(self) -> list[TopicPartition]:
         return [TopicPartition(t.name, p.index) for t in self.topics for p in t.partitions]
 
 
 def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, internal: bool, pause: Pause) -> Facts:
-    """Ask everything. Raises UsageError when no topic is meant, and the cluster's own errors."""
+    """Read everything. Raises UsageError if no topic is selected, and the cluster's own errors."""
     meant = meant_by(include, exclude, internal=internal)
     metadata = _ready(cluster, cluster.metadata(), meant)
     _refuse_hidden(cluster, include, metadata)
     topics = tuple(choose_topics(metadata.topics, include, exclude, internal=internal))
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
-    look = steady_look(cluster, metadata, partitions, pause)
+    log_ends = read_log_ends(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
     replicas = _replicas(cluster)
     if partitions and replicas is None:
-        notes = (*notes, "sizes of logs were not told: work is divided by numbers of records alone")
+        notes = (*notes, "the sizes of logs are not known: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
-        look=look,
+        log_ends=log_ends,
         sizes=_sizes(replicas or (), metadata, partitions),
         configs=topic_configs(cluster, [t.name for t in topics]),
         acls=acls,
         quotas=quotas,
         notes=notes,
-        findings=_not_seen(cluster, replicas, metadata, meant),
+        findings=_hidden(cluster, replicas, metadata, meant),
     )
 
 
 def _ready(cluster: Cluster, metadata: ClusterMetadata, meant: Meant) -> ClusterMetadata:
-    """The metadata once every topic that is meant is well; others may be as they like."""
+    """The metadata once no selected topic is in an error; other topics do not matter."""
     waiting = [t for t in metadata.unready if meant(t.name, t.internal)]
     if not waiting:
         return metadata
@@ -103,28 +103,28 @@ def _stays_unready(what: str, topic: str) -> ClusterNotReady:
     return ClusterNotReady(what, subject=topic, remedy=remedy)
 
 
-def _not_seen(
+def _hidden(
     cluster: Cluster, replicas: Sequence[ReplicaSize] | None, metadata: ClusterMetadata, meant: Meant
 ) -> tuple[Finding, ...]:
     if replicas is None:
         return (blind_finding(metadata.cluster_id),)
-    names = unseen(replicas, metadata, meant)
-    return tuple(map(hidden_finding, hidden(names, lambda name: cluster.metadata([name]))))
+    names = unlisted_topics(replicas, metadata, meant)
+    return tuple(map(hidden_finding, hidden_topics(names, lambda name: cluster.metadata([name]))))
 
 
 def _refuse_hidden(cluster: Cluster, include: Sequence[str], metadata: ClusterMetadata) -> None:
-    """A topic that was named and may not be seen is not told among all topics; only who asks for it is refused."""
+    """Raise NotAuthorised for a named topic that this user may not see. The list of all topics just leaves it out."""
     known = {t.name for t in metadata.topics}
     for name in include:
         if name not in known and _TOPIC_NAME.fullmatch(name):
             try:
                 cluster.metadata([name])
             except TopicMissing:
-                continue  # or a pattern that looks like a name: the choice will tell
+                continue  # or it is a pattern that looks like a name: selecting topics reports it
 
 
 def _security(cluster: Cluster) -> tuple[tuple[AclBinding, ...] | None, tuple[Quota, ...], tuple[str, ...]]:
-    """A user who may read topics need not be allowed to see ACLs: that is said, and the backup goes on."""
+    """A user who may read topics is not always allowed to list ACLs: that becomes a note, and the backup continues."""
     notes: list[str] = []
     acls: tuple[AclBinding, ...] | None = None
     quotas: tuple[Quota, ...] = ()
@@ -140,7 +140,7 @@ def _security(cluster: Cluster) -> tuple[tuple[AclBinding, ...] | None, tuple[Qu
 
 
 def _replicas(cluster: Cluster) -> tuple[ReplicaSize, ...] | None:
-    """All that lies on the disks of the brokers; None without the right to ask."""
+    """All replicas on the brokers' disks; None if this user may not ask."""
     try:
         return replica_sizes(cluster)
     except NotAuthorised:
@@ -150,6 +150,6 @@ def _replicas(cluster: Cluster) -> tuple[ReplicaSize, ...] | None:
 def _sizes(
     replicas: Sequence[ReplicaSize], metadata: ClusterMetadata, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Bytes of each log on its leader's disk, where we may ask."""
+    """Bytes of each log on its leader's disk, where known."""
     leaders = {log: found.leader for log in partitions if (found := metadata.find(log))}
     return {r.log: r.size_bytes for r in replicas if r.node == leaders.get(r.log) and not r.moving}

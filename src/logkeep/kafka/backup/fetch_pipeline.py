@@ -1,9 +1,9 @@
-"""Two connections to one broker, used in turn: the next reply is received while the last one is checked and written.
+"""Fetches ranges from one broker over two connections in turn: one receives while the last reply is written.
 
 A helper thread works on the bytes where they were received; a connection receives again only when its last reply is
-done with. So nothing is copied, and memory is two replies and one write buffer per partition that is being written.
-Positions move when a reply is understood, and every piece that was understood is handed to the helper before anything
-else can fail: what was passed is written, or the whole attempt raises.
+finished. So nothing is copied, and memory is two replies and one write buffer per partition that is being written.
+Positions move when a reply is parsed, and every parsed piece is passed to the helper before anything else can fail:
+what was skipped over is written, or the whole attempt raises.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from logkeep.errors import ClusterNotReady, SourceDamaged
 from logkeep.kafka.backup.range_state import RangeCopy, TakenBatches
 from logkeep.kafka.backup.units import CopyOutcome, CopyUnit
 from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, FetchReply, encode, parse
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
 from logkeep.kafka.logs.segment_writer import SegmentWriter
 from logkeep.model.work import Progress
 
 TOGETHER = 16
-"""Partitions per request: each one that is being written holds a buffer."""
+"""Partitions per request: each one that is being written needs a buffer."""
 _STALL_REPLIES = 20
 
 _LOST = {
@@ -36,7 +36,7 @@ _DENIED = {Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}
 
 @dataclass(frozen=True)
 class RangeJob:
-    """One range and where its bytes go."""
+    """One range and the writer of its bytes."""
 
     copy: RangeCopy
     writer: SegmentWriter
@@ -44,7 +44,7 @@ class RangeJob:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one reply brought for one range."""
+    """The part of one reply that belongs to one range."""
 
     job: RangeJob
     data: memoryview
@@ -69,13 +69,13 @@ class _Lane:
         self.correlation = -1
 
     def done(self) -> int:
-        """Wait until the last reply's bytes are free again; how many were written."""
+        """Wait until the bytes of the last reply are written; returns how many."""
         work, self.work = self.work, None
         return work.result() if work else 0
 
 
 class Pipeline:
-    """Fetches ranges from one broker through two lanes."""
+    """Fetches ranges from one broker."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class Pipeline:
         jobs: Sequence[RangeJob],
         progress: Progress,
         patience: ProgressBackoff,
-        courtesy: Courtesy,
+        limiter: RateLimiter,
     ) -> None:
         self._unit, self._broker, self._jobs = unit, broker, list(jobs)
-        self._progress, self._patience, self._courtesy = progress, patience, courtesy
+        self._progress, self._patience, self._limiter = progress, patience, limiter
         self._moved: list[RangeJob] = []
         self._trouble: ClusterNotReady | None = None
         self._correlation = 0
@@ -103,12 +103,12 @@ class Pipeline:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Wait for the helper. What went wrong there comes before any trouble with the connection."""
+        """Wait for the helper. Its errors come before errors of the connection."""
         self._stack.close()
         self._drain()
 
     def run(self) -> list[RangeJob]:
-        """Copy until no job is left here; those that another broker has to serve."""
+        """Copy until no job is left; returns the jobs that another broker has to serve."""
         now, other = self._lanes
         flying = self._send(now)
         while flying:
@@ -117,11 +117,12 @@ class Pipeline:
             reply = parse(data, now.correlation)
             known = self._by_key(flying, reply)
             before = [job.copy.state for job in flying]
-            now.work = self._pool.submit(_write, self._understood(known))
-            self._refused(known)
-            self._leave_slow(known)
-            self._watch(flying, reply, gained=before != [job.copy.state for job in flying])
-            self._courtesy.received(self._broker, len(data), reply.throttle_ms)
+            pieces = self._take_served(known)
+            now.work = self._pool.submit(lambda some: sum(piece.write() for piece in some), pieces)
+            self._handle_refused(known)
+            self._leave_slow_followers(known)
+            self._detect_stall(flying, reply, gained=before != [job.copy.state for job in flying])
+            self._limiter.received(self._broker, len(data), reply.throttle_ms)
             flying = self._send(other)
             now, other = other, now
         if self._trouble is not None:  # one election moves many partitions at once: that is one failure
@@ -133,7 +134,7 @@ class Pipeline:
             self._progress(lane.done())
 
     def _send(self, lane: _Lane) -> list[RangeJob]:
-        """Ask for the next bytes of the first jobs that are left; those jobs."""
+        """Request the next bytes of the first jobs that are left; returns those jobs."""
         chosen: dict[tuple[bytes, int], RangeJob] = {}
         for job in self._jobs:
             if job.copy.outcome is None and job not in self._moved and len(chosen) < TOGETHER:
@@ -142,18 +143,18 @@ class Pipeline:
             self._correlation += 1
             lane.correlation = self._correlation
             wanted = [job.copy.wanted() for job in chosen.values()]
-            self._courtesy.before_asking(self._broker)
+            self._limiter.before_asking(self._broker)
             lane.connection.send(encode(wanted, self._unit.limits, lane.correlation))
         return list(chosen.values())
 
     def _by_key(self, asked: Sequence[RangeJob], reply: FetchReply) -> list[tuple[RangeJob, FetchedPartition]]:
-        """What the reply says of each range that was asked for; what it says of others or twice is not heard."""
+        """The reply's answer for each requested range; answers for others, or repeated ones, are ignored."""
         waiting = {job.copy.key: job for job in asked}
-        told = ((waiting.pop((f.topic_id.bytes, f.partition), None), f) for f in reply.partitions)
-        return [(job, fetched) for job, fetched in told if job is not None]
+        answers = ((waiting.pop((f.topic_id.bytes, f.partition), None), f) for f in reply.partitions)
+        return [(job, fetched) for job, fetched in answers if job is not None]
 
-    def _understood(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> list[_Piece]:
-        """Move every range that got bytes. Nothing that can be tried again may fail in here: see the promise above."""
+    def _take_served(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> list[_Piece]:
+        """Move every range that got bytes. Does not raise errors that a retry can cure."""
         pieces: list[_Piece] = []
         for job, fetched in known:
             if fetched.served:
@@ -161,17 +162,17 @@ class Pipeline:
                 pieces.append(_Piece(job, fetched.records, taken, job.copy.outcome is not None))
         return pieces
 
-    def _refused(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
-        """Find out why some ranges got nothing. Rare, so everything under way is finished first."""
+    def _handle_refused(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
+        """Find out why some ranges were refused. Rare, so all pending writes are finished first."""
         for job, fetched in known:
             if not fetched.served:
                 self._drain()
-                self._answer(job, fetched)
+                self._handle_refusal(job, fetched)
                 if job.copy.outcome is not None:
                     job.writer.finish(job.copy.claimed_to())
 
-    def _leave_slow(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
-        """A follower that stays behind is not waited for: the leader has what was planned."""
+    def _leave_slow_followers(self, known: Sequence[tuple[RangeJob, FetchedPartition]]) -> None:
+        """Do not wait for a follower that lags: the leader has what was planned."""
         for job, _ in known:
             if job.copy.outruns_follower:
                 self._to_leader(job)
@@ -180,36 +181,36 @@ class Pipeline:
         job.copy.leave_follower()
         self._moved.append(job)
 
-    def _answer(self, job: RangeJob, fetched: FetchedPartition) -> None:
+    def _handle_refusal(self, job: RangeJob, fetched: FetchedPartition) -> None:
         if job.copy.follower is not None:
             self._to_leader(job)
         elif fetched.error in _DENIED:
             job.copy.end(CopyOutcome.DENIED, detail=f"error {fetched.error}")
         elif fetched.error == Code.CORRUPT_MESSAGE:
-            raise SourceDamaged("the broker finds its own log damaged", subject=str(job.copy.range.log))
+            raise SourceDamaged("the broker reports that its own log is damaged", subject=str(job.copy.range.log))
         elif fetched.error in _LOST or fetched.diverging:
             self._investigate(job)
         elif fetched.error == Code.NONE:
             job.copy.follow(fetched.preferred_replica)
             self._moved.append(job)
         else:
-            self._elsewhere(job, fetched.error)
+            self._postpone(job, fetched.error)
 
     def _investigate(self, job: RangeJob) -> None:
         where = job.copy.range
         verdict = explain(job.copy.position, self._unit.brokers.facts(where.topic, where.partition, job.copy.position))
         if not job.copy.judge(verdict) and job.copy.outcome is None:
-            self._elsewhere(job, Code.OFFSET_OUT_OF_RANGE)
+            self._postpone(job, Code.OFFSET_OUT_OF_RANGE)
 
-    def _elsewhere(self, job: RangeJob, code: int) -> None:
-        """This broker cannot serve it now: the leader has to be looked for again, when all others here are done."""
+    def _postpone(self, job: RangeJob, code: int) -> None:
+        """This broker cannot serve the range now: find its leader again when all other ranges here are done."""
         self._moved.append(job)
         self._trouble = ClusterNotReady(
             f"no broker serves it, the last error was {code}", subject=str(job.copy.range.log)
         )
 
-    def _watch(self, asked: Sequence[RangeJob], reply: FetchReply, *, gained: bool) -> None:
-        """Notice a broker that answers for ever without giving anything."""
+    def _detect_stall(self, asked: Sequence[RangeJob], reply: FetchReply, *, gained: bool) -> None:
+        """Raise for a broker that keeps sending empty replies."""
         if gained:
             self._idle = 0
             self._patience.progress()
@@ -220,10 +221,10 @@ class Pipeline:
             ended = [job for job in asked if self._lost_its_end(job)]
             if not ended:
                 first = asked[0].copy
-                raise ClusterNotReady(f"nothing comes from offset {first.offset} on", subject=str(first.range.log))
+                raise ClusterNotReady(f"no records come from offset {first.offset} on", subject=str(first.range.log))
 
     def _lost_its_end(self, job: RangeJob) -> bool:
-        """Whether the log ends before what was planned of it: then it is not the one that was planned any more."""
+        """Whether the log ends before the end of the planned range: then it is no longer the planned log."""
         where = job.copy.range
         facts = self._unit.brokers.facts(where.topic, where.partition, job.copy.position)
         if facts.topic_id != where.topic_id or not 0 <= facts.log_end < where.hi:
@@ -232,7 +233,3 @@ class Pipeline:
         job.copy.judge(OffsetVerdict(Cause.TRUNCATED, common_end=facts.log_end))
         job.writer.finish(job.copy.claimed_to())
         return True
-
-
-def _write(pieces: Sequence[_Piece]) -> int:
-    return sum(piece.write() for piece in pieces)

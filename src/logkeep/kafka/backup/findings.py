@@ -1,4 +1,4 @@
-"""What the look at a cluster found that its user should know. Pure."""
+"""Findings of a backup about the cluster: what makes the backup incomplete or less consistent. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,42 +8,42 @@ from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.model.findings import Finding, Severity
 
 
-def notices(facts: Facts) -> list[Finding]:
-    """Everything that keeps the backup from being as sound or as complete as it might be."""
+def cluster_findings(facts: Facts) -> list[Finding]:
+    """Everything that makes the backup less consistent or less complete."""
     cluster = facts.metadata.cluster_id
     return [
-        *_nothing_seen(facts),
-        *map(_restless_group, facts.look.restless_groups),
-        *map(_restless_producer, facts.look.restless_producers),
-        *map(_undecided, facts.look.undecided),
+        *_no_topics(facts),
+        *map(_unstable_group, facts.log_ends.unstable_groups),
+        *map(_unstable_producer, facts.log_ends.unstable_producers),
+        *map(_undecided, facts.log_ends.undecided),
         *(Finding(code="not-asked", severity=Severity.WARNING, where=cluster, what=note) for note in facts.notes),
         *facts.findings,
     ]
 
 
-def _nothing_seen(facts: Facts) -> list[Finding]:
+def _no_topics(facts: Facts) -> list[Finding]:
     if facts.topics:
         return []
-    what = "no topic was seen: the cluster is empty, another one than you mean, or hides its topics from this user"
+    what = "no topic was found: the cluster is empty, or not the one you mean, or this user may not see its topics"
     return [Finding(code="no-topics", severity=Severity.WARNING, where=facts.metadata.cluster_id, what=what)]
 
 
-def _restless_group(name: str) -> Finding:
+def _unstable_group(name: str) -> Finding:
     return Finding(
         code="group-restless",
         severity=Severity.WARNING,
         where=f"group {name}",
-        what="it committed faster than it could be read: its position may lie before the output that is archived",
+        what="it committed faster than it could be read: its offset may be older than the output that is archived",
     )
 
 
-def _restless_producer(producer: int) -> Finding:
+def _unstable_producer(producer: int) -> Finding:
     return Finding(
         code="transaction-torn",
         severity=Severity.WARNING,
         where=f"producer {producer}",
         what="it committed faster than the ends of its logs could be read: one of its transactions may be below the "
-        "cut in one partition and behind it in another",
+        "cut in one partition and above it in another",
         remedy="take another backup when it is less busy; the next run archives the rest of that transaction",
     )
 
@@ -53,15 +53,15 @@ def _undecided(found: OpenTransaction) -> Finding:
         code="transaction-undecided",
         severity=Severity.WARNING,
         where=f"{found.topic}/{found.partition} from offset {found.first_offset}",
-        what=f"a transaction of producer {found.producer_id} has no marker, and no coordinator calls it ongoing; "
-        "it is recorded as open, which a restore counts as aborted",
-        remedy="see whether it hangs with kafka-transactions.sh find-hanging, or let this user describe "
+        what=f"a transaction of producer {found.producer_id} has no marker, and no coordinator reports it as ongoing; "
+        "it is recorded as open, which a restore treats as aborted",
+        remedy="check with kafka-transactions.sh find-hanging whether it hangs, or allow this user to describe "
         "transactional ids",
     )
 
 
-def on_damage(objects: Sequence[str]) -> list[Finding]:
-    """A new backup takes over what earlier ones archived, damage included."""
+def damage_findings(objects: Sequence[str]) -> list[Finding]:
+    """A new backup includes what earlier ones archived, and so their damage."""
     if not objects:
         return []
     more = f" and {len(objects) - 1} more" if len(objects) > 1 else ""
@@ -71,7 +71,8 @@ def on_damage(objects: Sequence[str]) -> list[Finding]:
             severity=Severity.WARNING,
             where=objects[0],
             what=f"this backup needs it{more}, and it is known to be damaged: `list` shows the backup as damaged",
-            remedy="bring the object back, or copy all of it anew under another --source name while the cluster has it",
+            remedy="restore the object from a copy, or back up everything again under another --source name while the "
+            "cluster still has it",
         )
     ]
 
@@ -85,8 +86,8 @@ def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding
             code="topic-gone",
             severity=Severity.WARNING,
             where=name,
-            what="it was in the last backup, and is not seen any more: deleted, or hidden from this user; should it "
-            "come back it is copied from its beginning, and what retention removed in between is not known",
+            what="it was in the last backup and is not found now: deleted, or hidden from this user; if it comes "
+            "back it is copied from its beginning, and what retention removed in between is not known",
         )
         for name in sorted(before - there)
     ] + [
@@ -94,9 +95,9 @@ def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding
             code="topic-left-out",
             severity=Severity.WARNING,
             where=name,
-            what="it was in the last backup and is not chosen now; a backup that chooses it again copies it from its "
-            "beginning, and does not know what retention removed in between",
-            remedy="keep sources with different choices of topics apart, with a --source name for each",
+            what="it was in the last backup and is not selected now; a backup that selects it again copies it from "
+            "its beginning, and does not know what retention removed in between",
+            remedy="use one --source name for each selection of topics",
         )
         for name in sorted((before & there) - chosen)
     ]

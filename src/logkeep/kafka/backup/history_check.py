@@ -1,9 +1,9 @@
-"""Do the logs of the cluster still continue what is archived of them? Pure, but for one question to the leaders.
+"""Whether the cluster's logs still continue what is archived of them. Pure, but for one question to the leaders.
 
 A log that lost its end in an unclean election may have been filled again to the very same length: offsets alone do not
-tell. The leader epoch of an archived batch does: two logs that have a batch of the same epoch at the same place are the
-same up to there. So it is asked for every log before the copy, also where nothing new is to be copied; and after the
-copy for every epoch that was met, since the units of one log are read at different times.
+show that. The leader epoch of an archived batch does: two logs with a batch of the same epoch at the same offset are
+the same up to there. So leaders are asked for it before the copy, for every log, even if nothing new is to be copied;
+and after the copy for every epoch that was copied, since the units of one log are read at different times.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ AskEpochs = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Epo
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenLog:
     """A log that does not continue what is archived of it."""
 
     log: TopicPartition
@@ -39,21 +39,21 @@ class ArchiveProgress:
     """How far the newest history of each log is archived."""
 
     reached: Mapping[TopicPartition, ArchivedReach]
-    """By the last backup; a history that an interrupted run began since is archived from its beginning by that."""
+    """By the last backup; from its beginning, for a history that an interrupted run began since."""
     furthest: Mapping[TopicPartition, ArchivedReach]
     """By the last backup and an interrupted run since."""
 
 
-def standing(
+def archive_progress(
     topics: Iterable[Topic],
     bounds: Mapping[TopicPartition, LogBounds],
     reached: Mapping[TopicPartition, ArchivedReach],
     earlier: Iterable[CopyResult],
 ) -> ArchiveProgress:
-    """Pure: the interrupted run may have met two pasts of a log, one after the other; the later one counts."""
+    """Pure: an interrupted run may have copied two histories of a log, one after the other; the later one counts."""
     ranges: dict[TopicPartition, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
-        ranges.setdefault(_place(each.log), []).append(each)
+        ranges.setdefault(_topic_partition(each.log), []).append(each)
     known, furthest = dict(reached), dict(reached)
     for topic in topics:
         for partition in topic.partitions:
@@ -69,17 +69,17 @@ def standing(
     return ArchiveProgress(known, furthest)
 
 
-def begun_since(base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress) -> list[Broken]:
-    """Logs of which an interrupted run found, since the last backup, that they lost their end."""
+def truncated_since(base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress) -> list[BrokenLog]:
+    """Logs that lost their end since the last backup, as an interrupted run found."""
     return [
-        Broken(log, Cause.TRUNCATED, before.history)
+        BrokenLog(log, Cause.TRUNCATED, before.history)
         for log, before in sorted(base.items())
         if _number(now.reached[log].history) > _number(before.history)
         and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
     ]
 
 
-def _place(log: LogName) -> TopicPartition:
+def _topic_partition(log: LogName) -> TopicPartition:
     return TopicPartition(log.name, log.partition)
 
 
@@ -88,7 +88,7 @@ def _number(history: str) -> int:
 
 
 def _furthest(base: ArchivedReach, ranges: Iterable[RangeResult]) -> ArchivedReach:
-    """The base, or what an interrupted run has copied behind it."""
+    """The base, or what an interrupted run has copied after it."""
     tip = base
     for each in ranges:
         if each.hi > tip.end:
@@ -102,8 +102,8 @@ def broken_logs(
     bounds: Mapping[TopicPartition, LogBounds],
     furthest: Mapping[TopicPartition, ArchivedReach],
     ask: AskEpochs,
-) -> list[Broken]:
-    """Logs of the same topic whose past is another one now. A topic that was made again is not meant: its id tells."""
+) -> list[BrokenLog]:
+    """Logs that do not continue what is archived of the same topic id. Re-created topics are not among them."""
     same = {
         TopicPartition(t.name, p.index): t
         for t in topics
@@ -118,21 +118,25 @@ def broken_logs(
         facts = LogFacts(topic.id, bound.start, bound.high_watermark, epoch_end)
         verdict = explain(LogPosition(topic.id, known.end, known.last_epoch, known.last_end), facts)
         if verdict.cause.new_history:
-            found.append(Broken(log, verdict.cause, known.history))
+            found.append(BrokenLog(log, verdict.cause, known.history))
     return found
 
 
 def changed_meanwhile(
     results: Iterable[CopyResult], base: Mapping[TopicPartition, ArchivedReach], topics: Iterable[Topic], ask: AskEpochs
 ) -> list[RangeResult]:
-    """Ranges of logs that lost their end since a part of them was read: what is copied of them may be of two pasts.
+    """Ranges of logs that lost their end since a part of them was read: the copy may mix two histories.
 
-    `topics` as they are now. A topic that is gone or was made again since is not asked for: what was copied was
-    copied by its id, and nobody can tell more.
+    `topics` is the current list. Topics that were deleted or re-created since are left out: they were copied by their
+    id, and no broker knows more about them.
     """
     ids = {t.name: history_of(t) for t in topics}
     copied = [r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED]
-    ends = {log: met for log, met in _met(copied, base).items() if log.history.partition("-")[0] == ids.get(log.name)}
+    ends = {
+        log: ends
+        for log, ends in _epoch_ends(copied, base).items()
+        if log.history.partition("-")[0] == ids.get(log.name)
+    }
     lost = {
         log
         for log, asked, answer in _answers(ends, ask)
@@ -142,27 +146,29 @@ def changed_meanwhile(
     return [msgspec.structs.replace(r, **ended) for r in copied if r.log in lost]
 
 
-def _met(ranges: Iterable[RangeResult], base: Mapping[TopicPartition, ArchivedReach]) -> dict[LogName, dict[int, int]]:
+def _epoch_ends(
+    ranges: Iterable[RangeResult], base: Mapping[TopicPartition, ArchivedReach]
+) -> dict[LogName, dict[int, int]]:
     """By log and epoch, the end of the last batch that is archived or was copied now."""
-    met: dict[LogName, dict[int, int]] = {}
+    found: dict[LogName, dict[int, int]] = {}
     for each in ranges:
-        ends = met.setdefault(each.log, {})
-        known = base.get(_place(each.log))
+        ends = found.setdefault(each.log, {})
+        known = base.get(_topic_partition(each.log))
         runs = list(each.epochs)
         if known is not None and known.history == each.log.history and known.last_end >= 0:
             runs.append(EpochRun(known.last_epoch, -1, known.last_end))
         for run in runs:
             ends[run.epoch] = max(ends.get(run.epoch, -1), run.end)
-    return met
+    return found
 
 
 def _answers(ends: Mapping[LogName, Mapping[int, int]], ask: AskEpochs) -> Iterator[tuple[LogName, EpochRun, EpochEnd]]:
-    """What the leaders say of each epoch. A request names a log once, so logs with several epochs take several."""
+    """The leaders' answer for each epoch. A request names a log once, so logs with several epochs take several."""
     waiting = {log: sorted(epochs) for log, epochs in ends.items() if any(epoch >= 0 for epoch in epochs)}
     while waiting:
         asked = {log: epochs[-1] for log, epochs in waiting.items()}
-        found = ask({_place(log): epoch for log, epoch in asked.items()})
+        found = ask({_topic_partition(log): epoch for log, epoch in asked.items()})
         for log, epoch in asked.items():
-            if _place(log) in found:  # else it was deleted a moment ago
-                yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_place(log)]
+            if _topic_partition(log) in found:  # otherwise it was deleted a moment ago
+                yield log, EpochRun(epoch, -1, ends[log][epoch]), found[_topic_partition(log)]
         waiting = {log: rest for log, epochs in waiting.items() if (rest := [e for e in epochs[:-1] if e >= 0])}

@@ -1,11 +1,11 @@
-"""Where groups stand and logs end, asked in the order that makes the cut sound.
+"""Group offsets and log ends, read in the order that makes the cut consistent.
 
-Group commits come first, then where logs begin and end: a commit that was read before the end of its log was read
-cannot lie behind it, unless the group was ahead of the log. Then come the transactions that were open at those ends.
-Ends are read one after the other, so a transaction that is committed meanwhile may be in one log and not in another.
-Therefore whoever works in transactions is looked at before and after: if one has moved, the logs that such producers
-write and such groups read are asked once more, which takes a few milliseconds, until nothing moved. What never stands
-still is told.
+Group commits are read first, then the start and end of each log: a commit that was read before the end of its log
+cannot lie beyond that end, unless the group was ahead of the log. Then come the transactions that were open at those
+ends. Ends are read one after the other, so a transaction that is committed meanwhile may be in one log and not in
+another. Therefore the state of transactional producers and groups is read before and after. If one has changed, the
+logs that such producers write and such groups read are read again, which takes a few milliseconds, until two reads
+agree. A producer or group that never agrees is reported.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from logkeep.kafka.admin.groups import CommittedOffset, Group, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.admin.offsets import LogBounds, describe_producers, log_bounds
 from logkeep.kafka.admin.transactions import list_transactions
-from logkeep.kafka.backup.cut import Pause, SettledCut, settle
+from logkeep.kafka.backup.cut import Pause, settle
 from logkeep.kafka.backup.transaction_activity import (
     Producers,
+    changed_groups,
     changed_producers,
-    moved_meanwhile,
     moved_producers,
     transactional_groups,
     transactional_logs,
@@ -27,9 +27,9 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
 
-_LOOKS = 100
-"""One look takes some milliseconds, and a copier commits every hundred or so."""
-_BETWEEN_LOOKS_S = 0.005
+_READS = 100
+"""One read takes some milliseconds, and a typical transactional client commits every hundred or so."""
+_BETWEEN_READS_S = 0.005
 
 Commits = Mapping[TopicPartition, CommittedOffset]
 
@@ -42,32 +42,30 @@ class GroupFacts:
 
 @dataclass(frozen=True)
 class LogEnds:
-    """Positions and ends that belong together."""
+    """Group offsets and log ends that belong together."""
 
     groups: tuple[GroupFacts, ...]
     bounds: Mapping[TopicPartition, LogBounds]
     open_transactions: tuple[OpenTransaction, ...] = ()
     undecided: tuple[OpenTransaction, ...] = ()
-    """Those of them that nobody calls ongoing: left behind by a coordinator, or hidden from this user."""
-    restless_groups: tuple[str, ...] = ()
-    """Those whose position may not belong to the output that is below the cut."""
-    restless_producers: tuple[int, ...] = ()
-    """Those of which a transaction may be below the cut in one log and behind it in another."""
+    """Open transactions that no coordinator reports as ongoing: it lost them, or this user may not see them."""
+    unstable_groups: tuple[str, ...] = ()
+    """Groups whose offsets may not belong to the output that is below the cut."""
+    unstable_producers: tuple[int, ...] = ()
+    """Producers with a transaction that may be below the cut in one log and above it in another."""
     transactional: frozenset[TopicPartition] = frozenset()
-    """Logs that transactions write to, or that groups read who commit inside of transactions."""
-    remembered: Producers = field(default_factory=dict)
-    """What the leaders knew of the producers at the end."""
+    """Logs that transactions write to, or that are read by groups which commit inside transactions."""
+    producers: Producers = field(default_factory=dict)
+    """What the leaders reported of the producers after the ends were read."""
 
     @property
-    def steady(self) -> bool:
-        return not self.restless_groups and not self.restless_producers
+    def stable(self) -> bool:
+        return not self.unstable_groups and not self.unstable_producers
 
     def without(self, logs: Collection[TopicPartition]) -> "LogEnds":
-        """What it says of all other logs."""
         return self.only([log for log in self.bounds if log not in logs])
 
     def only(self, logs: Collection[TopicPartition]) -> "LogEnds":
-        """What it says of these logs."""
         return replace(
             self,
             bounds={log: found for log, found in self.bounds.items() if log in logs},
@@ -76,53 +74,53 @@ class LogEnds:
         )
 
     def joined(self, other: "LogEnds") -> "LogEnds":
-        """What both say of their logs; groups, and whoever was restless, as in this one."""
+        """The logs of both; groups and unstable clients as in this one."""
         return replace(
             self,
             bounds={**self.bounds, **other.bounds},
             open_transactions=tuple(sorted((*self.open_transactions, *other.open_transactions))),
             undecided=tuple(sorted((*self.undecided, *other.undecided))),
             transactional=self.transactional | other.transactional,
-            remembered={**self.remembered, **other.remembered},
+            producers={**self.producers, **other.producers},
         )
 
 
-def steady_look(
+def read_log_ends(
     cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition], pause: Pause
 ) -> LogEnds:
-    """Look until nothing moved meanwhile, or too often."""
-    look = _look(cluster, metadata, _groups(cluster), partitions, pause)
-    for _ in range(_LOOKS):
-        if look.steady:
+    """Read until two reads agree, at most a hundred times."""
+    ends = _read_once(cluster, metadata, _groups(cluster), partitions, pause)
+    for _ in range(_READS):
+        if ends.stable:
             break
-        pause(_BETWEEN_LOOKS_S)
-        groups, read = _again(cluster, metadata, look.groups)
-        asked = sorted(look.transactional | (read & set(look.bounds)))
-        look = renewed(look, _look(cluster, metadata, groups, asked, pause))
-        if look.steady:
-            look = widened(look, describe_producers(cluster, partitions))
-    return look
+        pause(_BETWEEN_READS_S)
+        groups, read = _reread_groups(cluster, metadata, ends.groups)
+        again = sorted(ends.transactional | (read & set(ends.bounds)))
+        ends = with_reread(ends, _read_once(cluster, metadata, groups, again, pause))
+        if ends.stable:
+            ends = with_new_transactions(ends, describe_producers(cluster, partitions))
+    return ends
 
 
-def widened(look: LogEnds, now: Producers) -> LogEnds:
-    """Pure: not steady after all when a transaction has come to a log that was not asked again."""
-    others = {log: states for log, states in now.items() if log not in look.transactional}
-    came = changed_producers(look.remembered, others)
-    return replace(look, restless_producers=tuple(came), transactional=look.transactional | transactional_logs(others))
+def with_new_transactions(ends: LogEnds, now: Producers) -> LogEnds:
+    """Pure: not stable after all if a transaction has come to a log that was not read again."""
+    others = {log: states for log, states in now.items() if log not in ends.transactional}
+    came = changed_producers(ends.producers, others)
+    return replace(ends, unstable_producers=tuple(came), transactional=ends.transactional | transactional_logs(others))
 
 
-def renewed(before: LogEnds, fresh: LogEnds) -> LogEnds:
-    """Pure: the look before with what was asked again; logs that were not asked keep their ends and what is open."""
+def with_reread(before: LogEnds, fresh: LogEnds) -> LogEnds:
+    """Pure: the earlier read with the logs of a later one; other logs keep their ends and open transactions."""
     kept = before.without(fresh.bounds)
     return replace(
         kept.joined(fresh),
         groups=fresh.groups,
-        restless_groups=fresh.restless_groups,
-        restless_producers=fresh.restless_producers,
+        unstable_groups=fresh.unstable_groups,
+        unstable_producers=fresh.unstable_producers,
     )
 
 
-def _look(
+def _read_once(
     cluster: Cluster,
     metadata: ClusterMetadata,
     groups: tuple[GroupFacts, ...],
@@ -130,7 +128,13 @@ def _look(
     pause: Pause,
 ) -> LogEnds:
     before = describe_producers(cluster, partitions)
-    settled = _settled(cluster, partitions, pause)
+    settled = settle(
+        log_bounds(cluster, partitions),
+        producers=lambda some: describe_producers(cluster, some),
+        states=lambda: {t.producer_id: t.state for t in list_transactions(cluster)},
+        reread=lambda some: log_bounds(cluster, some),
+        pause=pause,
+    )
     after = describe_producers(cluster, partitions)
     commits = _plain_commits(groups)
     watched = transactional_groups(cluster, metadata, commits)
@@ -140,28 +144,18 @@ def _look(
         bounds=settled.bounds,
         open_transactions=settled.open_transactions,
         undecided=settled.undecided,
-        restless_groups=(
-            *moved_meanwhile(cluster, {name: commits[name] for name in watched}),
+        unstable_groups=(
+            *changed_groups(cluster, {name: commits[name] for name in watched}),
             *transactional_groups(cluster, metadata, [g.name for g in _new_groups(cluster, groups)]),
         ),
-        restless_producers=tuple(moved_producers(before, after)),
+        unstable_producers=tuple(moved_producers(before, after)),
         transactional=frozenset(read | transactional_logs(after)),
-        remembered=after,
-    )
-
-
-def _settled(cluster: Cluster, partitions: Sequence[TopicPartition], pause: Pause) -> SettledCut:
-    return settle(
-        log_bounds(cluster, partitions),
-        producers=lambda some: describe_producers(cluster, some),
-        states=lambda: {t.producer_id: t.state for t in list_transactions(cluster)},
-        reread=lambda some: log_bounds(cluster, some),
-        pause=pause,
+        producers=after,
     )
 
 
 def _plain_commits(groups: Sequence[GroupFacts]) -> dict[str, Commits]:
-    """Also of those without a position: their first one may come at any moment."""
+    """Of all groups but share groups; also of those without commits, whose first one may come at any moment."""
     return {g.group.name: g.commits for g in groups if g.group.kind != "share"}
 
 
@@ -174,18 +168,18 @@ def _groups(cluster: Cluster) -> tuple[GroupFacts, ...]:
 
 
 def _new_groups(cluster: Cluster, groups: Sequence[GroupFacts]) -> list[Group]:
-    """Groups that have come since these were listed. Share groups commit nothing inside of transactions."""
+    """Groups created since these were listed. Share groups commit nothing inside transactions."""
     known = {g.group.name for g in groups}
     return [g for g in list_groups(cluster) if g.name not in known and g.kind != "share"]
 
 
-def _again(
+def _reread_groups(
     cluster: Cluster, metadata: ClusterMetadata, groups: tuple[GroupFacts, ...]
 ) -> tuple[tuple[GroupFacts, ...], set[TopicPartition]]:
-    """The groups, new ones too; those that commit inside of transactions with where they stand now, and what they read.
+    """All groups, new ones too, with current commits of those that commit inside transactions; and the logs they read.
 
-    The ends of all that they read have to be asked again: a position in a log that is new to a group would else lie
-    beyond an end that was read before.
+    The ends of these logs have to be read again: otherwise a commit in a log that is new to a group would lie beyond
+    an end that was read earlier.
     """
     now = (*groups, *(GroupFacts(g, {}) for g in _new_groups(cluster, groups)))
     watched = transactional_groups(cluster, metadata, _plain_commits(now))

@@ -1,7 +1,7 @@
-"""What to copy, and in which units. Pure: facts and the last backup in, units out; `--dry-run` stops here.
+"""Decides what a backup copies, and in which units. Pure; `--dry-run` stops here.
 
 Each log continues where the last backup of the same history ended, or begins at its log start. Large ranges are cut
-into units of about `unit_bytes`; small ones of one leader share a unit, so that five hundred tiny partitions cost a
+into units of about `unit_bytes`. Small ranges of one leader share a unit, so that five hundred tiny partitions take a
 few tasks and not five hundred.
 """
 
@@ -25,7 +25,7 @@ BUNDLE_BYTES = 64 << 20
 BUNDLE_RANGES = 500
 _USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
-"""Records: cutting finer than this costs more than it brings."""
+"""Records: smaller pieces cost more time than they save."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class PlannedUnit:
     @property
     def name(self) -> str:
         """The same ranges give the same name: a resumed run recognises what is done."""
-        told = ";".join(f"{r.log.collection}/{r.topic}/{r.history}/{r.partition}/{r.lo}-{r.hi}" for r in self.ranges)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        text = ";".join(f"{r.log.collection}/{r.topic}/{r.history}/{r.partition}/{r.lo}-{r.hi}" for r in self.ranges)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def size_bytes(self) -> int:
@@ -53,9 +53,9 @@ class Plan:
     cut: tuple[LogCut, ...]
     units: tuple[PlannedUnit, ...]
     gaps: tuple[KnownGap, ...]
-    """What retention removed since the last backup, before we came."""
+    """What retention removed since the last backup, before it could be copied."""
     new_histories: tuple[LogName, ...]
-    """Logs that are others than those archived: topics deleted and made again since, logs that lost their end."""
+    """Logs that do not continue the archived ones: their topic was re-created, or they lost their end."""
 
     @property
     def empty(self) -> bool:
@@ -71,13 +71,13 @@ class Plan:
         return sum(r.hi - r.lo for u in self.units for r in u.ranges)
 
 
-def refuse_to_forget(topics: Collection[Topic], reached: Collection[TopicPartition]) -> None:
-    """A backup of nothing after one of something is a mistake, or a right that was taken away. Raises BackupFailed."""
+def refuse_no_topics(topics: Collection[Topic], reached: Collection[TopicPartition]) -> None:
+    """Raise BackupFailed if there is no topic, but the last backup has some: a mistake, or a revoked permission."""
     if reached and not topics:
         raise BackupFailed(
             "no topic is left to back up, and the last backup has some",
             subject=f"{len(reached)} logs",
-            remedy="see whether this user may still describe the topics, and what --exclude says; "
+            remedy="check whether this user may still describe the topics, and what --exclude says; "
             "a cluster that is meant to be empty needs no more backups",
         )
 
@@ -103,7 +103,7 @@ def plan_backup(
 ) -> Plan:
     """Decide what a backup copies.
 
-    `reached` is where the last backup ended, `done` what an interrupted run has copied since, `furthest` the end of
+    `reached` is the end of the last backup, `done` what an interrupted run has copied since, `furthest` the end of
     both together, whose epoch the next piece must continue.
     """
     tips = furthest if furthest is not None else reached
@@ -117,7 +117,7 @@ def plan_backup(
             name = log_of(topic, partition.index, history)
             start = first = bound.start
             if known is not None and continues:
-                first = max(first, known.start)  # a leader that had not yet deleted what is gone already
+                first = max(first, known.start)  # a new leader may not yet have deleted what the old one had
                 lost = Range(known.end, max(known.end, bound.start))
                 gaps += [
                     KnownGap(name, hole.start, hole.end, "retention removed it before it was copied")
@@ -148,28 +148,28 @@ def plan_backup(
 
 
 def same_topic(history: str, topic: Topic) -> bool:
-    """Whether it is a history of the topic that has this name now."""
+    """Whether it is a history of this topic, and not of an earlier one of the same name."""
     return history.partition("-")[0] == history_of(topic)
 
 
 def next_history(history: str) -> str:
-    """The name of what follows a history of the same topic whose end was lost."""
+    """The name of the history that follows one whose end was lost."""
     topic, _, number = history.partition("-")
     return f"{topic}-{int(number or 0) + 1}"
 
 
 def _new_history(known: ArchivedReach | None, topic: Topic) -> str:
-    """A log shorter than what is archived of it lost its end, and may have been written anew from anywhere."""
+    """A log shorter than its archive lost its end, and may have been overwritten from any offset on."""
     return next_history(known.history) if known is not None and same_topic(known.history, topic) else history_of(topic)
 
 
 def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
-    """What is archived right before a position, where it is known."""
+    """By offset, what is archived right before it, where that is known."""
     return {k.end: k for k in reversed(known) if k is not None and k.history == history}
 
 
 def _without(span: Range, done: Iterable[Range]) -> list[Range]:
-    """What is left of a span."""
+    """The parts of a span that are not done."""
     left, reached = list[Range](), span.start
     for piece in sorted(done):
         if piece.start > reached and reached < span.end:
@@ -181,9 +181,9 @@ def _without(span: Range, done: Iterable[Range]) -> list[Range]:
 
 
 def _share(size_bytes: int | None, bound: LogBounds, part: Range) -> int:
-    """About how many bytes lie in a part of a log: they are spread evenly, as far as anybody knows.
+    """About how many bytes a part of a log has, if they are spread evenly.
 
-    A log of unknown size is not a small one: without the right to ask, records are taken to be of usual size.
+    A log of unknown size is not taken for a small one: its records are assumed to be of usual size.
     """
     if size_bytes is None:
         return len(part) * _USUAL_RECORD_BYTES
@@ -199,7 +199,7 @@ def _large(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator
 
 
 def split(wanted: CopyRange, unit_bytes: int) -> list[CopyRange]:
-    """Cut one range into pieces of about equal size; only the first keeps what belongs to its start."""
+    """Cut one range into pieces of about equal size; only the first keeps `first` and the last epoch."""
     length = wanted.hi - wanted.lo
     pieces = max(1, min(-(-wanted.size_bytes // unit_bytes), length // _SMALLEST_PIECE))
     edges = [wanted.lo + length * i // pieces for i in range(pieces + 1)]
@@ -221,7 +221,8 @@ def split(wanted: CopyRange, unit_bytes: int) -> list[CopyRange]:
 def _bundles(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterator[PlannedUnit]:
     """Small ranges of one leader together, as long as the bundle stays small itself."""
     waiting: dict[int, list[CopyRange]] = {}
-    for broker, wanted in sorted(((b, r) for b, r in ranges if r.size_bytes < BUNDLE_BYTES), key=_by_place):
+    small = [(broker, wanted) for broker, wanted in ranges if wanted.size_bytes < BUNDLE_BYTES]
+    for broker, wanted in sorted(small, key=lambda each: (each[0], each[1].topic, each[1].partition)):
         bundle = waiting.setdefault(broker, [])
         full = len(bundle) >= BUNDLE_RANGES or sum(r.size_bytes for r in bundle) + wanted.size_bytes > unit_bytes
         if bundle and full:
@@ -229,7 +230,3 @@ def _bundles(ranges: Iterable[tuple[int, CopyRange]], unit_bytes: int) -> Iterat
             bundle = waiting[broker] = []
         bundle.append(wanted)
     yield from (PlannedUnit(broker, tuple(bundle)) for broker, bundle in sorted(waiting.items()) if bundle)
-
-
-def _by_place(wanted: tuple[int, CopyRange]) -> tuple[int, str, int]:
-    return wanted[0], wanted[1].topic, wanted[1].partition

@@ -1,12 +1,12 @@
-"""Where the copy of one range stands, and what a reply does to that. Decides; reads and writes nothing.
+"""The state of the copy of one range, and how a reply changes it. Decides; reads and writes nothing.
 
 The range owns the batches whose base offset is in `[lo, hi)`; if it is the first of its partition, also the batch that
 contains the log start. That holds whatever retention does meanwhile: every batch has exactly one owner. A batch at the
-front that belongs to the neighbour is passed over, and so is everything from the first batch at or behind `hi` on.
+front that belongs to the neighbour is skipped, and so is everything from the first batch at or after `hi` on.
 
-A leader may name a follower in our rack. A follower serves the same batches, but only as far as it has come: that it
-has nothing more means nothing about the log. Only the leader is believed about ends, gaps and lost records; whatever
-a follower refuses is asked of the leader, who then keeps this range.
+A leader may name a follower in our rack. A follower serves the same batches, but it may lag: that it has no more of
+them means nothing about the log. Only the leader's answers about ends, gaps and lost records count; whatever a
+follower refuses is requested from the leader, which then keeps this range.
 """
 
 from dataclasses import dataclass
@@ -24,27 +24,27 @@ from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
 from logkeep.model.ranges import Range
 
 _BEHIND_REPLIES = 6
-"""So often in a row a follower may have nothing new; each time it waits for its leader's bytes, half a second long."""
+"""Empty replies in a row that a follower may send; for each it waits half a second for bytes from its leader."""
 
 
 @dataclass(frozen=True)
 class TakenBatches:
-    """What a reply brought."""
+    """The batches of a reply that belong to the range."""
 
     batches: Batches
-    """Those that are ours, back to back in the reply's records."""
+    """Back to back in the reply's records."""
     skip: Range | None
-    """Positions before them that we do not answer for."""
+    """Offsets before them that the range does not claim."""
 
 
 class RangeCopy:
-    """One range under way."""
+    """One range that is being copied."""
 
     def __init__(self, wanted: CopyRange, broker: int) -> None:
         self.range = wanted
         self.leader = Leader(broker, wanted.leader_epoch)
         self.follower: int | None = None
-        """Who is asked in place of the leader."""
+        """The broker that is asked in place of the leader."""
         self.leader_only = False
         self._behind = 0
         self.offset = wanted.lo
@@ -67,12 +67,12 @@ class RangeCopy:
 
     @property
     def broker(self) -> int:
-        """Who is to be asked next."""
+        """The broker to ask next."""
         return self.leader.broker if self.follower is None else self.follower
 
     @property
     def outruns_follower(self) -> bool:
-        """Whether the follower has been behind for so long that the leader should be asked."""
+        """Whether the follower has lagged for so long that the leader should be asked."""
         return self.outcome is None and self._behind >= _BEHIND_REPLIES
 
     def follow(self, broker: int) -> None:
@@ -80,12 +80,12 @@ class RangeCopy:
         self.follower, self._behind = broker, 0
 
     def leave_follower(self) -> None:
-        """Ask the leader, and from now on only him: what one follower could not serve, it may not serve again."""
+        """From now on ask only the leader: what a follower could not serve once, it may refuse again."""
         self.follower, self._behind, self.leader_only = None, 0, True
 
     @property
     def state(self) -> tuple[int, CopyOutcome | None]:
-        """Changes whenever something was gained."""
+        """Changes with all progress."""
         return self.offset, self.outcome
 
     @property
@@ -97,9 +97,9 @@ class RangeCopy:
         return PartitionFetch(where.topic_id, self.range.partition, where.offset, self.leader.epoch, where.last_epoch)
 
     def take(self, fetched: FetchedPartition) -> TakenBatches:
-        """Go on by what a good reply holds."""
+        """Move forward over the batches of a good reply."""
         self._seen = (fetched.high_watermark, fetched.last_stable, fetched.log_start)
-        batches = self._believed(fetched)
+        batches = self._checked(fetched)
         lags = self.follower is not None and not len(batches) and fetched.high_watermark <= self.offset
         self._behind = self._behind + 1 if lags else 0
         bases, lasts = batches.base_offsets, batches.last_offsets
@@ -121,17 +121,17 @@ class RangeCopy:
         return TakenBatches(ours, skip)
 
     def judge(self, verdict: OffsetVerdict) -> bool:
-        """Take a verdict on a refused offset; whether to go on. A new history ends the range.
+        """Apply the verdict on a refused offset; returns whether to continue. A new history ends the range.
 
-        After retention the log start may lie behind `hi`, and still inside a batch of ours: one more fetch will tell,
-        and only then is it known how much is lost.
+        After retention the log start may lie beyond `hi`, and still inside a batch of this range: only after one more
+        fetch is it known how much is lost.
         """
         if verdict.cause.new_history:
             self._common_end = verdict.common_end
             self.end(CopyOutcome.NEW_HISTORY, verdict.cause)
         if verdict.gap is None:
-            # It is the log we know. A broker that finds it diverging was misled by what compaction emptied since our
-            # last batch: asked without an epoch it goes on.
+            # It is the same log. A broker that reports it as diverging was misled by what compaction removed after
+            # our last batch: it serves a request without an epoch.
             self._last_epoch = -1
             return False
         if self._lost_from is None:
@@ -143,7 +143,7 @@ class RangeCopy:
         self.outcome, self._cause, self._detail = outcome, cause, detail
 
     def claimed_to(self) -> int:
-        """Up to where this range answers: at least `hi` when all was copied, else as far as it came."""
+        """The end of what this range claims: at least `hi` if all was copied, otherwise what it reached."""
         if self.outcome is CopyOutcome.COPIED:
             return max(self.range.hi, self._owned_end)
         return self.offset if self._lost_from is None else self._lost_from
@@ -168,7 +168,7 @@ class RangeCopy:
             traits=self._traits,
         )
 
-    def _believed(self, fetched: FetchedPartition) -> Batches:
+    def _checked(self, fetched: FetchedPartition) -> Batches:
         walked = walk(fetched.records)
         subject = f"{self.range.log} near offset {self.offset}"
         if walked.stop is WalkEnd.DAMAGED:
@@ -180,7 +180,7 @@ class RangeCopy:
         return walked.batches
 
     def _skipped(self, bases: Longs, lasts: Longs) -> Range | None:
-        """What at the front of this reply is not ours to claim: lost to retention, or inside a neighbour's batch."""
+        """Offsets at the front that the range does not claim: lost to retention, or inside a neighbour's batch."""
         here = int(np.searchsorted(lasts, self.offset))
         inside = here < len(bases) and bool(bases[here] < self.offset)
         if inside and bases[here] < self._owned_from:

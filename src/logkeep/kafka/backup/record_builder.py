@@ -1,4 +1,4 @@
-"""What is recorded of every log of a cut. Pure."""
+"""Builds the cluster record of a backup: topics, groups, ACLs, quotas, and one row for each log. Pure."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
 
 
 def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
-    """All groups with their positions, none above the cut, and what had to be changed for that."""
+    """All groups with their offsets, none above the cut, and findings about those that had to be lowered."""
     records, findings = [], list[Finding]()
     for group in facts.groups:
         record, changed = _group(group, facts)
@@ -65,7 +65,7 @@ def _group(facts_of_group: GroupFacts, facts: Facts) -> tuple[GroupRecord, list[
             code="commit-clamped",
             severity=Severity.NOTE,
             where=f"group {c.group}, {c.log}",
-            what=f"its position {c.committed} lies beyond the cut and is recorded as {c.recorded}",
+            what=f"its offset {c.committed} lies beyond the cut and is recorded as {c.recorded}",
         )
         for c in clamped
     ]
@@ -87,7 +87,7 @@ def quotas_of(facts: Facts) -> tuple[QuotaRecord, ...]:
 def logs_of(
     before: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
 ) -> tuple[PartitionRecord, ...]:
-    """One record for each log; what was not copied now is as the last backup had it."""
+    """One record for each log; a log without new batches keeps the values of the last backup."""
     open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
     records = []
     for cut in assembled.cut:

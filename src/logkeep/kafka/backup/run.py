@@ -1,11 +1,13 @@
-"""A backup of a Kafka cluster, as a list of steps.
+"""The steps of `kafka backup`.
 
-facts → plan → copy in tasks → a second round for logs that became others → parts, record, manifest → commit.
+Facts → plan → copy in tasks → a second round for logs that lost their end meanwhile → record, manifest → commit. A run
+connects to the cluster once and plans once; it plans again only to resume an interrupted run, or when another run
+committed between the plan and the lease.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -15,21 +17,27 @@ from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
+    changed_log_findings,
+    changed_logs,
+    deleted_logs,
     done_ranges,
     earlier_results,
-    ended_logs,
-    left_logs,
+    join_rounds,
     refuse_failures,
-    refuse_hearsay,
-    together,
-    why_left,
-    within,
+    refuse_unconfirmed_deletions,
+    results_in_plan,
 )
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.facts import Facts, gather
-from logkeep.kafka.backup.findings import gone_topics, notices, on_damage
-from logkeep.kafka.backup.history_check import Broken, begun_since, broken_logs, changed_meanwhile, standing
-from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_to_forget, same_topic
+from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics
+from logkeep.kafka.backup.history_check import (
+    BrokenLog,
+    archive_progress,
+    broken_logs,
+    changed_meanwhile,
+    truncated_since,
+)
+from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_no_topics, same_topic
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.client.cluster import Cluster
@@ -47,7 +55,7 @@ from logkeep.kafka.record.documents import (
     reached_in,
     same_cluster,
 )
-from logkeep.kafka.record.scram import ScramWish, SealedScram, collect, left_out, probe, put_sealed
+from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
@@ -66,8 +74,8 @@ from logkeep.repository.resume import usable_receipts
 from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
-_LOOKS_AT_TOPICS = 10
-"""Each look takes well under a second: only who deletes topics all the time would need more."""
+_TOPIC_READS = 10
+"""Each takes well under a second: more would help only while topics are deleted all the time."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,12 @@ class KafkaBackupOptions:
     limit_download: int | None = None
     """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
-    scram: ScramWish | None = None
+    scram: ScramOptions | None = None
 
 
 @dataclass(frozen=True)
 class PreviousBackup:
-    """The backup that a run goes on from, read once."""
+    """The backup that a run continues, read once."""
 
     entry: BackupEntry | None = None
     findings: tuple[Finding, ...] = ()
@@ -103,20 +111,26 @@ class PreviousBackup:
 
 @dataclass(frozen=True)
 class PreparedBackup:
-    """What a run would do."""
+    """What a run will do."""
 
     facts: Facts
-    plan: Plan
-    findings: tuple[Finding, ...]
-    """Those that are known before anything is copied."""
-    generation: int
-    """Of the chain that it was planned on."""
     base: PreviousBackup
+    plan: Plan
+    broken: tuple[BrokenLog, ...]
+    """Logs that begin a new history."""
+    generation: int
+    """Of the chain that the plan continues."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that are known before anything is copied."""
+        planned = (*assemble(self.plan, ()).findings, *_new_histories(self.broken), *groups_of(self.facts)[1])
+        return (*planned, *cluster_findings(self.facts), *gone_topics(self.base.reached, self.facts))
 
 
 @dataclass(frozen=True)
 class KafkaBackupDone:
-    """What became of it."""
+    """The result of a run."""
 
     entry: BackupEntry
     facts: Facts
@@ -125,98 +139,122 @@ class KafkaBackupDone:
     findings: tuple[Finding, ...]
     logs: tuple[PartitionRecord, ...]
     offsets: int = 0
-    """How many are new in it, with those that an interrupted run had copied."""
+    """New in this backup, including those that an interrupted run had copied."""
     changed: bool = True
-    """False: nothing was committed, because `entry` still says all there is to say."""
+    """False: nothing was committed, because `entry` still describes the cluster."""
 
 
 @dataclass(frozen=True)
 class KafkaBackup:
-    """Everything a backup needs besides the wish."""
+    """Backups of one cluster into one source of a repository. Every call connects once, and closes what it opened."""
 
     place: SourceRef
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
 
-    def prepare(self, wish: KafkaBackupOptions) -> PreparedBackup:
-        """What a run would copy now. Writes nothing, and refuses what a run would have to refuse."""
-        folded = read_chain(self.place)
-        check_wanted(wish.wanted_id, folded.last_id)
-        facts = self._gather(wish)
-        check_source(self.place, KIND, _identity(facts))
-        base = self._newest(folded)
-        refuse_to_forget(facts.topics, base.reached)
-        if wish.scram is not None:
-            probe(wish.scram, self.settings)
-        plan, broken = self._plan(facts, base.reached)
-        foreseen = (*assemble(plan, ()).findings, *_new_histories(broken), *groups_of(facts)[1])
-        findings = (*foreseen, *notices(facts), *gone_topics(base.reached, facts))
-        return PreparedBackup(facts, plan, findings, folded.generation, base)
+    def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
+        """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
+        with Cluster(self.settings) as cluster:
+            return _BackupRun(self, options, cluster).checked_plan()
 
-    def run(self, wish: KafkaBackupOptions, engine: Engine, prepared: PreparedBackup | None = None) -> KafkaBackupDone:
-        """Take the backup. Raises the cluster's and the store's errors; earlier backups are untouched by any.
+    def run(self, options: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
+        """Take the backup. Raises errors of the cluster and of the store; none of them changes earlier backups.
 
-        What was prepared is used if no other run came between: the cluster need not be asked twice.
+        What a run refuses is refused before the lease is taken, so it leaves no trace in the repository.
         """
-        with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
-            if prepared is not None and prepared.generation == session.folded.generation:
-                return self._run(session, prepared.facts, prepared.base, wish, engine)
-            return self._run(session, self._gather(wish), self._newest(session.folded), wish, engine)
+        with Cluster(self.settings) as cluster:
+            run = _BackupRun(self, options, cluster)
+            prepared = run.checked_plan()
+            engine = engine_for(prepared.plan.size_bytes)
+            with self._writing(options) as session:
+                if prepared.generation != session.folded.generation:
+                    prepared = run.plan(session.folded)
+                return run.carry_out(session, prepared, engine)
 
-    def run_if_changed(self, wish: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
-        """The same, unless the last backup still equals the cluster: then nothing is written but the lease."""
-        with writing(self.place, "backup", self.clock, self.tokens, wish.lease_ttl) as session:
-            facts, base = self._gather(wish), self._newest(session.folded)
-            plan, same = self._look(session, facts, base)
-            return same or self._run(session, facts, base, wish, engine_for(plan.size_bytes))
+    def run_if_changed(self, options: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
+        """The same, unless the last backup still describes the cluster: then nothing is written but the lease."""
+        with self._writing(options) as session, Cluster(self.settings) as cluster:
+            run = _BackupRun(self, options, cluster)
+            prepared = run.plan(session.folded)
+            unchanged = run.unchanged(session, prepared)
+            return unchanged or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes))
 
-    def _run(
-        self, session: Writing, facts: Facts, base: PreviousBackup, wish: KafkaBackupOptions, engine: Engine
-    ) -> KafkaBackupDone:
-        refuse_to_forget(facts.topics, base.reached)
-        scram = collect(wish.scram, self.settings) if wish.scram is not None else None
-        ongoing = self._begin(session, facts, wish)
-        if wish.compression is Codec.ZSTD:
-            require_feature(self.place.store, ZSTD_FRAMES)
-        if ongoing.base != base.entry:
-            base = self._read_base(ongoing.base)  # a resumed run goes on from where it began
-        earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
-        plan, broken = self._plan(facts, base.reached, earlier)
-        assembled, facts = self._copy(ongoing, facts, plan, base.reached, earlier, wish, engine)
-        assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(broken)))
-        return self._complete(session, ongoing, facts, plan, base.reached, assembled, scram)
+    def _writing(self, options: KafkaBackupOptions) -> AbstractContextManager[Writing]:
+        return writing(self.place, "backup", self.clock, self.tokens, options.lease_ttl)
 
-    def _look(self, session: Writing, facts: Facts, base: PreviousBackup) -> tuple[Plan, KafkaBackupDone | None]:
-        """What is to be copied, and the last backup if it says all of it already."""
-        plan, broken = self._plan(facts, base.reached)
-        if base.entry is None or broken or not plan.empty or open_ids(self.place, session.folded.last_id):
-            return plan, None
+
+@dataclass(frozen=True)
+class _BackupRun:
+    """One run over one connected cluster."""
+
+    task: KafkaBackup
+    options: KafkaBackupOptions
+    cluster: Cluster
+
+    @property
+    def place(self) -> SourceRef:
+        return self.task.place
+
+    def checked_plan(self) -> PreparedBackup:
+        """The plan on the newest commit, and all checks that need no lease."""
+        folded = read_chain(self.place)
+        check_wanted(self.options.wanted_id, folded.last_id)
+        facts = self._gather()
+        check_source(self.place, KIND, _identity(facts))
+        prepared = self.plan(folded, facts)
+        if self.options.scram is not None:
+            probe_scram(self.options.scram, self.cluster)
+        return prepared
+
+    def plan(self, folded: Folded, facts: Facts | None = None) -> PreparedBackup:
+        facts = facts or self._gather()
+        base = self._read_base(folded.completed[-1] if folded.completed else None)
+        refuse_no_topics(facts.topics, base.reached)
+        return self._planned(facts, base, folded.generation)
+
+    def unchanged(self, session: Writing, prepared: PreparedBackup) -> KafkaBackupDone | None:
+        """The last backup as a result, if it still describes the cluster."""
+        facts, base, plan = prepared.facts, prepared.base, prepared.plan
+        if base.entry is None or prepared.broken or not plan.empty or open_ids(self.place, session.folded.last_id):
+            return None
         record, findings = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
         if base.record is None or not same_cluster(base.record, record) or not set(findings) <= set(base.findings):
-            return plan, None
-        return plan, KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
+            return None
+        return KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
 
-    def _gather(self, wish: KafkaBackupOptions) -> Facts:
-        """All facts; asked from the beginning again when a topic is deleted between two questions."""
-        with Cluster(self.settings) as cluster:
-            for _ in range(_LOOKS_AT_TOPICS - 1):
-                with suppress(TopicMissing):
-                    return self._facts(cluster, wish)
-            return self._facts(cluster, wish)
+    def carry_out(self, session: Writing, prepared: PreparedBackup, engine: Engine) -> KafkaBackupDone:
+        scram = collect_scram(self.options.scram, self.cluster) if self.options.scram is not None else None
+        ongoing = self._begin(session, prepared.facts)
+        if self.options.compression is Codec.ZSTD:
+            require_feature(self.place.store, ZSTD_FRAMES)
+        earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
+        base = prepared.base
+        if ongoing.base != base.entry:
+            base = self._read_base(ongoing.base)  # a resumed run continues the backup that it began from
+        if earlier or base is not prepared.base:
+            prepared = self._planned(prepared.facts, base, prepared.generation, earlier)
+        assembled, facts = self._copy(ongoing, prepared, earlier, engine)
+        assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(prepared.broken)))
+        return self._complete(session, ongoing, replace(prepared, facts=facts), assembled, scram)
 
-    def _facts(self, cluster: Cluster, wish: KafkaBackupOptions) -> Facts:
-        facts = gather(cluster, wish.include, wish.exclude, internal=wish.internal, pause=time.sleep)
-        unasked = left_out(cluster) if wish.scram is None else ()
-        return replace(facts, findings=(*facts.findings, *unasked))
+    def _gather(self) -> Facts:
+        """All facts; read from the beginning again when a topic is deleted between two requests."""
+        for _ in range(_TOPIC_READS - 1):
+            with suppress(TopicMissing):
+                return self._facts()
+        return self._facts()
 
-    def _begin(self, session: Writing, facts: Facts, wish: KafkaBackupOptions) -> OngoingBackup:
-        source = ensure_source(self.place, KIND, _identity(facts), self.clock())
-        resumed = resume(session, source) if wish.resume else None
-        return resumed or begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
+    def _facts(self) -> Facts:
+        options = self.options
+        facts = gather(self.cluster, options.include, options.exclude, internal=options.internal, pause=time.sleep)
+        left_out = scram_left_out(self.cluster) if options.scram is None else ()
+        return replace(facts, findings=(*facts.findings, *left_out))
 
-    def _newest(self, folded: Folded) -> PreviousBackup:
-        return self._read_base(folded.completed[-1] if folded.completed else None)
+    def _begin(self, session: Writing, facts: Facts) -> OngoingBackup:
+        source = ensure_source(self.place, KIND, _identity(facts), self.task.clock())
+        resumed = resume(session, source) if self.options.resume else None
+        return resumed or begin(session, source, wanted=self.options.wanted_id, tags=self.options.tags)
 
     def _read_base(self, entry: BackupEntry | None) -> PreviousBackup:
         if entry is None:
@@ -224,55 +262,49 @@ class KafkaBackup:
         manifest = read_manifest(self.place, entry)
         return PreviousBackup(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
 
-    def _plan(
-        self, facts: Facts, reached: Mapping[TopicPartition, ArchivedReach], earlier: Sequence[CopyResult] = ()
-    ) -> tuple[Plan, list[Broken]]:
-        """Where each log goes on; one that does not continue its archived past begins its next history."""
-        now = standing(facts.topics, facts.bounds, reached, earlier)
-        with Cluster(self.settings) as cluster:
-            broken = broken_logs(facts.topics, facts.bounds, now.furthest, lambda wanted: _epoch_ends(cluster, wanted))
+    def _planned(
+        self, facts: Facts, base: PreviousBackup, generation: int, earlier: Sequence[CopyResult] = ()
+    ) -> PreparedBackup:
+        """Where each log continues. One that does not continue its archived history begins the next one."""
+        now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
+        broken = broken_logs(facts.topics, facts.bounds, now.furthest, self._epoch_ends)
         anew = {b.log: ArchivedReach(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
-        return plan, [*begun_since(reached, now), *broken]
+        return PreparedBackup(facts, base, plan, (*truncated_since(base.reached, now), *broken), generation)
 
     def _copy(
-        self,
-        ongoing: OngoingBackup,
-        facts: Facts,
-        plan: Plan,
-        reached: Mapping[TopicPartition, ArchivedReach],
-        earlier: Sequence[CopyResult],
-        wish: KafkaBackupOptions,
-        engine: Engine,
+        self, ongoing: OngoingBackup, prepared: PreparedBackup, earlier: Sequence[CopyResult], engine: Engine
     ) -> tuple[Assembled, Facts]:
-        """Copy, and copy once more what turned out to be another log than the one that was planned."""
-        results = [*within(plan, earlier), *self._units(ongoing, plan, wish, engine)]
+        """Copy, and copy once more each log that turned out not to be the planned one."""
+        plan, facts = prepared.plan, prepared.facts
+        results = [*results_in_plan(plan, earlier), *self._copy_units(ongoing, plan, engine)]
         refuse_failures(results)
-        left = self._left(results, reached)
-        assembled = assemble(plan, results, {r.log for r in left})
-        if not left:
+        changed = self._changed(results, prepared.base.reached)
+        assembled = assemble(plan, results, {r.log for r in changed})
+        if not changed:
             return assembled, facts
-        again = self._gather(wish)
-        second = self._again(again, left)
-        repeated = self._units(ongoing, second, wish, engine)
+        again = self._gather()
+        second = self._plan_again(again, changed)
+        repeated = self._copy_units(ongoing, second, engine)
         refuse_failures(repeated)
-        if changing := self._left(repeated, {}):
+        if changing := self._changed(repeated, {}):
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
-        whole = together(assembled, assemble(second, repeated))
-        return replace(whole, findings=(*whole.findings, *why_left(left))), _with_new(facts, again, left)
+        whole = join_rounds(assembled, assemble(second, repeated))
+        findings = (*whole.findings, *changed_log_findings(changed))
+        return replace(whole, findings=findings), _with_new(facts, again, changed)
 
-    def _left(self, results: Sequence[CopyResult], base: Mapping[TopicPartition, ArchivedReach]) -> list[RangeResult]:
-        """Ranges of logs that turned out to be others than planned, while they were copied or since."""
-        with Cluster(self.settings) as cluster:
-            topics = cluster.metadata().topics
-            refuse_hearsay(ended_logs(results), topics)
-            changed = changed_meanwhile(results, base, topics, lambda some: _epoch_ends(cluster, some))
-        return [*left_logs(results), *changed]
+    def _changed(
+        self, results: Sequence[CopyResult], base: Mapping[TopicPartition, ArchivedReach]
+    ) -> list[RangeResult]:
+        """Ranges of logs that turned out not to be the planned ones, while they were copied or since."""
+        topics = self.cluster.metadata().topics
+        refuse_unconfirmed_deletions(deleted_logs(results), topics)
+        return [*changed_logs(results), *changed_meanwhile(results, base, topics, self._epoch_ends)]
 
-    def _again(self, facts: Facts, left: Sequence[RangeResult]) -> Plan:
+    def _plan_again(self, facts: Facts, changed: Sequence[RangeResult]) -> Plan:
         """A plan of the logs that lost their end: from their beginning, as a history of their own."""
-        ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in left}
+        ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in changed}
         topics = []
         for topic in facts.topics:
             kept = tuple(p for p in topic.partitions if TopicPartition(topic.name, p.index) in ended)
@@ -287,12 +319,11 @@ class KafkaBackup:
         }
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
-    def _units(self, ongoing: OngoingBackup, plan: Plan, wish: KafkaBackupOptions, engine: Engine) -> list[CopyResult]:
+    def _copy_units(self, ongoing: OngoingBackup, plan: Plan, engine: Engine) -> list[CopyResult]:
+        settings, options = self.task.settings, self.options
         tasks = engine.at_once(len(plan.units))
         limits = FetchLimits(
-            rack=self.settings.rack,
-            client_id=self.settings.client_id,
-            bytes_per_s=share(wish.limit_download, tasks),
+            rack=settings.rack, client_id=settings.client_id, bytes_per_s=share(options.limit_download, tasks)
         )
         place = replace(self.place, store=shared_by(self.place.store, tasks))
         units = [
@@ -303,10 +334,10 @@ class KafkaBackup:
                 run=ongoing.run,
                 broker=u.broker,
                 ranges=u.ranges,
-                brokers=SettingsBrokers(self.settings),
-                segment_bytes=wish.segment_bytes,
+                brokers=SettingsBrokers(settings),
+                segment_bytes=options.segment_bytes,
                 limits=limits,
-                codec=wish.compression,
+                codec=options.compression,
             )
             for u in plan.units
         ]
@@ -316,28 +347,32 @@ class KafkaBackup:
         self,
         session: Writing,
         ongoing: OngoingBackup,
-        facts: Facts,
-        plan: Plan,
-        reached: Mapping[TopicPartition, ArchivedReach],
+        prepared: PreparedBackup,
         assembled: Assembled,
         scram: SealedScram | None,
     ) -> KafkaBackupDone:
-        record, findings = self._record(ongoing.id, reached, facts, assembled)
+        record, findings = self._record(ongoing.id, prepared.base.reached, prepared.facts, assembled)
         check_consistent(record, assembled.cut)
         refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
         if scram is not None:
-            refs.append(put_sealed(self.place, ongoing.id, scram, session.tokens()))
-        outcome = FinishedRun(
+            refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
+        finished = FinishedRun(
             cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
-        entry = ongoing.complete(outcome)
-        told = (*findings, *on_damage(ongoing.rests_on))
-        return KafkaBackupDone(entry, facts, plan, assembled.gaps, told, record.logs, offsets=assembled.offsets)
+        return KafkaBackupDone(
+            entry=ongoing.complete(finished),
+            facts=prepared.facts,
+            plan=prepared.plan,
+            gaps=assembled.gaps,
+            findings=(*findings, *damage_findings(ongoing.rests_on)),
+            logs=record.logs,
+            offsets=assembled.offsets,
+        )
 
     def _record(
         self, backup_id: int, reached: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
     ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
-        """What is kept of the cluster besides its logs, and all that its user should know."""
+        """What is archived of the cluster besides its logs, and everything that the user should know."""
         groups, clamped = groups_of(facts)
         record = ClusterRecord(
             repository=self.place.repository,
@@ -351,22 +386,22 @@ class KafkaBackup:
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
-        return record, (*assembled.findings, *clamped, *notices(facts), *gone_topics(reached, facts))
+        return record, (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(reached, facts))
+
+    def _epoch_ends(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        """Topics that were deleted since they were listed are left out: the copy will find and report that."""
+        try:
+            return offset_for_leader_epoch(self.cluster, wanted)
+        except TopicMissing:
+            found: dict[TopicPartition, EpochEnd] = {}
+            for topic in sorted({log.topic for log in wanted}):
+                with suppress(TopicMissing):
+                    of_topic = {log: epoch for log, epoch in wanted.items() if log.topic == topic}
+                    found |= offset_for_leader_epoch(self.cluster, of_topic)
+            return found
 
 
-def _epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-    """Topics that were deleted since they were seen are left out: the copy will find out and tell."""
-    try:
-        return offset_for_leader_epoch(cluster, wanted)
-    except TopicMissing:
-        found: dict[TopicPartition, EpochEnd] = {}
-        for topic in sorted({log.topic for log in wanted}):
-            with suppress(TopicMissing):
-                found |= offset_for_leader_epoch(cluster, {log: wanted[log] for log in wanted if log.topic == topic})
-        return found
-
-
-def _new_histories(broken: Sequence[Broken]) -> list[Finding]:
+def _new_histories(broken: Sequence[BrokenLog]) -> list[Finding]:
     return [
         Finding(
             code="new-history",
@@ -383,7 +418,7 @@ def _identity(facts: Facts) -> dict[str, str]:
     return {"cluster_id": facts.metadata.cluster_id}
 
 
-def _with_new(facts: Facts, again: Facts, left: Sequence[RangeResult]) -> Facts:
-    """The facts of the first look, with those of the second for the logs that were copied again."""
-    names = {TopicPartition(r.log.name, r.log.partition) for r in left}
-    return replace(facts, look=facts.look.without(names).joined(again.look.only(names)))
+def _with_new(facts: Facts, again: Facts, changed: Sequence[RangeResult]) -> Facts:
+    """The facts of the first round, with those of the second for the logs that were copied again."""
+    names = {TopicPartition(r.log.name, r.log.partition) for r in changed}
+    return replace(facts, log_ends=facts.log_ends.without(names).joined(again.log_ends.only(names)))

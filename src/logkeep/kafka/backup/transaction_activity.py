@@ -1,12 +1,12 @@
-"""Whether those who work in transactions stood still while the ends of the logs were read.
+"""Whether transactional groups and producers changed while the ends of the logs were read.
 
-A copier that reads, writes and commits its position in one transaction must be found in the archive with exactly the
-output that belongs to its position. A position that is read before the ends is too old as soon as one more of its
-transactions is committed in between, and a restore would copy those records twice. So positions are read again after
-the ends: if they are the same, and no decided transaction still owes its position, no such transaction came between.
+An application that reads, writes and commits its offset in one transaction must have, in the archive, exactly the
+output that belongs to its offset. An offset that is read before the ends is too old as soon as one more transaction is
+committed in between, and the restored application would write those records twice. So offsets are read again after the
+ends: if they are the same, and no decided transaction still has to commit an offset, nothing was committed in between.
 
-A producer that writes to several logs in one transaction must be found with all of it or nothing. What the leaders
-remember of it changes with every record and every marker: if that is the same before and after, nothing came between.
+A transaction that writes to several logs must be archived as a whole or not at all. What the leaders report of its
+producer changes with every record and every marker: if that is the same before and after, nothing was written between.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Producers = Mapping[TopicPartition, Iterable[ProducerState]]
 
 
 def changed_producers(before: Producers, after: Producers) -> list[int]:
-    """Pure: producers with transactions, which wrote or were decided between the two looks."""
+    """Pure: transactional producers that wrote, or whose transaction was decided, between the two reads."""
     return sorted(
         {
             state.producer_id
@@ -38,25 +38,25 @@ def changed_producers(before: Producers, after: Producers) -> list[int]:
 
 
 def moved_producers(before: Producers, after: Producers) -> list[int]:
-    """Pure: those of them that have transactions in several logs: one of these may be in one cut and not in another."""
+    """Pure: changed producers with transactions in several logs: one may be below the cut of only some of them."""
     logs = Counter(s.producer_id for states in after.values() for s in states if _has_transactions(s))
     return [producer for producer in changed_producers(before, after) if logs[producer] > 1]
 
 
 def transactional_logs(producers: Producers) -> set[TopicPartition]:
-    """Pure: logs that remember a transaction."""
+    """Pure: logs with a transactional producer."""
     return {log for log, states in producers.items() if any(map(_has_transactions, states))}
 
 
 def _has_transactions(state: ProducerState) -> bool:
-    """One is open, or a marker has ended one."""
+    """A transaction is open, or a marker has ended one."""
     return state.open_since >= 0 or state.coordinator_epoch >= 0
 
 
 def coordinator_partition(group: str, partitions: int) -> int:
-    """Which partition of the positions' topic holds a group: the absolute value of Java's hash of its name.
+    """The partition of `__consumer_offsets` that holds a group: the absolute value of Java's hash of its name.
 
-    As the broker takes it: the smallest integer, which has no absolute value in Java, counts as 0.
+    As in the broker, the smallest integer, which has no absolute value in Java, counts as 0.
     """
     code = 0
     units = group.encode("utf-16-be")
@@ -67,29 +67,29 @@ def coordinator_partition(group: str, partitions: int) -> int:
 
 
 def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Iterable[str]) -> list[str]:
-    """Groups that may commit inside of transactions: a producer has written where their positions are kept.
+    """Groups that may commit inside transactions: a producer has written to their partition of `__consumer_offsets`.
 
-    Without the right to ask, or to see that topic at all, any of them may.
+    All groups, if this user may not describe that topic or its producers.
     """
-    asked = list(names)
+    groups = list(names)
     topic = next((t for t in metadata.topics if t.name == POSITIONS_TOPIC), None)
-    if topic is None or not asked:
-        return asked
+    if topic is None or not groups:
+        return groups
     logs = [TopicPartition(POSITIONS_TOPIC, p.index) for p in topic.partitions]
     try:
         states = describe_producers(cluster, logs)
     except (NotAuthorised, TopicMissing):
-        return asked
+        return groups
     written = {log.partition for log, found in states.items() if found}
-    return [name for name in asked if coordinator_partition(name, len(logs)) in written]
+    return [name for name in groups if coordinator_partition(name, len(logs)) in written]
 
 
-def moved_meanwhile(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> list[str]:
-    """Those of the groups whose position may belong to other ends than the ones that were read since `before`."""
+def changed_groups(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> list[str]:
+    """Groups whose offsets may not belong to the ends that were read since `before`."""
     if not before:
         return []
     pending = groups_with_pending_commits(cluster, before)
     if pending and not list_transactions(cluster, states=_DECIDED):
-        pending = set()  # what they belong to is not decided: it is not part of any position yet
+        pending = set()  # their transactions are not decided: the commits do not count yet
     after = group_offsets(cluster, before)
     return [name for name, commits in before.items() if name in pending or after.get(name, {}) != commits]

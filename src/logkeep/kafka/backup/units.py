@@ -1,7 +1,7 @@
-"""Units of copying and what comes back of them, as values that cross process borders.
+"""Units of copying and their results: values that cross process borders.
 
-A unit is a list of ranges of partitions that one broker leads. It carries everything a task needs, picklable, and no
-secret: `Brokers` knows where to find those.
+A unit is a list of ranges of partitions that one broker leads. It has everything that a task needs, is picklable, and
+holds no secret: `Brokers` knows where to read those.
 """
 
 from dataclasses import dataclass, field
@@ -33,16 +33,16 @@ class CopyRange:
     lo: int
     hi: int
     history: str
-    """The name under which this run of the log is archived: the topic id, with a suffix after a truncation."""
+    """The name under which the log is archived: the topic id, with a suffix after a truncation."""
     leader_epoch: int = -1
     last_epoch: int = -1
-    """Of the last archived batch before `lo`; -1 when nothing is archived or it is not known."""
+    """Of the last archived batch before `lo`; -1 if nothing is archived or it is not known."""
     last_end: int = -1
-    """Where that batch ends: before `lo` when compaction emptied what is between; -1 stands for `lo`."""
+    """The end of that batch: before `lo` if compaction removed what is between; -1 stands for `lo`."""
     first: bool = False
-    """Whether the batch that contains `lo` is ours even if it begins before: true at the log start."""
+    """Whether the range owns the batch that contains `lo` even if it begins earlier: true at the log start."""
     size_bytes: int = 0
-    """About how much there is to copy: for the order of units and for setting space aside."""
+    """About how much there is to copy: for the order of units and for reserving space."""
 
     @property
     def log(self) -> LogName:
@@ -54,7 +54,7 @@ class CopyUnit:
     """What one task copies."""
 
     name: str
-    """Names the receipt; the same plan gives the same name."""
+    """Also the name of the receipt; the same plan gives the same name."""
     place: SourceRef
     backup: int
     run: str
@@ -89,24 +89,24 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause = Cause.NONE
     detail: str = ""
     reached: int
-    """The offset after the last one that is answered for: at least `hi` when everything was copied."""
+    """The offset after the last one that the range claims: at least `hi` if everything was copied."""
     empty_to: int = -1
-    """Nothing stood between `reached` and this offset when the range was read; -1 when that was not seen."""
+    """Nothing was between `reached` and this offset when the range was read; -1 if that is not known."""
     common_end: int = -1
-    """With a new history: up to where the old one still holds, if that is known."""
+    """With a new history: the offset up to which the old one is still valid, if that is known."""
     gaps: tuple[Gap, ...] = ()
-    """What retention removed while this range was read; `claims.join` has the last word on what is missing."""
+    """What retention removed while this range was read; `claims.join` finally decides what is missing."""
     epochs: tuple[EpochRun, ...] = ()
     high_watermark: int = -1
     last_stable: int = -1
     log_start: int = -1
-    """As the last good reply told them; -1 when there was none."""
+    """As in the last good reply; -1 if there was none."""
     traits: LogTraits | None = None
-    """Of the batches that were copied; None in receipts of releases that did not look."""
+    """Of the batches that were copied; None in receipts of older releases."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The segments of all ranges of a unit, with claims not yet joined to those of other units."""
+    """The segments of all ranges of a unit, before their claims are joined with those of other units."""
 
     unit: str
     ranges: tuple[RangeResult, ...]
@@ -118,7 +118,7 @@ class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedUnit(Protocol):
-    """What a receipt says of its unit, wherever that copies from."""
+    """What a receipt needs of its unit, whether that copies from a broker or from a disk."""
 
     @property
     def name(self) -> str: ...
@@ -131,7 +131,7 @@ class NamedUnit(Protocol):
 
 
 def receipt_of(unit: NamedUnit, result: CopyResult) -> UnitReceipt:
-    """What a finished unit leaves behind: enough to rebuild its result after the driver is gone."""
+    """The receipt of a finished unit: enough to rebuild its result in another process."""
     return UnitReceipt(
         repository=unit.place.repository,
         source=unit.place.source,

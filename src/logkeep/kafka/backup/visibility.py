@@ -1,8 +1,9 @@
-"""What a backup cannot see because its user may not, as far as that can be known.
+"""Topics that a backup misses because its user may not see them.
 
 A broker lists only topics that the user may DESCRIBE. But the sizes on its disks, which need DESCRIBE on the cluster,
-come with the names of all topics: one that is on a disk and not in the list is hidden from us. Asked by its name it is
-refused, which tells it from one that was made or deleted a moment ago. Without that right nothing is known, and said.
+come with the names of all topics: a topic that is on a disk and not in the list is hidden from this user. A request
+for its name is refused, unlike for a topic that was created or deleted a moment ago. Without DESCRIBE on the cluster
+hidden topics are not known; the backup then has a note that says so.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +15,15 @@ from logkeep.kafka.topic_selection import INTERNAL, Meant
 from logkeep.model.findings import Finding, Severity
 
 
-def unseen(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, meant: Meant) -> list[str]:
-    """Topics that were meant and lie on a disk, but are not in the list. Pure."""
+def unlisted_topics(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, meant: Meant) -> list[str]:
+    """Selected topics that are on a disk, but not in the list. Pure."""
     listed = {t.name for t in metadata.topics} | {t.name for t in metadata.unready}
     names = {r.log.topic for r in replicas} - listed
     return sorted(name for name in names if meant(name, name in INTERNAL))
 
 
-def hidden(names: Sequence[str], ask: Callable[[str], object]) -> list[str]:
-    """Those that `ask` is refused for; the others were made or deleted while we looked."""
+def hidden_topics(names: Sequence[str], ask: Callable[[str], object]) -> list[str]:
+    """Topics for which `ask` is refused; the others were created or deleted meanwhile."""
     return [name for name in names if _refused(name, ask)]
 
 
@@ -41,7 +42,7 @@ def hidden_finding(name: str) -> Finding:
         code="topic-hidden",
         severity=Severity.WARNING,
         where=name,
-        what="it exists and is not in this backup, nor are positions of groups in it: this user may not DESCRIBE it",
+        what="it exists and is not in this backup, nor are group offsets in it: this user may not DESCRIBE it",
         remedy="grant READ, DESCRIBE and DESCRIBE_CONFIGS on it, or leave it out with --exclude",
     )
 

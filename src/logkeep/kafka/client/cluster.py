@@ -32,7 +32,10 @@ _CHUNK = 2000
 """Partitions per request: replies stay small, and a slow broker answers within the timeout."""
 
 _FIRST_ATTEMPTS = 3
-"""As long as nobody ever answered, a wrong address is likelier than a restart."""
+"""As long as no broker ever answered, a wrong address is likelier than a restart."""
+
+_IDLE_S = 180.0
+"""A connection unused for longer is replaced: brokers close idle ones, and firewalls drop them without a sign."""
 
 _SHOWN = 3
 _REMEDY = "see which brokers are down, then run again; a topic that stays like this can be left out with --exclude"
@@ -53,6 +56,7 @@ class Cluster:
         self._clock = clock
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}
+        self._used_at: dict[Endpoint, float] = {}
         self._known: ClusterMetadata | None = None
         self._brokers: tuple[Broker, ...] = ()
         self._met = False
@@ -210,8 +214,10 @@ class Cluster:
         yield from dict.fromkeys([*self._connections, *known, *self.settings.bootstrap])
 
     def _open(self, endpoint: Endpoint) -> Connection:
-        found = self._connections.get(endpoint)
-        if found is not None and not found.worn_out(self._clock()):
+        found, now = self._connections.get(endpoint), self._clock()
+        idle_s = now - self._used_at.get(endpoint, now)
+        self._used_at[endpoint] = now
+        if found is not None and idle_s < _IDLE_S and not found.worn_out(now):
             return found
         if found is not None:
             found.close()

@@ -1,9 +1,9 @@
-"""How a copy keeps out of the cluster's way: it waits before it asks, never while an answer is on its way.
+"""Limits the rate of fetch requests: a task waits before it sends a request, never while a reply is due.
 
-Two reasons to wait, both known before a request is sent. A broker that was asked for too much says for how long it
-wants to be left alone, and does not read from that connection meanwhile: a request sent earlier would only run into its
-time limit. And the user may limit what is received per second. Waiting between requests keeps connections healthy: no
-answer lies half read in a buffer, and none is awaited that cannot come.
+There are two reasons to wait, both known before a request is sent. A broker that throttles a client reports for how
+long, and does not read from that connection meanwhile: a request sent earlier would only time out. And the user may
+limit the bytes received per second. Waiting between requests keeps connections healthy: no reply lies half read in a
+buffer, and no request waits for a reply that cannot come.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from logkeep.errors import ClusterNotReady
 from logkeep.kafka.client.fetch import FetchLimits
 
 BURST_S = 0.25
-"""How much unused time may be saved up."""
+"""How much unused time may be saved for later."""
 LEAST_REPLY_BYTES = 64 << 10
 _REPLY_S = 1.0
 _LONGEST_THROTTLE_S = 3600.0
@@ -21,7 +21,7 @@ _LONGEST_THROTTLE_S = 3600.0
 
 @dataclass(frozen=True)
 class FetchRate:
-    """A rate as a rule: what was received is a debt, and the next request may go when it is paid."""
+    """A limit in bytes per second: what was received is a debt, and the next request may be sent when it is paid."""
 
     bytes_per_s: int
     """0: no limit."""
@@ -34,7 +34,7 @@ class FetchRate:
 
 
 def share(bytes_per_s: int | None, tasks: int) -> int:
-    """What one of so many tasks at a time may take of a limit over all of them; 0: no limit."""
+    """The part of a limit that one of several concurrent tasks may use; 0: no limit."""
     return max(bytes_per_s // max(tasks, 1), 1) if bytes_per_s else 0
 
 
@@ -46,8 +46,8 @@ def paced(limits: FetchLimits) -> FetchLimits:
     return replace(limits, max_bytes=min(limits.max_bytes, most))
 
 
-class Courtesy:
-    """What one task remembers of it, over all its connections. The clock and the pause are handed in."""
+class RateLimiter:
+    """The state of one task, over all its connections. Clock and pause are arguments."""
 
     def __init__(self, bytes_per_s: int, pause: Callable[[float], None], clock: Callable[[], float]) -> None:
         self._pause, self._clock = pause, clock
@@ -55,16 +55,16 @@ class Courtesy:
         self._muted_until_s: dict[int, float] = {}
 
     def received(self, broker: int, size_bytes: int, throttle_ms: int) -> None:
-        """A broker's quota is for all our connections to it, so all of them keep still. Raises ClusterNotReady."""
+        """Note a reply. A broker's quota is for all connections of a client, so all wait. Raises ClusterNotReady."""
         now_s = self._clock()
         self._pace = self._pace.received(now_s, size_bytes)
         if throttle_ms / 1000 > _LONGEST_THROTTLE_S:
-            raise ClusterNotReady(f"wants to be left alone for {throttle_ms // 1000} s", subject=f"broker {broker}")
+            raise ClusterNotReady(f"throttles this client for {throttle_ms // 1000} s", subject=f"broker {broker}")
         if throttle_ms:
             self._muted_until_s[broker] = now_s + throttle_ms / 1000
 
     def before_asking(self, broker: int) -> None:
-        """Wait until a request to this broker is welcome and allowed."""
+        """Wait until a request to this broker may be sent."""
         free_at_s = max(self._pace.free_at_s, self._muted_until_s.pop(broker, float("-inf")))
         wait_s = free_at_s - self._clock()
         if wait_s > 0:

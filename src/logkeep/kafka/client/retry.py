@@ -1,4 +1,7 @@
-"""How long to go on asking a cluster that is changing its mind. Sleep and chance come in as arguments."""
+"""How long to retry against a cluster: `Backoff` for one question, `ProgressBackoff` for a task of many steps.
+
+Sleep, clock and randomness are arguments.
+"""
 
 import random
 import time
@@ -7,45 +10,19 @@ from dataclasses import dataclass
 
 from logkeep.errors import ClusterError
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _TRIES = 0.1, 5.0, 10
-
-
-_LEAST_TRIES, _WITHOUT_GAIN_S = 2, 120.0
-
+_LEAST_FAILURES, _WITHOUT_PROGRESS_S = 2, 120.0
 
 Pause = Callable[[float], None]
 
 
-class ProgressBackoff:
-    """Waits longer each time nothing was gained, and in the end gives up: after so many failures, or so long a time.
-
-    Time counts as well, because a broker that stands still makes every single question last until its timeout.
-    """
-
-    def __init__(self, pause: Pause, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pause, self._clock = pause, clock
-        self.progress()
-
-    def progress(self) -> None:
-        self._failures, self._since = 0, self._clock()
-
-    def failed(self, error: ClusterError) -> None:
-        """Wait after a failure; raises it when it is one too many."""
-        self._failures += 1
-        too_long = self._failures >= _LEAST_TRIES and self._clock() - self._since > _WITHOUT_GAIN_S
-        if self._failures > _TRIES or too_long:
-            raise error
-        self.pause(min(_FIRST_PAUSE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S))
-
-
 @dataclass(frozen=True)
 class Backoff:
-    """Waits double from the first to the longest, each shortened by chance to as little as half of it."""
+    """A number of attempts. The wait doubles from the first to the longest; jitter shortens it by up to a half."""
 
     attempts: int = 10
     first_wait_s: float = 0.1
     longest_wait_s: float = 5.0
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Pause = time.sleep
     chance: Callable[[], float] = random.random
 
     def tries(self) -> Iterator[int]:
@@ -58,3 +35,28 @@ class Backoff:
     def wait_s(self, number: int) -> float:
         longest = min(self.longest_wait_s, self.first_wait_s * 2.0 ** (number - 1))
         return longest * (0.5 + self.chance() / 2)
+
+
+_STEPS = Backoff(chance=lambda: 1.0)
+
+
+class ProgressBackoff:
+    """Waits after each failure of a task, and aborts after 10 failures, or 2 minutes, without progress.
+
+    Time counts as well, because a broker that hangs makes every single request last until its timeout.
+    """
+
+    def __init__(self, pause: Pause, clock: Callable[[], float] = time.monotonic) -> None:
+        self.pause, self.clock = pause, clock
+        self.progress()
+
+    def progress(self) -> None:
+        self._failures, self._since = 0, self.clock()
+
+    def failed(self, error: ClusterError) -> None:
+        """Wait after a failure; raise it when it is one too many."""
+        self._failures += 1
+        too_long = self._failures >= _LEAST_FAILURES and self.clock() - self._since > _WITHOUT_PROGRESS_S
+        if self._failures > _STEPS.attempts or too_long:
+            raise error
+        self.pause(_STEPS.wait_s(self._failures))

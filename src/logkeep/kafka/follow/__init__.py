@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""`kafka backup --follow`: rounds of one cluster, and the warning before retention removes unarchived records."""

@@ -1,165 +1,121 @@
-"""Following a cluster: plan, copy, commit, and again, until somebody wishes to stop.
+"""One cluster in the follow loop: plan, copy, commit; then the lag and the topics whose retention is too fast.
 
-Every commit is a restorable point. The lease is held within a round and free between rounds. A round that failed for a
-reason that passes is told and tried again, resuming what it had copied; any other error ends the run. Decisions are in
-`follow_rules`, `overtaking` and `merge_plan`.
+A round resumes what a failed round had copied. The loop is `repository.follow`; estimates are in `retention_race`.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Protocol
 
-from logkeep.errors import Interrupted, LogkeepError
+from logkeep.errors import BackupFailed, Locked, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.follow.retention_race import LogLook, Retention, Threat, near_s, retention_of, threats, total_lag
-from logkeep.kafka.follow.rules import MERGE_LEAST, merging_due, next_look_s, pause_s, retry_cures
+from logkeep.kafka.follow.retention_race import LogReading, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.merge import optimizing
 from logkeep.model.work import EngineFor
-from logkeep.repository.chain.freshness import put_freshness
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.follow import MERGE_LEAST, RetryPause, SourceState
 from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 
 _ANCHOR_S = 600.0
 _KEYS = ("cleanup.policy", "retention.ms", "retention.bytes")
-Looks = Mapping[TopicPartition, LogLook]
-
-
-class Stopping(Protocol):
-    """Somebody's wish to stop."""
-
-    @property
-    def requested(self) -> bool:
-        """The round under way shall be the last."""
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, at most until the wish."""
-
-    def raising(self) -> AbstractContextManager[None]:
-        """Inside, a second wish raises at once."""
+Readings = Mapping[TopicPartition, LogReading]
 
 
 @dataclass(frozen=True)
-class KafkaFollowRound:
-    """What became of one round."""
+class Lag:
+    """What the cluster had beyond the archive when a round ended."""
 
-    number: int
-    took_s: float = 0.0
-    done: KafkaBackupDone | None = None
-    lag_offsets: int | None = None
-    """What the cluster had beyond the archive when the round ended; None when it could not be asked."""
-    lag_bytes: int | None = None
-    threats: tuple[Threat, ...] = ()
-    merged: Optimized | None = None
-    error: LogkeepError | None = None
-    """Why it failed, or, with `done`, what could not be done after its commit."""
-    again_in_s: float = 0.0
+    offsets: int
+    size_bytes: int
+    threats: tuple[Threat, ...]
 
 
 @dataclass
-class KafkaFollower:
-    """One run. `tell` gets every round as it ends."""
+class FollowedCluster:
+    """The `FollowedSource` of a Kafka cluster."""
 
     backup: KafkaBackup
-    wish: KafkaBackupOptions
+    options: KafkaBackupOptions
     engine_for: EngineFor
-    stop: Stopping
     interval_s: float
-    tell: Callable[[KafkaFollowRound], None]
     monotonic: Callable[[], float] = time.monotonic
-    _asked: bool = False
-    _committed: int = 0
-    _anchors: list[Looks] = field(default_factory=list)
-    """Earlier looks, some minutes apart: the first is what rates are measured against."""
+    lag: Lag | None = None
+    """Of the latest round; None when the cluster did not answer."""
+    _checked: bool = False
+    _anchors: list[Readings] = field(default_factory=list)
+    """Earlier readings, some minutes apart: rates are measured against the first."""
 
-    def run(self) -> None:
-        """Until a wish to stop. Raises what no retry cures, and the stop's own error for a second wish."""
-        self.wish = replace(self.wish, resume=True)
-        number = failures = 0
-        while True:
-            number += 1
-            began_s = self.monotonic()
-            with self.stop.raising():
-                one = self._round(number, began_s)
-            took_s = self.monotonic() - began_s
-            failures = failures + 1 if one.done is None else 0
-            again_s = pause_s(self.interval_s, took_s, failures)
-            self.tell(replace(one, took_s=took_s, again_in_s=again_s))
-            self.stop.wait(again_s)
-            if self.stop.requested:
-                return
+    @property
+    def retry_pause(self) -> RetryPause:
+        return RetryPause()
 
-    def _round(self, number: int, began_s: float) -> KafkaFollowRound:
-        looked = self.backup.clock()
-        try:
-            self._refuse_the_impossible()
-            done = self.backup.run_if_changed(self.wish, self.engine_for)
-        except LogkeepError as error:
-            if not retry_cures(error):
-                raise
-            return KafkaFollowRound(number, error=error)
-        self._committed += done.changed
-        return self._after(KafkaFollowRound(number, done=done), done, looked, began_s)
+    @property
+    def place(self) -> SourceRef:
+        return self.backup.place
 
-    def _refuse_the_impossible(self) -> None:
-        """Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease."""
-        if not self._asked:
-            self.backup.prepare(self.wish)
-            self._asked = True
+    def round(self) -> KafkaBackupDone:
+        """Commits nothing when nothing changed; the result then names the newest backup."""
+        self.lag = None
+        self.options = replace(self.options, resume=True)
+        if not self._checked:
+            # Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease.
+            self.backup.prepare(self.options)
+            self._checked = True
+        return self.backup.run_if_changed(self.options, self.engine_for)
 
-    def _after(
-        self, one: KafkaFollowRound, done: KafkaBackupDone, looked: datetime, began_s: float
-    ) -> KafkaFollowRound:
-        """What follows a commit cannot undo it: trouble is told, and the round counts."""
-        try:
-            one = self._measured(one, done, began_s)
-            within_s = next_look_s(self.interval_s, self.monotonic() - began_s)
-            put_freshness(self.backup.place, looked, done.entry.id, one.lag_offsets or 0, within_s)
-            return replace(one, merged=self._merged())
-        except Interrupted:
-            raise
-        except LogkeepError as error:
-            return replace(one, error=error)
+    def changed(self, done: KafkaBackupDone) -> bool:
+        return done.changed
 
-    def _measured(self, one: KafkaFollowRound, done: KafkaBackupDone, began_s: float) -> KafkaFollowRound:
+    def state(self, done: KafkaBackupDone | None, took_s: float) -> SourceState:
+        """Also sets `lag`."""
+        assert done is not None  # noqa: S101  `round` always returns one
+        began_s = self.monotonic() - took_s
         with Cluster(self.backup.settings) as cluster:
-            looks = self._looks(cluster, done, began_s)
-            behind = sorted({log.topic for log, look in looks.items() if look.lag_offsets})
-            retention = _retention(cluster, behind)
-        lag_offsets, lag_bytes = total_lag(looks.values())
+            readings = self._read(cluster, done, began_s)
+            late = sorted({log.topic for log, reading in readings.items() if reading.lag_offsets})
+            retention = _retention(cluster, late)
+        lag_offsets, lag_bytes = total_lag(readings.values())
         took_s = max(self.monotonic() - began_s, 1e-3)
         near = near_s(max(self.interval_s, took_s), lag_offsets, done.plan.records / took_s if done.changed else 0.0)
-        found = threats(looks, self._anchors[0] if self._anchors else {}, retention, near)
-        self._remember(looks)
-        return replace(one, lag_offsets=lag_offsets, lag_bytes=lag_bytes, threats=found)
+        found = threats(readings, self._anchors[0] if self._anchors else {}, retention, near)
+        self._remember(readings)
+        self.lag = Lag(lag_offsets, lag_bytes, found)
+        return SourceState(done.entry.id, lag_offsets, max(600, int(10 * max(self.interval_s, took_s))))
 
-    def _looks(self, cluster: Cluster, done: KafkaBackupDone, began_s: float) -> dict[TopicPartition, LogLook]:
+    def _read(self, cluster: Cluster, done: KafkaBackupDone, began_s: float) -> dict[TopicPartition, LogReading]:
         archived = {TopicPartition(r.topic, r.partition): r for r in done.logs}
         ends = list_offsets(cluster, list(archived), At.LATEST)
         now_s = self.monotonic()
         return {
-            log: LogLook(r.start, r.end, ends[log].offset, _bytes_per_offset(done, log), began_s, now_s)
+            log: LogReading(r.start, r.end, ends[log].offset, _bytes_per_offset(done, log), began_s, now_s)
             for log, r in archived.items()
         }
 
-    def _remember(self, looks: Looks) -> None:
-        """Keep the look of about ten minutes ago, and one to take its place later."""
+    def _remember(self, readings: Readings) -> None:
+        """Keep the readings of about ten minutes ago, and one set to replace them later."""
         now_s = self.monotonic()
-        if not self._anchors or all(now_s - look.seen_at_s >= _ANCHOR_S for look in self._anchors[-1].values()):
-            self._anchors = [*self._anchors[-1:], looks]
+        if not self._anchors or all(now_s - each.read_at_s >= _ANCHOR_S for each in self._anchors[-1].values()):
+            self._anchors = [*self._anchors[-1:], readings]
 
-    def _merged(self) -> Optimized | None:
-        if self.stop.requested or not merging_due(self._committed):
-            return None
-        self._committed = 0
-        task = optimizing(self.backup.place, self.backup.clock, self.backup.tokens, self.wish.lease_ttl)
-        return task.run(MergeRule(self.wish.segment_bytes, MERGE_LEAST), self.engine_for)
+    def merge(self) -> Optimized | None:
+        task = optimizing(self.place, self.backup.clock, self.backup.tokens, self.options.lease_ttl)
+        return task.run(MergeRule(self.options.segment_bytes, MERGE_LEAST), self.engine_for)
+
+    def retry_cures(self, error: LogkeepError) -> bool:
+        """Whether the next round may succeed without any action of the user.
+
+        A broker or a store that does not answer, another run's lease, a full disk that is being freed, a failed task, a
+        topic deleted between two requests: yes. A password, a certificate, a permission, another cluster under this
+        name, damage, a topic in an old format: no.
+        """
+        if isinstance(error, OldMessageFormat):
+            return False
+        return error.retry_helps or isinstance(error, Locked | StoreFull | BackupFailed | TopicMissing)
 
 
 def _retention(cluster: Cluster, topics: list[str]) -> dict[str, Retention]:
@@ -168,6 +124,6 @@ def _retention(cluster: Cluster, topics: list[str]) -> dict[str, Retention]:
 
 
 def _bytes_per_offset(done: KafkaBackupDone, log: TopicPartition) -> float:
-    """Of what the broker holds, on average; 0 when sizes may not be asked."""
+    """The average of what the broker holds; 0 when the broker does not report sizes."""
     bounds = done.facts.bounds[log]
     return done.facts.sizes.get(log, 0) / max(bounds.high_watermark - bounds.start, 1)

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import OVERHEAD_BYTES, Batches, Bytes, WalkEnd, first_broken, walk
-from logkeep.model.segments import Codec
+from logkeep.model.segments import Codec, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, stored_sha256
 from logkeep.store.base import Store
@@ -85,6 +87,26 @@ def _broken_frame(store: Store, wanted: Expected, what: str, checked: CheckedObj
     checked.damage("frame-damaged", wanted.name, what)
     if stored_sha256(store, wanted.name, wanted.stored_bytes, lambda _: None) != wanted.sha256:
         checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
+
+
+def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
+    """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
+    name = layout.segment(place.source, row)
+    digest, pieces = hashlib.sha256(), LogPieces(after)
+
+    def watch(chunk: bytes) -> None:
+        digest.update(chunk)
+        progress(len(chunk))
+
+    for piece in StoredLog.of(place, row).pieces(watch):
+        found = pieces.take(piece)
+        if pieces.problem:
+            raise Damaged(pieces.problem, subject=name)
+        yield from found
+    if pieces.end_problem():
+        raise Damaged(pieces.end_problem(), subject=name)
+    if digest.hexdigest() != row.sha256:
+        raise Damaged("the bytes are not those that were written", subject=name)
 
 
 class LogPieces:

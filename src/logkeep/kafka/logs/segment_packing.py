@@ -1,98 +1,53 @@
-"""How the bytes of a segment become those of its object: as they are, or in zstd frames.
+"""Kafka logs in zstd frames that end between batches; a frame of compressed batches is stored as raw blocks."""
 
-Both take whole batches that were checked already, hash what is written and what it means, and hold no more than one
-unfinished frame.
-"""
-
-import hashlib
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 
 from logkeep.formats.kafka.batch_index import FRAME
 from logkeep.formats.kafka.batches import Batches
 from logkeep.formats.zstd_frames import borders, compressed_balance, packed_frame, raw_frame
-from logkeep.model.segments import Codec
-from logkeep.store.base import ObjectWriter
 
 
-@dataclass(frozen=True)
-class Packed:
-    """What was written."""
+class BatchFrames:
+    """Cuts a log into frames. The borders depend on the batches alone, not on how they arrive.
 
-    stored_bytes: int
-    sha256: str
-    plain_sha256: str
-    frames: np.ndarray[tuple[int], np.dtype[np.void]]
+    Memory is bounded by one unfinished frame.
+    """
 
-
-class SegmentPacking(Protocol):
-    def append(self, data: memoryview, batches: Batches) -> None:
-        """Take batches that lie back to back in `data`; its bytes are free again afterwards."""
-
-    def finish(self) -> Packed:
-        """Write what is left. The stream is not closed."""
-
-
-def packing(codec: Codec, stream: ObjectWriter) -> SegmentPacking:
-    return _Framed(stream) if codec is Codec.ZSTD else _Plain(stream)
-
-
-class _Plain:
-    def __init__(self, stream: ObjectWriter) -> None:
-        self._stream, self._hash, self._size = stream, hashlib.sha256(), 0
-
-    def append(self, data: memoryview, batches: Batches) -> None:
-        plain = data[batches.start : batches.end]
-        self._hash.update(plain)
-        self._stream.write(plain)
-        self._size += len(plain)
-
-    def finish(self) -> Packed:
-        digest = self._hash.hexdigest()
-        return Packed(self._size, digest, digest, np.empty(0, FRAME))
-
-
-class _Framed:
-    """Cuts the log into frames. Where borders lie depends on the batches alone, not on how they arrive."""
-
-    def __init__(self, stream: ObjectWriter) -> None:
-        self._stream = stream
-        self._hash, self._plain_hash = hashlib.sha256(), hashlib.sha256()
+    def __init__(self) -> None:
         self._held, self._balance = bytearray(), 0
-        self._size = 0
         self._frames: list[tuple[int, int]] = []
 
-    def append(self, data: memoryview, batches: Batches) -> None:
-        self._plain_hash.update(data[batches.start : batches.end])
+    @property
+    def frames(self) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+        """Plain and stored bytes of each frame that was made."""
+        return np.array(self._frames, FRAME)
+
+    def pack(self, data: memoryview, batches: Batches) -> Iterator[memoryview | bytes]:
+        """The frames that end within these batches, which lie back to back in `data`."""
         first = 0
         for end in borders(len(self._held), batches.sizes.tolist()):
-            self._end_frame(data, batches[first:end])
+            ending = batches[first:end]
+            plain, balance = data[ending.start : ending.end], self._balance + compressed_balance(ending)
+            if self._held:  # otherwise the frame is made without a copy
+                self._held += plain
+                plain = memoryview(self._held)
+            yield from self._frame(plain, balance)
+            self._held, self._balance = bytearray(), 0
             first = end
         rest = batches[first:]
         self._held += data[rest.start : rest.end]
         self._balance += compressed_balance(rest)
 
-    def finish(self) -> Packed:
+    def rest(self) -> Iterator[memoryview | bytes]:
+        """The last frame, if batches are left."""
         if self._held:
-            self._write(memoryview(self._held), self._balance)
-        frames = np.array(self._frames, FRAME)
-        return Packed(self._size, self._hash.hexdigest(), self._plain_hash.hexdigest(), frames)
+            yield from self._frame(memoryview(self._held), self._balance)
 
-    def _end_frame(self, data: memoryview, batches: Batches) -> None:
-        """A frame of what is held and these. Where nothing is held, it is made from the reply itself."""
-        plain, balance = data[batches.start : batches.end], self._balance + compressed_balance(batches)
-        if self._held:
-            self._held += plain
-            plain = memoryview(self._held)
-        self._write(plain, balance)
-        self._held, self._balance = bytearray(), 0
-
-    def _write(self, plain: memoryview, balance: int) -> None:
-        before = self._size
+    def _frame(self, plain: memoryview, balance: int) -> Iterator[memoryview | bytes]:
+        stored_bytes = 0
         for piece in raw_frame(plain) if balance > 0 else (packed_frame(plain),):
-            self._hash.update(piece)
-            self._stream.write(piece)
-            self._size += len(piece)
-        self._frames.append((len(plain), self._size - before))
+            stored_bytes += len(piece)
+            yield piece
+        self._frames.append((len(plain), stored_bytes))

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from logkeep.errors import SourceDamaged, StoreError
+from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka.batches import Batches, first_broken
 from logkeep.formats.zstd_frames import compressed_balance
-from logkeep.kafka.logs.segment_packing import packing
+from logkeep.kafka.logs.segment_packing import BatchFrames
 from logkeep.model.segments import Codec, LogName, Segment
 from logkeep.model.time import TokenSource
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.object_writer import StoredWriter
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,10 @@ class _OpenSegment:
     """One object being written."""
 
     def __init__(self, place: SourceRef, log: LogName, first: int, token: str, size_hint: int, codec: Codec) -> None:
-        self._place, self._log, self._first, self._token, self._codec = place, log, first, token, codec
-        self._name = layout.object_of(place.source, log, first, token, codec)
-        self._stream = place.store.open_new(self._name, size_hint)
-        self._packing = packing(codec, self._stream)
+        self._place, self._log, self._first = place, log, first
+        name = layout.object_of(place.source, log, first, token, codec)
+        self._object = StoredWriter(place.store.open_new(name, size_hint), name, token, codec)
+        self._frames = BatchFrames() if codec is Codec.ZSTD else None
         self._index: list[BatchIndex] = []
         self.size_bytes = 0
         """Before compression."""
@@ -127,35 +128,38 @@ class _OpenSegment:
         self.end_offset = first
 
     def append(self, data: memoryview, batches: Batches) -> None:
-        self._packing.append(data, batches)
+        plain = data[batches.start : batches.end]
+        if self._frames is None:
+            self._object.write(plain)
+        else:
+            self._object.write_packed(plain, self._frames.pack(data, batches))
         self._index.append(index_of(batches, self.size_bytes))
-        self.size_bytes += batches.end - batches.start
+        self.size_bytes += len(plain)
         self.batches += len(batches)
         self.end_offset = int(batches.last_offsets[-1]) + 1
 
     def close(self, start: int, end: int) -> Segment:
-        packed = self._packing.finish()
-        length = self._stream.close()
-        if length != packed.stored_bytes:
-            raise StoreError(f"{packed.stored_bytes} bytes were written and {length} were kept", subject=self._name)
-        index = replace(join(self._index), frames=packed.frames)
-        name = layout.index_of(self._place.source, self._log, self._first, self._token)
+        index = join(self._index)
+        stored = self._object.close(self._frames.rest() if self._frames else ())
+        if self._frames:
+            index = replace(index, frames=self._frames.frames)
+        name = layout.index_of(self._place.source, self._log, self._first, stored.token)
         self._place.store.put_new(name, encode(index))
         return Segment(
             log=self._log,
             start=start,
             end=end,
             first=self._first,
-            token=self._token,
+            token=stored.token,
             records=index.records,
-            stored_bytes=length,
-            plain_bytes=self.size_bytes,
+            stored_bytes=stored.size_bytes,
+            plain_bytes=stored.plain_bytes,
             base_time_ms=index.base_time_ms,
             max_time_ms=index.max_time_ms,
-            sha256=packed.sha256,
-            plain_sha256=packed.plain_sha256,
-            codec=self._codec,
+            sha256=stored.sha256,
+            plain_sha256=stored.plain_sha256,
+            codec=stored.codec,
         )
 
     def abort(self) -> None:
-        self._stream.abort()
+        self._object.abort()

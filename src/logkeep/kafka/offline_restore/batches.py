@@ -15,7 +15,7 @@ from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
 from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
 from logkeep.formats.kafka.transactions import Settling
-from logkeep.kafka.merge import proven_batches
+from logkeep.kafka.logs.batch_check import proven_batches
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
 from logkeep.repository.chain.commits import SourceRef

@@ -5,25 +5,14 @@ where, when, and whether it was read back.
 """
 
 import hashlib
-from datetime import datetime
 
 import msgspec
 
 from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
-from logkeep.model.findings import Finding
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import (
-    FIRST,
-    NewRestore,
-    ReceiptDocument,
-    RestoredPartition,
-    RestoreTargetRef,
-    RestoreVerdict,
-    begin_restore,
-    put_receipt,
-)
+from logkeep.repository.restores import NewRestore, RestoredPartition, RestoreTargetRef, RestoreVerdict
+from logkeep.repository.restores.stored import StoredRestore
 
 KIND = "kafka-offline"
 """Not resumed by its id: the same command goes on from what lies in the directories."""
@@ -44,53 +33,27 @@ class OfflineBody(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[OfflineLog, ...]
 
 
-class OfflineReceipt:
-    """Of one run. Raises StoreDenied before anything is changed, where nothing may be stored."""
+def begin_offline(
+    state: SourceRef, wish: OfflineWish, foreseen: OfflineRestorePlan, clock: Clock, tokens: TokenSource
+) -> StoredRestore:
+    """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
+    target = RestoreTargetRef(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
+    new = NewRestore(foreseen.backup, KIND, target, msgspec.json.encode(_body(foreseen)))
+    return StoredRestore.begin(state, new, clock, tokens)
 
-    def __init__(
-        self, state: SourceRef, wish: OfflineWish, foreseen: OfflineRestorePlan, clock: Clock, tokens: TokenSource
-    ) -> None:
-        self._state, self._clock, self._run = state, clock, tokens()
-        self._target = RestoreTargetRef(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
-        self._backup, self._began = foreseen.backup, clock()
-        new = NewRestore(foreseen.backup, KIND, self._target, msgspec.json.encode(_body(foreseen)))
-        self.id = begin_restore(state, new, clock, tokens)
 
-    def done(self, report: OfflineReport) -> None:
-        verdict = RestoreVerdict.PROVEN if report.good else RestoreVerdict.FAILED
-        rows, size = tuple(row_of(log) for log in report.logs), sum(log.size_bytes for log in report.logs)
-        files = sum(len(log.files) for log in report.logs)
-        seconds = max((self._clock() - self._began).total_seconds(), 1e-3)
-        rates = {"records_per_s": report.records / seconds, "written_bytes_per_s": size / seconds}
-        receipt = msgspec.structs.replace(
-            self._blank(verdict, report.findings),
-            records_there=report.good,
-            partitions=rows,
-            rates={name: round(rate, 1) for name, rate in rates.items()},
-            facts={"files": str(files), "proof": _PROOF} if report.good else {"files": str(files)},
-        )
-        put_receipt(self._state, receipt)
-
-    def failed(self, finding: Finding) -> None:
-        put_receipt(self._state, self._blank(RestoreVerdict.FAILED, (finding,)))
-
-    def _blank(self, verdict: RestoreVerdict, findings: tuple[Finding, ...]) -> ReceiptDocument:
-        now: datetime = self._clock()
-        return ReceiptDocument(
-            repository=self._state.repository,
-            source=self._state.source,
-            restore=self.id,
-            number=FIRST,
-            backup=self._backup,
-            drill=False,
-            verdict=verdict,
-            owner=this_process(self._run),
-            started=rfc3339(self._began),
-            finished=rfc3339(now),
-            duration_s=max((now - self._began).total_seconds(), 0.0),
-            target=self._target,
-            findings=findings,
-        )
+def put_report(stored: StoredRestore, report: OfflineReport) -> None:
+    """Store how the run ended."""
+    verdict = RestoreVerdict.PROVEN if report.good else RestoreVerdict.FAILED
+    files = sum(len(log.files) for log in report.logs)
+    facts = {"files": str(files), "proof": _PROOF} if report.good else {"files": str(files)}
+    receipt = stored.draft(verdict, report.findings, facts)
+    seconds = max(receipt.duration_s, 1e-3)
+    rates = {
+        "records_per_s": round(report.records / seconds, 1),
+        "written_bytes_per_s": round(sum(log.size_bytes for log in report.logs) / seconds, 1),
+    }
+    stored.put(msgspec.structs.replace(receipt, partitions=tuple(map(row_of, report.logs)), rates=rates))
 
 
 def row_of(log: LogWritten) -> RestoredPartition:

@@ -12,7 +12,7 @@ from logkeep.kafka.disks.directories import look, remembered_starts
 from logkeep.kafka.disks.layout import LogDirState as DirectoryStanding
 from logkeep.kafka.offline_restore.locks import alone, broker_stopped
 from logkeep.kafka.offline_restore.plan import check_room, foresee, unit_of
-from logkeep.kafka.offline_restore.receipt import OfflineReceipt
+from logkeep.kafka.offline_restore.receipt import begin_offline, put_report
 from logkeep.kafka.offline_restore.safety import check, check_configs, check_starts, check_topics
 from logkeep.kafka.offline_restore.staging import bring_back
 from logkeep.kafka.offline_restore.task import restore_log
@@ -60,11 +60,11 @@ def restore_offline(
         check_configs(prepared.image, foreseen.logs)
         check_starts(remembered_starts(wish.roots), foreseen.logs)
         check_room(foreseen.logs)
-        receipt = OfflineReceipt(state or place, wish, foreseen, clock, tokens)
+        stored = begin_offline(state or place, wish, foreseen, clock, tokens)
         try:
             results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
         except LogkeepError as error:
-            receipt.failed(_given_up(error))
+            stored.failed(error, "the restore")
             raise
     findings = (*foreseen.findings, *(f for result in results for f in _findings(result)))
     report = OfflineReport(
@@ -73,9 +73,9 @@ def restore_offline(
         findings=findings,
         started=started,
         finished=rfc3339(clock()),
-        restore=receipt.id,
+        restore=stored.id,
     )
-    receipt.done(report)
+    put_report(stored, report)
     return report
 
 
@@ -90,16 +90,6 @@ def _bring_back(wish: OfflineWish) -> None:
     for copy in look(wish.roots).copies:
         if copy.standing is DirectoryStanding.DELETED:
             bring_back(Path(copy.copy.directory).parent, *copy.log)
-
-
-def _given_up(error: LogkeepError) -> Finding:
-    return Finding(
-        code=error.slug(),
-        severity=Severity.DAMAGE,
-        where=error.subject or "the restore",
-        what=error.what,
-        remedy=error.remedy,
-    )
 
 
 def _findings(result: LogWritten) -> list[Finding]:

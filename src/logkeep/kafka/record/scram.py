@@ -1,8 +1,8 @@
-"""SCRAM credentials in a backup: only when asked for, only encrypted to somebody's key, never in clear anywhere.
+"""SCRAM credentials in a backup: only if the user asks for them, encrypted to the user's age keys, never in clear.
 
-They are read from the metadata log into memory, written as one small JSON document, and sealed at once. What is stored
-is the sealed text with the count and the public keys, as an attachment that the manifest pins. No task, no Spark, no
-file and no message ever holds them.
+They are read from the metadata log into memory, written as one small JSON document, and encrypted at once. What is
+stored is the encrypted text with the count and the public keys, as an attachment that the manifest pins. No task, no
+Spark, no file and no message ever holds them in clear.
 """
 
 import base64
@@ -26,12 +26,12 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, SourceDocument
 
 ROLE = "scram"
-_NAMED = 5
+_SHOWN_USERS = 5
 
 
 @dataclass(frozen=True)
-class ScramWish:
-    """For whom, and how controllers are reached; without `controllers` the brokers are asked where they listen."""
+class ScramOptions:
+    """Recipients and controllers. Without `controllers` the brokers are asked for the controllers' addresses."""
 
     recipients: tuple[str, ...]
     controllers: ClientSettings | None = None
@@ -40,14 +40,14 @@ class ScramWish:
         check_recipients(self.recipients)
         if not self.recipients:
             raise UsageError(
-                "SCRAM credentials are archived only encrypted, and nobody is named who could open them",
+                "SCRAM credentials are archived only encrypted, and no recipient is given who could decrypt them",
                 remedy="name a recipient with --scram-to age1…",
             )
 
 
 @dataclass(frozen=True)
 class SealedScram:
-    """What may be stored."""
+    """Encrypted credentials, ready to be stored."""
 
     recipients: tuple[str, ...]
     credentials: int
@@ -59,14 +59,14 @@ class ScramDocument(SourceDocument, frozen=True, kw_only=True, tag="kafka-scram"
 
     id: StoredId
     recipients: tuple[str, ...]
-    """Public keys; the holder of any of them can open it."""
+    """Public keys; the holder of any of the private keys can decrypt it."""
     credentials: int
     age: str
     """The credentials as an armoured age file."""
 
 
-def put_sealed(place: SourceRef, backup_id: BackupId, sealed: SealedScram, token: str) -> AttachmentRef:
-    """Store what may be stored, for the manifest to pin."""
+def put_scram(place: SourceRef, backup_id: BackupId, sealed: SealedScram, token: str) -> AttachmentRef:
+    """Store the encrypted credentials, for the manifest to pin."""
     document = ScramDocument(
         repository=place.repository,
         source=place.source,
@@ -78,25 +78,26 @@ def put_sealed(place: SourceRef, backup_id: BackupId, sealed: SealedScram, token
     return put_attachment(place, backup_id, ROLE, document, token)
 
 
-def probe(wish: ScramWish, settings: ClientSettings) -> None:
-    """Whether the credentials could be read now. Raises the cluster's errors."""
-    quorum = open_quorum(_controllers(wish, settings))
+def probe_scram(options: ScramOptions, cluster: Cluster) -> None:
+    """Check that the credentials can be read. Raises the cluster's errors."""
+    quorum = open_quorum(_controllers(options, cluster))
     with quorum.connection:
         MetadataLog(quorum).probe()
 
 
-def collect(wish: ScramWish, settings: ClientSettings) -> SealedScram:
-    """Read what is in force now and seal it. Raises the cluster's errors."""
-    quorum, fold = open_quorum(_controllers(wish, settings)), ScramFold()
+def collect_scram(options: ScramOptions, cluster: Cluster) -> SealedScram:
+    """Read the current credentials and encrypt them. Raises the cluster's errors."""
+    quorum, fold = open_quorum(_controllers(options, cluster)), ScramFold()
     with quorum.connection:
         for value in MetadataLog(quorum).values():
             fold.add(value)
     credentials = fold.credentials()
-    return SealedScram(wish.recipients, len(credentials), sealed_to(wish.recipients, plain_document(credentials)))
+    age = sealed_to(options.recipients, plain_document(credentials))
+    return SealedScram(options.recipients, len(credentials), age)
 
 
 def plain_document(credentials: Iterable[ScramCredential]) -> bytes:
-    """What a recipient finds. Binary values in base64, as Kafka's own tools print them."""
+    """The document that a recipient decrypts. Binary values are in base64, as Kafka's own tools print them."""
     rows = [
         {
             "user": c.user,
@@ -115,32 +116,33 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _controllers(wish: ScramWish, settings: ClientSettings) -> ClientSettings:
-    """As the user named them; otherwise the same security as with brokers, and the addresses that these tell."""
-    if wish.controllers is not None and wish.controllers.bootstrap:
-        return wish.controllers
-    with Cluster(settings) as cluster:
-        found = controller_listeners(cluster.ask_any)
+def _controllers(options: ScramOptions, cluster: Cluster) -> ClientSettings:
+    """As the user gave them; otherwise the brokers' security settings, and the addresses that the brokers report."""
+    if options.controllers is not None and options.controllers.bootstrap:
+        return options.controllers
+    found = controller_listeners(cluster.ask_any)
     if not found:
-        raise UsageError("the brokers do not tell where controllers listen", remedy="name them with --controllers")
-    return replace(wish.controllers or settings, bootstrap=tuple(found))
+        raise UsageError(
+            "the brokers do not report the addresses of the controllers", remedy="name them with --controllers"
+        )
+    return replace(options.controllers or cluster.settings, bootstrap=tuple(found))
 
 
-def left_out(cluster: Cluster) -> tuple[Finding, ...]:
-    """That there are credentials which nobody asked for; nothing when there are none, or it may not be known."""
+def scram_left_out(cluster: Cluster) -> tuple[Finding, ...]:
+    """A note if the cluster has credentials that are not archived; nothing if this user may not list them."""
     try:
         users = scram_users(cluster)
     except NotAuthorised:
         return ()
     if not users:
         return ()
-    named = ", ".join(users[:_NAMED]) + (" …" if len(users) > _NAMED else "")
+    shown = ", ".join(users[:_SHOWN_USERS]) + (" …" if len(users) > _SHOWN_USERS else "")
     return (
         Finding(
             code="scram-left-out",
             severity=Severity.NOTE,
             where="SCRAM credentials",
-            what=f"not in this backup, those of {len(users)} user{'s' if len(users) > 1 else ''}: {named}",
+            what=f"not in this backup, those of {len(users)} user{'s' if len(users) > 1 else ''}: {shown}",
             remedy="archive them encrypted with --scram-to",
         ),
     )

@@ -6,7 +6,6 @@ is changed, so that a run that was killed can be undone like any other. Undoing 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
@@ -25,27 +24,24 @@ from logkeep.kafka.restore.plan.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_as_they_are, routes_by_map, targets_of
 from logkeep.kafka.restore.plan.groups import GroupsPlan, plan_groups, rows_of
 from logkeep.kafka.restore.plan.selection import SelectedLogs
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Finding, error_finding
 from logkeep.model.ids import RestoreId
-from logkeep.model.time import Clock, TokenSource, rfc3339
+from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import (
-    FIRST,
     NewRestore,
     ReceiptDocument,
     RestoredGroup,
     RestoreTargetRef,
     RestoreVerdict,
-    begin_restore,
     newest_first,
     newest_producers,
     newest_receipt,
     plan_body,
-    put_receipt,
     read_map,
     read_plan,
 )
+from logkeep.repository.restores.stored import StoredRestore
 
 KIND = "kafka-groups"
 
@@ -118,39 +114,21 @@ class GroupsTask:
     ) -> RestoreId:
         target = RestoreTargetRef(cluster_id=self.cluster.known().cluster_id)
         body = msgspec.json.encode(GroupsBody(groups=rows))
-        started = self.clock()
-        restore_id = begin_restore(
-            self.restores, NewRestore(backup, KIND, target, body, options), self.clock, self.tokens
-        )
-        receipt = ReceiptDocument(
-            repository=self.restores.repository,
-            source=self.restores.source,
-            restore=restore_id,
-            number=FIRST,
-            backup=backup,
-            drill=False,
-            verdict=RestoreVerdict.FAILED,
-            owner=this_process(self.tokens()),
-            started=rfc3339(started),
-            finished=rfc3339(started),
-            duration_s=0.0,
-            target=target,
-            groups=rows,
-        )
+        new = NewRestore(backup, KIND, target, body, options)
+        stored = StoredRestore.begin(self.restores, new, self.clock, self.tokens)
+        run = self.tokens()
+
+        def end(verdict: RestoreVerdict, findings: tuple[Finding, ...] = ()) -> None:
+            stored.put(msgspec.structs.replace(stored.draft(verdict, findings, run=run), groups=rows))
+
         try:
             change()
         except LogkeepError as error:
-            self._end(receipt, started, (_finding(error),))
+            end(RestoreVerdict.FAILED, (error_finding(error, "groups"),))
             raise
         # Not `proven`: that word is for records. That the groups stand where they were put has been looked at.
-        self._end(msgspec.structs.replace(receipt, verdict=RestoreVerdict.SET), started)
-        return restore_id
-
-    def _end(self, receipt: ReceiptDocument, started: datetime, findings: tuple[Finding, ...] = ()) -> None:
-        finished = self.clock()
-        took_s = max(0.0, (finished - started).total_seconds())
-        ended = msgspec.structs.replace(receipt, finished=rfc3339(finished), duration_s=took_s, findings=findings)
-        put_receipt(self.restores, ended)
+        end(RestoreVerdict.SET)
+        return stored.id
 
     def _check_cluster(self, target: RestoreTargetRef) -> None:
         here = self.cluster.known().cluster_id
@@ -181,13 +159,3 @@ class GroupsTask:
 
 def _all_done(receipt: ReceiptDocument) -> bool:
     return all(row.outcome == ReplayOutcome.DONE for row in receipt.partitions)
-
-
-def _finding(error: LogkeepError) -> Finding:
-    return Finding(
-        code=error.slug(),
-        severity=Severity.DAMAGE,
-        where=error.subject or "groups",
-        what=error.what,
-        remedy=error.remedy,
-    )

@@ -15,9 +15,8 @@ from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome
 from logkeep.kafka.restore.plan.plan import RestorePlan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import FIRST, ReceiptDocument, RestoredPartition, RestorePlanDocument, RestoreVerdict
+from logkeep.repository.restores import ReceiptDocument, RestoredPartition, RestoreVerdict
+from logkeep.repository.restores.stored import StoredRestore
 
 
 def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
@@ -146,27 +145,13 @@ class RunStart:
     run: str
 
 
-def blank_receipt(
-    state: SourceRef, document: RestorePlanDocument, began: RunStart, now: datetime, results: Sequence[LogResult]
-) -> ReceiptDocument:
+def blank_receipt(stored: StoredRestore, began: RunStart, results: Sequence[LogResult]) -> ReceiptDocument:
     """What is known before it is known how all ends: until then it has failed."""
-    seconds = max((now - began.moment).total_seconds(), 1e-3)
+    receipt = stored.draft(RestoreVerdict.FAILED, run=began.run)
+    seconds = max((datetime.fromisoformat(receipt.finished) - began.moment).total_seconds(), 1e-3)
     records, sent = sum(r.records for r in results), sum(r.sent_bytes for r in results)
-    return ReceiptDocument(
-        repository=state.repository,
-        source=state.source,
-        restore=document.restore,
-        number=FIRST,
-        backup=document.backup,
-        drill=document.drill,
-        verdict=RestoreVerdict.FAILED,
-        owner=this_process(began.run),
-        started=rfc3339(began.moment),
-        finished=rfc3339(now),
-        duration_s=seconds,
-        target=document.target,
-        rates={"records_per_s": round(records / seconds, 1), "sent_bytes_per_s": round(sent / seconds, 1)},
-    )
+    rates = {"records_per_s": round(records / seconds, 1), "sent_bytes_per_s": round(sent / seconds, 1)}
+    return msgspec.structs.replace(receipt, duration_s=seconds, rates=rates)
 
 
 def ended(receipt: ReceiptDocument, began: RunStart, now: datetime) -> ReceiptDocument:

@@ -8,11 +8,10 @@ by then topics have their own configs, and others may write to them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
-from logkeep.errors import Locked, ObjectMissing, TargetUnsafe, UnknownBackup, UsageError
+from logkeep.errors import Locked, TargetUnsafe, UnknownBackup, UsageError
 from logkeep.formats.run_map.stored import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
@@ -31,7 +30,6 @@ from logkeep.model.ranges import Range
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.owner import is_alive, this_process
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,
@@ -39,21 +37,14 @@ from logkeep.repository.restores import (
     RestorePlanDocument,
     RestoreTargetRef,
     RestoreVerdict,
-    begin_restore,
     newest_producers,
-    note_resumed,
-    owner_of,
-    plan_body,
-    put_aborted,
     put_map,
-    put_receipt,
-    read_aborted,
     read_map,
-    read_plan,
     read_receipts,
     times_resumed,
     topic_ids,
 )
+from logkeep.repository.restores.stored import StoredRestore
 
 GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 
@@ -84,13 +75,17 @@ class AbortedRestore:
 class StoredKafkaRestore:
     """A restore that was begun, as its documents tell it."""
 
-    document: RestorePlanDocument
+    restore: StoredRestore
     plan: RestorePlan
     receipts: tuple[ReceiptDocument, ...]
 
     @property
     def id(self) -> RestoreId:
-        return RestoreId(self.document.restore)
+        return self.restore.id
+
+    @property
+    def document(self) -> RestorePlanDocument:
+        return self.restore.plan
 
     @property
     def there(self) -> ReceiptDocument | None:
@@ -140,9 +135,9 @@ class KafkaRestore:
             options=dict(options),
             drill=drill,
         )
-        restore_id = begin_restore(self.state, new, self.clock, self.tokens)
-        begun(restore_id)
-        stored = self.stored(restore_id)
+        restore = StoredRestore.begin(self.state, new, self.clock, self.tokens)
+        begun(restore.id)
+        stored = StoredKafkaRestore(restore, restore.body(RestorePlan), ())
         return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
 
     def resume(
@@ -154,7 +149,7 @@ class KafkaRestore:
         self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
-        self._take_over(stored)
+        stored.restore.resume()
         return self._carry_out(
             stored, view, engine_for(stored.plan.bytes), limit_produce, _known_findings(view, stored.plan)
         )
@@ -162,10 +157,10 @@ class KafkaRestore:
     def abort(self, stored: StoredKafkaRestore) -> AbortedRestore:
         """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
         self.refuse_abort(stored)
-        self._take_over(stored)
+        stored.restore.resume()
         with Cluster(self.settings) as cluster:
             deleted, findings = abort_topics(cluster, stored.plan.topics, topic_ids(self.state, stored.id))
-        put_aborted(self.state, stored.document, "given up by its user", self.clock, self.tokens)
+        stored.restore.abort("aborted by its user")
         return AbortedRestore(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
     def refuse_abort(self, stored: StoredKafkaRestore) -> None:
@@ -178,27 +173,10 @@ class KafkaRestore:
                 remedy="delete the topics yourself if that is meant; nothing was changed",
             )
 
-    def stored(self, restore_id: RestoreId, *, given_up: bool = False) -> StoredKafkaRestore:
-        """A restore by its id. One that was given up is refused, unless it is to be given up again."""
-        try:
-            document = read_plan(self.state, restore_id)
-        except ObjectMissing:
-            raise UnknownBackup(
-                f"no restore has the id {restore_id}",
-                subject=self.place.source,
-                remedy="`logkeep receipts list` shows the restores there are",
-            ) from None
-        if document.kind != KIND:
-            raise UsageError(
-                f"this restore is one of {document.kind}", subject=str(restore_id), remedy="`logkeep receipts list`"
-            )
-        if not given_up and read_aborted(self.state, restore_id) is not None:
-            raise UsageError(
-                "this restore was given up and cannot go on", subject=str(restore_id), remedy="begin a new one"
-            )
-        return StoredKafkaRestore(
-            document, plan_body(document, RestorePlan), tuple(read_receipts(self.state, restore_id))
-        )
+    def stored(self, restore_id: RestoreId, *, aborted_too: bool = False) -> StoredKafkaRestore:
+        """A restore by its id. See `StoredRestore.open`."""
+        restore = StoredRestore.open(self.state, restore_id, KIND, self.clock, self.tokens, aborted_too=aborted_too)
+        return StoredKafkaRestore(restore, restore.body(RestorePlan), tuple(read_receipts(self.state, restore_id)))
 
     def view(self, stored: StoredKafkaRestore) -> KafkaBackupView:
         """The backup that is being restored. Hold it while it is read."""
@@ -209,15 +187,6 @@ class KafkaRestore:
                 subject=self.place.source,
             )
         return view_backup(self.place, entry)
-
-    def _take_over(self, stored: StoredKafkaRestore) -> None:
-        """Say that this process works on it now. Raises Locked while another one on this machine does."""
-        owner = owner_of(self.state, stored.document)
-        if is_alive(owner, this_process(self.tokens())):
-            raise Locked(
-                f"{owner} is working on this restore", subject=str(stored.id), remedy="wait for it, or stop it"
-            )
-        note_resumed(self.state, stored.id, self.clock, self.tokens)
 
     def _refuse_another_cluster(self, plan: RestorePlan) -> None:
         """Asked before anything is stored or changed."""
@@ -237,7 +206,7 @@ class KafkaRestore:
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> KafkaRestoreDone:
-        began = RunStart(datetime.fromisoformat(stored.document.started), self.tokens())  # also when it is resumed
+        began = RunStart(stored.restore.started, self.tokens())  # also when it is resumed
         receipt, told = stored.there, tuple(findings)
         if receipt is None:
             writing = self._writing(stored, view, engine, began, limit_produce)
@@ -256,14 +225,14 @@ class KafkaRestore:
         if not good and any(r.records_there for r in read_receipts(self.state, stored.id)):
             raise Locked("another run has finished this restore meanwhile", subject=str(stored.id))
         receipt = msgspec.structs.replace(
-            blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            blank_receipt(stored.restore, began, written.results),
             records_there=good,
             partitions=partition_rows(stored.plan, written.results),
             groups=stored.groups,
             map=put_map(self.state, stored.id, map_of(written.results), self.tokens()),
             findings=findings,
         )
-        return put_receipt(self.state, receipt)
+        return stored.restore.put(receipt)
 
     def _finished(
         self,
@@ -280,7 +249,7 @@ class KafkaRestore:
         def remember(rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
             """Killed after this, groups can still be put back to where they stood."""
             first = as_first_found(rows, [r.groups for r in read_receipts(self.state, stored.id)])
-            put_receipt(self.state, msgspec.structs.replace(receipt, groups=first))
+            stored.restore.put(msgspec.structs.replace(receipt, groups=first))
             return first
 
         finished = finish(view, stored.plan, there, self.settings, remember)
@@ -290,7 +259,7 @@ class KafkaRestore:
             groups=finished.groups or stored.groups,
             findings=(*findings, *finished.findings),
         )
-        return self._done(stored, put_receipt(self.state, receipt))
+        return self._done(stored, stored.restore.put(receipt))
 
     def _prove_again(self, stored: StoredKafkaRestore, view: KafkaBackupView, engine: Engine) -> KafkaRestoreDone:
         """Compare once more. What others did to the topics since is found as well; it changes nothing about before:
@@ -301,7 +270,7 @@ class KafkaRestore:
         written = self._writing(stored, view, engine, began, None).prove(ends)
         good = whole(written.results, prove=True)
         receipt = msgspec.structs.replace(
-            blank_receipt(self.state, stored.document, began, self.clock(), written.results),
+            blank_receipt(stored.restore, began, written.results),
             started=last.started,
             duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
             records_there=good,
@@ -311,7 +280,7 @@ class KafkaRestore:
             map=last.map,
             findings=tuple(result_findings(written.results)),
         )
-        return self._done(stored, put_receipt(self.state, receipt))
+        return self._done(stored, stored.restore.put(receipt))
 
     def _writing(
         self,

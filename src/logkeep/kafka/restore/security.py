@@ -6,9 +6,7 @@ Client quotas of a backup brought to a cluster: limits that are missing are set,
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from logkeep.kafka.admin.granting import alter_quotas, create_acls
-from logkeep.kafka.admin.granting import named as quota_name
-from logkeep.kafka.admin.security import AclBinding, Quota
+from logkeep.kafka.admin.security import AclBinding, Quota, alter_quotas, create_acls, quota_name
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import SECURITY_DISABLED
 from logkeep.kafka.record.documents import AclRecord, QuotaRecord

@@ -14,9 +14,16 @@ from uuid import UUID
 import msgspec
 
 from logkeep.errors import ClusterError, RestoreFailed, TargetUnsafe
-from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs, change_between
 from logkeep.kafka.admin.offsets import At, list_offsets
-from logkeep.kafka.admin.topic_changes import NewTopic, create_topics, delete_topics, wait_for_leaders
+from logkeep.kafka.admin.topic_changes import (
+    ConfigChange,
+    NewTopic,
+    alter_topic_configs,
+    change_between,
+    create_topics,
+    delete_topics,
+    wait_for_leaders,
+)
 from logkeep.kafka.admin.topics import topic_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import TOPIC_EXISTS, Refusal, raise_first

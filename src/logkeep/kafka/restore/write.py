@@ -1,8 +1,8 @@
-"""The part of a restore that writes records: topics made, producers stored, tasks run, and run again where that helps.
+"""The part of a restore that writes records: create topics, store producers, run tasks, and repeat them where it helps.
 
-Two things make another round necessary, and both are said. A broker has forgotten our producer: then what is there is
-compared with the archive, and a new producer goes on behind it. An abort marker has come to stand where a record
-belongs: then the topic that this restore made is deleted and made again, because such a log cannot be mended.
+Two events make another round necessary; a finding reports each. A broker has forgotten our producer: then the records
+in the target are compared with the archive, and a new producer continues after them. An abort marker has the offset of
+a record: then the topic that this restore created is deleted and created again, because such a log cannot be repaired.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,12 +56,12 @@ from logkeep.repository.restores import (
 
 _ROUNDS = 3
 Ends = Mapping[TopicPartition, int]
-"""Up to which offset of the target something is there."""
+"""The target offset up to which each partition was restored."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What the tasks said, one result for each log of the plan, and the topics they wrote to."""
+    """The results of the tasks, one for each target partition, and the topics they wrote to."""
 
     results: tuple[LogResult, ...]
     topic_ids: dict[str, str]
@@ -70,78 +70,78 @@ class Written:
 
 @dataclass(frozen=True)
 class LogWriting:
-    """Everything that does not change from round to round."""
+    """Everything that stays the same in all rounds."""
 
     restore_id: RestoreId
     view: KafkaBackupView
     state: SourceRef
-    """Where the restore's documents lie."""
+    """The source that holds the restore's documents."""
     plan: RestorePlan
     settings: ClientSettings
     engine: Engine
     run: str
     limit_produce: int | None = None
     resumed: int = 0
-    """How often the restore had been resumed when this run began."""
+    """How often the restore had been resumed when this run started."""
 
     def write(self) -> Written:
-        """Raises what the cluster refuses before the first record, and what every attempt of a task raised."""
-        stored = self._begun()
-        results = self._replayed(self.plan.logs, stored)
+        """Raises when the cluster refuses something before the first record, or when all attempts of a task failed."""
+        stored = self._begin()
+        results = self._replay(self.plan.logs, stored)
         findings: list[Finding] = []
         for _ in range(_ROUNDS):
             forgotten = {log: r.end for log, r in results.items() if r.outcome is ReplayOutcome.FORGOTTEN}
             misplaced = {r.topic for r in results.values() if r.outcome is ReplayOutcome.MISPLACED}
             again = {t.name for t in self.plan.topics if not t.existing} & misplaced
             if again:
-                findings += [_begun_again(name) for name in sorted(again)]
-                stored = self._made_again(again, stored)
+                findings += [_recreated(name) for name in sorted(again)]
+                stored = self._recreate(again, stored)
             ours = {log: end for log, end in forgotten.items() if log.topic not in again}
-            proven, wrong = self._compared(ours, stored)
+            proven, wrong = self._compare_beginnings(ours, stored)
             results |= wrong
             if proven:
-                findings += [_went_on(log) for log in sorted(proven)]
-                stored = self._stored(stored, {log: ours[log] for log in proven})
-            todo = [log for log in self.plan.logs if log.topic in again or _key(log) in proven]
+                findings += [_resumed(log) for log in sorted(proven)]
+                stored = self._replace_producers(stored, {log: ours[log] for log in proven})
+            todo = [log for log in self.plan.logs if log.topic in again or log.target in proven]
             if not todo:
                 break
-            results |= self._replayed(todo, stored)
+            results |= self._replay(todo, stored)
         return Written(tuple(results[log] for log in self.plan.targets), dict(stored.topics), tuple(findings))
 
     def prove(self, ends: Ends) -> Written:
-        """Compare what is there already, up to these offsets. Writes nothing."""
+        """Compare the target with the archive up to these offsets. Writes nothing."""
         stored = newest_producers(self.state, self.restore_id)
         if stored is None:
             return Written((), {})
-        done = self._proven(ends, stored)
+        done = self._prove(ends, stored)
         return Written(tuple(done[log] for log in self.plan.targets if log in done), dict(stored.topics))
 
-    def _begun(self) -> ProducersDocument:
-        """Topics and producers, as they were stored or new; stored before anything is sent."""
+    def _begin(self) -> ProducersDocument:
+        """Stored topics and producers, or new ones, which are stored before anything is sent."""
         stored = newest_producers(self.state, self.restore_id)
         known = {name: each for name, each in stored.topics.items() if each} if stored else {}
         with Cluster(self.settings) as cluster:
             if stored is None:
-                self._refuse_moved(cluster)
+                self._refuse_written_topics(cluster)
             elif doomed := _doomed(self.state, self.restore_id, stored):
-                _delete(cluster, doomed)  # a run was killed while it was about to
+                _delete(cluster, doomed)  # a run was killed before it deleted them
             ids = make_topics(cluster, self.plan.topics, known)
         if stored is not None and known.keys() == {t.name for t in self.plan.topics}:
             return stored
         kept = {log: row for log, row in _rows(stored).items() if log.topic in known} if stored else {}
         return self._put(ids, kept, {}, after=stored.number if stored else 0)
 
-    def _refuse_moved(self, cluster: Cluster) -> None:
-        """Topics that were there before must still end where the plan says: somebody may have written meanwhile."""
+    def _refuse_written_topics(self, cluster: Cluster) -> None:
+        """Existing topics must still end at the planned offsets; another client may have written in the meantime."""
         existing = {t.name for t in self.plan.topics if t.existing}
-        planned = {_key(log): log.base for log in self.plan.logs if log.topic in existing}
+        planned = {log.target: log.base for log in self.plan.logs if log.topic in existing}
         found = list_offsets(cluster, planned.keys()) if planned else {}
         moved = [str(log) for log, base in planned.items() if found[log].offset != base]
         if moved:
             raise TargetUnsafe(
-                "somebody writes to topics that were to be restored into",
+                "another client writes to topics that were to be restored into",
                 subject=named(moved),
-                remedy="stop their producers and begin again; nothing was changed",
+                remedy="stop their producers and start again; nothing was changed",
             )
 
     def _put(
@@ -151,10 +151,10 @@ class LogWriting:
         positions: Ends,
         after: int,
     ) -> ProducersDocument:
-        """Store topics with a new producer for all logs but those that keep theirs.
+        """Store the topics, and a new producer for all logs that do not keep theirs.
 
-        One producer is enough: sequences are counted per partition. It begins where the log is empty, or at a
-        position up to which what is there was compared.
+        One producer is enough, because sequence numbers are counted per partition. It starts at the base of the log,
+        or at the position up to which the target was compared.
         """
         rows = []
         if self.plan.logs:
@@ -169,20 +169,20 @@ class LogWriting:
                     epoch=new.epoch,
                     position=positions.get(log, base),
                 )
-                for log, base in {_key(log): log.base for log in self.plan.logs}.items()
+                for log, base in {log.target: log.base for log in self.plan.logs}.items()
             ]
         return put_producers(self.state, self.restore_id, topics, rows, self.run, after=after)
 
-    def _stored(self, before: ProducersDocument, positions: Ends) -> ProducersDocument:
-        """A new producer goes on at these positions."""
+    def _replace_producers(self, before: ProducersDocument, positions: Ends) -> ProducersDocument:
+        """Store a new producer that continues at these positions."""
         kept = {log: row for log, row in _rows(before).items() if log not in positions}
         return self._put(before.topics, kept, positions, after=before.number)
 
-    def _made_again(self, topics: set[str], before: ProducersDocument) -> ProducersDocument:
-        """Delete and make anew. That it is going to happen is stored first: a kill in between is no riddle then."""
-        self._refuse_overtaken(before)
+    def _recreate(self, topics: set[str], before: ProducersDocument) -> ProducersDocument:
+        """Delete and create topics again. The intent is stored first, so that a later run knows it after a kill."""
+        self._refuse_superseded(before)
         kept = {log: row for log, row in _rows(before).items() if log.topic not in topics}
-        told = put_producers(
+        intent = put_producers(
             self.state,
             self.restore_id,
             {**before.topics, **dict.fromkeys(topics, "")},
@@ -192,31 +192,31 @@ class LogWriting:
         )
         with Cluster(self.settings) as cluster:
             _delete(cluster, {name: before.topics[name] for name in topics})
-            known = {name: each for name, each in told.topics.items() if each}
+            known = {name: each for name, each in intent.topics.items() if each}
             ids = make_topics(cluster, self.plan.topics, known)
-        return self._put(ids, kept, {}, after=told.number)
+        return self._put(ids, kept, {}, after=intent.number)
 
-    def _refuse_overtaken(self, before: ProducersDocument) -> None:
-        """Nothing is deleted by a run that somebody else has gone on from: by then the topic may be in use."""
+    def _refuse_superseded(self, before: ProducersDocument) -> None:
+        """A run that another run has resumed must not delete anything: the topic may be in use by now."""
         newest = newest_producers(self.state, self.restore_id)
         done = any(r.records_there for r in read_receipts(self.state, self.restore_id))
-        overtaken = newest is None or newest.number != before.number
-        if done or overtaken or times_resumed(self.state, self.restore_id) != self.resumed:
-            raise Locked("another run has taken this restore over", subject=str(self.restore_id))
+        superseded = newest is None or newest.number != before.number
+        if done or superseded or times_resumed(self.state, self.restore_id) != self.resumed:
+            raise Locked("another run has resumed this restore", subject=str(self.restore_id))
 
-    def _compared(
+    def _compare_beginnings(
         self, ends: Ends, stored: ProducersDocument
     ) -> tuple[set[TopicPartition], dict[TopicPartition, LogResult]]:
-        """Logs whose beginning, up to these offsets, is what is archived; and for the others why not."""
-        done = self._proven(ends, stored, beginnings=True) if ends else {}
+        """Logs whose beginning, up to these offsets, equals the archive; and results with the reason for the others."""
+        done = self._prove(ends, stored, beginnings=True) if ends else {}
         good = {log for log, r in done.items() if r.proof is not None and r.proof.good}
         return good, {log: _foreign(r) for log, r in done.items() if log not in good}
 
-    def _replayed(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
-        wanted = self._wanted(logs, stored)
+    def _replay(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> dict[TopicPartition, LogResult]:
+        wanted = self._replay_logs(logs, stored)
         tasks = self.engine.at_once(len(wanted)) if wanted else 1
         if tasks > 1:
-            warm()  # once, before processes that would all compile the same
+            warm()  # once, before several processes compile the same functions
         units = [
             ReplayUnit(
                 place=self.view.place,
@@ -227,15 +227,15 @@ class LogWriting:
             )
             for bundle in self._bundles(wanted)
         ]
-        # What is written is read back: progress counts both, and its name says so.
+        # Progress counts what is written and what is read back; the label names both.
         label = "restore and compare" if self.plan.prove else "restore"
         done = self.engine.map(replay, units, ReplayResult, label=label, weight=lambda u: u.work_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 
-    def _proven(
+    def _prove(
         self, ends: Ends, stored: ProducersDocument, *, beginnings: bool = False
     ) -> dict[TopicPartition, LogResult]:
-        wanted = self._wanted([log for log in self.plan.logs if _key(log) in ends], stored)
+        wanted = self._replay_logs([log for log in self.plan.logs if log.target in ends], stored)
         units = [
             ProveUnit(
                 place=self.view.place,
@@ -261,69 +261,56 @@ class LogWriting:
 
         return bundles(wanted, leader, lambda log: log.size_bytes, self.engine.at_once(len(wanted)))
 
-    def _wanted(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
+    def _replay_logs(self, logs: Sequence[PlannedLog], stored: ProducersDocument) -> list[ReplayLog]:
         segments = self.view.segments({log.log: Range(log.start, log.end) for log in logs})
-        rows, together = _rows(stored), dict[TopicPartition, list[PlannedLog]]()
+        rows, by_target = _rows(stored), dict[TopicPartition, list[PlannedLog]]()
         for log in logs:
-            together.setdefault(_key(log), []).append(log)
+            by_target.setdefault(log.target, []).append(log)
         return [
             ReplayLog(
-                log=log.log,
-                start=log.start,
-                end=log.end,
-                segments=segments[log.log],
-                transactional=log.transactional,
-                topic=log.topic,
-                topic_id=stored.topics[log.topic],
-                partition=log.partition,
-                offsets=self.plan.offsets,
-                base=log.base,
-                producer=_producer(rows[_key(log)]),
-                transactional_id=self._transactional_id(log),
-                isolation=self.plan.isolation,
-                before_ms=log.before_ms,
-                spread_over=log.spread_over,
-                others=tuple(
+                sources=tuple(
                     SourceLog(
-                        log=other.log,
-                        start=other.start,
-                        end=other.end,
-                        segments=segments[other.log],
-                        transactional=other.transactional,
+                        log=each.log,
+                        start=each.start,
+                        end=each.end,
+                        segments=segments[each.log],
+                        transactional=each.transactional,
                     )
-                    for other in others
+                    for each in planned
                 ),
+                topic=target.topic,
+                topic_id=stored.topics[target.topic],
+                partition=target.partition,
+                offsets=self.plan.offsets,
+                base=planned[0].base,
+                producer=Producer(rows[target].producer_id, rows[target].epoch, rows[target].position),
+                transactional_id=self._transactional_id(target),
+                isolation=self.plan.isolation,
+                before_ms=planned[0].before_ms,
+                spread_over=planned[0].spread_over,
             )
-            for log, *others in together.values()
+            for target, planned in by_target.items()
         ]
 
-    def _transactional_id(self, log: PlannedLog) -> str:
+    def _transactional_id(self, target: TopicPartition) -> str:
         if self.plan.offsets is not Offsets.PRESERVE:
             return ""
-        return f"{TRANSACTIONAL_PREFIX}{self.restore_id}-{log.topic}-{log.partition}"
-
-
-def _key(log: PlannedLog) -> TopicPartition:
-    return log.target
+        return f"{TRANSACTIONAL_PREFIX}{self.restore_id}-{target.topic}-{target.partition}"
 
 
 def _rows(stored: ProducersDocument) -> dict[TopicPartition, ProducerRow]:
     return {TopicPartition(r.topic, r.partition): r for r in stored.producers}
 
 
-def _producer(row: ProducerRow) -> Producer:
-    return Producer(row.producer_id, row.epoch, row.position)
-
-
 def _foreign(result: LogResult) -> LogResult:
-    """A log whose beginning is not ours: it was not finished, so that nobody may take it for one that came back."""
+    """The result of a log whose beginning is not ours; it must not count as restored."""
     if result.proof is None or result.proof.good:
-        return result  # why it could not be compared is told already
+        return result  # it already says why the log could not be compared
     return msgspec.structs.replace(result, outcome=ReplayOutcome.FOREIGN, detail=difference(result.proof))
 
 
 def _doomed(state: SourceRef, restore_id: RestoreId, stored: ProducersDocument) -> dict[str, str]:
-    """Topics that are to be made again, with the ids that they had."""
+    """Topics that are to be created again, with their former ids."""
     had = topic_ids(state, restore_id)
     return {name: had[name] for name, topic_id in stored.topics.items() if not topic_id and name in had}
 
@@ -333,30 +320,30 @@ def _delete(cluster: Cluster, ids: Mapping[str, str]) -> None:
     doomed = {name: UUID(hex=each) for name, each in ids.items() if there.get(name) == each}
     refused = delete_topics(cluster, doomed) if doomed else {}
     if refused:
-        raise RestoreFailed("a topic has to be made again and cannot be deleted", subject=", ".join(refused))
+        raise RestoreFailed("a topic has to be created again and cannot be deleted", subject=", ".join(refused))
     _wait_until_gone(cluster, ids)
 
 
 def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:
-    """Brokers show a deleted topic for a moment; who asks one of them too early would take it for the new one."""
+    """Brokers list a deleted topic for a moment; it must not be mistaken for the new one."""
     for _ in cluster.patience.tries():
         if not any(t.id.hex == ids.get(t.name) for t in cluster.metadata().topics):
             return
 
 
-def _begun_again(topic: str) -> Finding:
+def _recreated(topic: str) -> Finding:
     return Finding(
         code="topic-begun-again",
         severity=Severity.NOTE,
         where=topic,
-        what="an abort marker had come to stand where a record belongs: the topic was deleted and restored anew",
+        what="an abort marker had the offset of a record: the topic was deleted and restored again",
     )
 
 
-def _went_on(log: TopicPartition) -> Finding:
+def _resumed(log: TopicPartition) -> Finding:
     return Finding(
         code="producer-forgotten",
         severity=Severity.NOTE,
         where=str(log),
-        what="the broker had forgotten our producer: what was there was compared, and a new producer went on behind it",
+        what="the broker had forgotten our producer: the target was compared, and a new producer continued after it",
     )

@@ -77,7 +77,7 @@ def facts_of(
     return Facts(
         metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
         topics=tuple(topics),
-        look=LogEnds(
+        log_ends=LogEnds(
             groups=tuple(_group(g) for g in groups),
             bounds=bounds,
             open_transactions=tuple(sorted([*still_open, *_open(here)])),

@@ -8,7 +8,7 @@ same source as those that were taken online, and continues them.
 from dataclasses import dataclass
 
 from logkeep.kafka.backup.assemble import Assembled, assemble
-from logkeep.kafka.backup.findings import on_damage
+from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
@@ -129,7 +129,7 @@ class KafkaSalvage:
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
-        return SalvageDone(entry, foreseen, gaps, (*findings, *on_damage(ongoing.rests_on)), assembled.offsets)
+        return SalvageDone(entry, foreseen, gaps, (*findings, *damage_findings(ongoing.rests_on)), assembled.offsets)
 
 
 def _logs(foreseen: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:

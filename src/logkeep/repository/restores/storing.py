@@ -18,6 +18,7 @@ from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, put_own
 from logkeep.repository.chain.owner import this_process
+from logkeep.repository.object_writer import StoredWriter
 from logkeep.repository.restores.documents import (
     MAP_LIMIT,
     AbortedDocument,
@@ -123,19 +124,15 @@ def put_map(place: SourceRef, restore_id: RestoreId, data: bytes, token: str) ->
     name = layout.restore_map(place.source, restore_id, token)
     if len(data) <= _SMALL:
         put_own(place.store, name, data)
-    else:
-        _stream(place, name, data)
-    return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
-
-
-def _stream(place: SourceRef, name: str, data: bytes) -> None:
-    writer = place.store.open_new(name, len(data))
+        return ObjectRef(token, len(data), hashlib.sha256(data).hexdigest())
+    writer = StoredWriter(place.store.open_new(name, len(data)), name, token)
     try:
         writer.write(data)
-        writer.close()
+        stored = writer.close()
     except BaseException:
         writer.abort()
         raise
+    return ObjectRef(token, stored.size_bytes, stored.sha256)
 
 
 def read_map(place: SourceRef, restore_id: RestoreId, ref: ObjectRef) -> bytes:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from logkeep.formats.zookeeper.names import epoch_of, follows, hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
@@ -111,7 +113,7 @@ def _with_borders(member: MemberRun, logs: Sequence[PlacedLog]) -> list[PlacedLo
     if found and before is not None and member.follows_archive(found[0].kept) and follows(before, found[0].kept.first):
         first = found[0].kept
         if epoch_of(before) != epoch_of(first.first):
-            found[0] = replace(found[0], kept=replace(first, borders=((before, first.first),)))
+            found[0] = replace(found[0], kept=msgspec.structs.replace(first, borders=((before, first.first),)))
     return found
 
 

@@ -17,9 +17,10 @@ from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, ScannedLog, 
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.segments import Proof
 from logkeep.model.work import Progress
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.known_records import KnownRecords, is_same
 from logkeep.zookeeper.backup.source_file import base_of, goes_back, opened_file, reading, scanned
-from logkeep.zookeeper.model.sink import PieceWriter, Shelf, StoredObject
+from logkeep.zookeeper.model.sink import PieceWriter, Shelf
 
 _FIRST_ZXID = slice(24, 32)
 """Within a record: checksum, length, session and cxid come before it."""

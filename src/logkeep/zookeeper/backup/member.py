@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
@@ -22,7 +24,14 @@ from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, Server
 from logkeep.zookeeper.backup.server_identity import contradicted, logged_to, processes_all
 from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
 from logkeep.zookeeper.backup.source_file import sha256_of
-from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import (
+    ArchivedLog,
+    ArchivedSnapshot,
+    FileOrigin,
+    LogFileEnding,
+    Member,
+    digest_hex,
+)
 from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, Shelf
 from logkeep.zookeeper.server.four_letter import ServerState
 
@@ -240,19 +249,19 @@ class MemberRun:
             runs += archived_runs(file, self._seen.logs, self.continued, self.pins)
         return tuple(runs)
 
-    def _run_of(self, kept: KeptLog) -> KnownRecords:
+    def _run_of(self, kept: ArchivedLog) -> KnownRecords:
         spot, paths = self.spots[kept.name, kept.first], {log.path.name: str(log.path) for log in self._seen.logs}
         path = paths.get(kept.name, "")
         return KnownRecords(kept.first, kept.last, kept.last_adler, path, self.pins.path_of(path), spot.start_at)
 
-    def side_by_side(self, before: KeptLog, after: KeptLog) -> bool:
+    def side_by_side(self, before: ArchivedLog, after: ArchivedLog) -> bool:
         """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
         one, other = self.spots.get((before.name, before.first)), self.spots.get((after.name, after.first))
         if other is None:
             return False
         return one is not None and self._joined(one.file, one.end_at, other)
 
-    def follows_archive(self, first: KeptLog) -> bool:
+    def follows_archive(self, first: ArchivedLog) -> bool:
         """The same for the last archived record and the first piece of this run."""
         spot = self.spots.get((first.name, first.first))
         return spot is not None and self._joined(self.continued.file, self.continued.end_at, spot)
@@ -264,7 +273,7 @@ class MemberRun:
         next_one = spot.file in names[1:] and names[names.index(spot.file) - 1] == file
         return next_one and spot.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
 
-    def holds(self, one: KeptLog, other: KeptLog) -> bool:
+    def holds(self, one: ArchivedLog, other: ArchivedLog) -> bool:
         """Whether a piece holds the last record of another one, the same."""
         return is_same(self._run_of(other), self._run_of(one))
 
@@ -294,7 +303,7 @@ class MemberRun:
         told = self.told or (dict.fromkeys(self.snapshots, last) if self.still and last else {})
         bounds = with_bounds([p.kept for p in self.snapshots.values()], told)
         for placed in self.snapshots.values():
-            yield replace(placed, kept=replace(placed.kept, bound=bounds[placed.kept.name]))
+            yield replace(placed, kept=msgspec.structs.replace(placed.kept, bound=bounds[placed.kept.name]))
 
     def member(self) -> Member:
         state = self.state_after or self.state
@@ -356,16 +365,16 @@ class MemberRun:
             held=self._held(wish.file),
         )
 
-    def _kept_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> KeptSnapshot:
+    def _kept_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> ArchivedSnapshot:
         assert copied.stored is not None  # noqa: S101 - asked by the caller
-        return KeptSnapshot(
+        return ArchivedSnapshot(
             member=self.place.name,
             history=self.history,
             name=unit.name,
             zxid=unit.zxid,
             fuzzy_end=copied.fuzzy_end,
             bound=None,
-            digest=copied.digest,
+            digest_hex=digest_hex(copied.digest),
             digest_zxid=copied.digest_zxid,
             nodes=copied.nodes,
             size_bytes=copied.stored.plain_bytes,
@@ -373,8 +382,8 @@ class MemberRun:
             origin=self.place.origin,
         )
 
-    def _kept_log(self, name: str, piece: CopiedPiece, ending: LogFileEnding) -> KeptLog:
-        return KeptLog(
+    def _kept_log(self, name: str, piece: CopiedPiece, ending: LogFileEnding) -> ArchivedLog:
+        return ArchivedLog(
             member=self.place.name,
             history=self.history,
             name=name,

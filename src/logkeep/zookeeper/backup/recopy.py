@@ -15,18 +15,18 @@ from logkeep.zookeeper.backup.member import MemberRun
 from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyUnit, copy_snapshot
 from logkeep.zookeeper.backup.source_file import RecordMark, mark_in, sha256_of
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.sink import CopiedAgain
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    logs: list[tuple[KeptLog, LogCopyUnit]]
-    snapshots: list[tuple[KeptSnapshot, SnapshotCopyUnit]]
+    logs: list[tuple[ArchivedLog, LogCopyUnit]]
+    snapshots: list[tuple[ArchivedSnapshot, SnapshotCopyUnit]]
 
 
 def copy_again(
-    members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapshot], engine_for: EngineFor
+    members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot], engine_for: EngineFor
 ) -> list[CopiedAgain]:
     """Those that could be had again. Of the others nothing is kept."""
     wanted = _wanted(members, damaged)
@@ -48,18 +48,18 @@ def copy_again(
     return [one for one in found if one.stored.plain_sha256 == one.kept.sha256]
 
 
-def _wanted(members: Sequence[MemberRun], damaged: Sequence[KeptLog | KeptSnapshot]) -> _Wanted:
+def _wanted(members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot]) -> _Wanted:
     wanted = _Wanted([], [])
     for member in members:
         for kept in (one for one in damaged if (one.member, one.history) == (member.place.name, member.history)):
-            if isinstance(kept, KeptLog):
+            if isinstance(kept, ArchivedLog):
                 wanted.logs.extend((kept, unit) for unit in _log_units(member, kept))
             else:
                 wanted.snapshots.extend((kept, unit) for unit in _snapshot_units(member, kept))
     return wanted
 
 
-def _log_units(member: MemberRun, kept: KeptLog) -> Iterator[LogCopyUnit]:
+def _log_units(member: MemberRun, kept: ArchivedLog) -> Iterator[LogCopyUnit]:
     """None where no log reaches back so far."""
     file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
     before = _before(file, kept.first) if file is not None else None
@@ -86,7 +86,7 @@ def _before(file: FoundFile, first: int) -> RecordMark | None:
     return RecordMark(0, 0, 0) if file.zxid == first else mark_in(file.path, first - 1)
 
 
-def _snapshot_units(member: MemberRun, kept: KeptSnapshot) -> Iterator[SnapshotCopyUnit]:
+def _snapshot_units(member: MemberRun, kept: ArchivedSnapshot) -> Iterator[SnapshotCopyUnit]:
     """None where the file is gone, or was written anew."""
     for file in member.seen.snapshots:
         if file.path.name == kept.name and sha256_of(file.path) == kept.sha256:

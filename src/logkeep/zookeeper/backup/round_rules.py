@@ -6,11 +6,13 @@ reached and the epoch stayed the same meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, follows
 from logkeep.zookeeper.backup.server_files import FoundFile
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def logs_to_read(logs: Sequence[FoundFile], ends: Mapping[str, int], kept_to: in
     ]
 
 
-def proven_by(snapshots: Iterable[KeptSnapshot], cap: int | None, *, alone: bool) -> tuple[int, ...]:
+def proven_by(snapshots: Iterable[ArchivedSnapshot], cap: int | None, *, alone: bool) -> tuple[int, ...]:
     """Per epoch the furthest transaction that is known to be committed: each proves those before it in its epoch only.
 
     What is in a snapshot was committed, and so was what a server has processed. A server that is alone commits all that
@@ -54,19 +56,20 @@ def proven_by(snapshots: Iterable[KeptSnapshot], cap: int | None, *, alone: bool
     return tuple(known.values())
 
 
-def borders(pieces: Sequence[KeptLog], joined: Callable[[KeptLog, KeptLog], bool]) -> list[KeptLog]:
+def borders(pieces: Sequence[ArchivedLog], joined: Callable[[ArchivedLog, ArchivedLog], bool]) -> list[ArchivedLog]:
     """Pieces in order of zxid, each with the end of the epoch before it where the two lay side by side on the disk."""
-    found: list[KeptLog] = []
+    found: list[ArchivedLog] = []
     for piece in pieces:
         before = found[-1] if found else None
         other_epoch = before is not None and epoch_of(before.last) != epoch_of(piece.first)
         if before is not None and other_epoch and follows(before.last, piece.first) and joined(before, piece):
-            piece = replace(piece, borders=((before.last, piece.first),))  # noqa: PLW2901 - the same piece, told more of
-        found.append(piece)
+            found.append(msgspec.structs.replace(piece, borders=((before.last, piece.first),)))
+        else:
+            found.append(piece)
     return found
 
 
-def with_bounds(snapshots: Sequence[KeptSnapshot], told: Mapping[str, int]) -> dict[str, int | None]:
+def with_bounds(snapshots: Sequence[ArchivedSnapshot], told: Mapping[str, int]) -> dict[str, int | None]:
     """For snapshots that do not say where they end: what the server had reached once they were whole.
 
     Or where the next one began: a server writes one at a time. `told`: its word, by the name of the snapshot.

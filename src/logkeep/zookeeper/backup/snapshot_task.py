@@ -16,8 +16,9 @@ from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.model.work import Progress
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.source_file import opened_file, reading
-from logkeep.zookeeper.model.sink import PieceWriter, Shelf, StoredObject
+from logkeep.zookeeper.model.sink import PieceWriter, Shelf
 
 
 class SnapshotCopyOutcome(StrEnum):

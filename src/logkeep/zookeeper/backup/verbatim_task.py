@@ -8,8 +8,9 @@ from typing import BinaryIO
 import msgspec
 
 from logkeep.model.work import Progress
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.source_file import opened_file, reading
-from logkeep.zookeeper.model.sink import Shelf, StoredObject
+from logkeep.zookeeper.model.sink import Shelf
 
 _CHUNK = 1 << 20
 

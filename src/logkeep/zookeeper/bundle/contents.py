@@ -7,6 +7,7 @@ from pathlib import PurePath
 from logkeep.formats.zookeeper.names import hex_zxid, log_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import (
@@ -21,9 +22,9 @@ from logkeep.zookeeper.bundle.document import (
     Validation,
     ZxidField,
 )
-from logkeep.zookeeper.model.archived import KeptLog, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, LogFileEnding, Member
 from logkeep.zookeeper.model.packing import SUFFIXES
-from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot, StoredObject
+from logkeep.zookeeper.model.sink import DamagedFile, Gathered, PlacedLog, PlacedSnapshot
 
 _REPAIRED = frozenset({"header-rewritten", "torn-tail"})
 _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
@@ -144,7 +145,7 @@ def _log(placed: PlacedLog, rewritten: Collection[str]) -> LogEntry:
     return log_entry(placed.kept, placed.stored, _stored_log(placed), status=status, note=note)
 
 
-def log_entry(kept: KeptLog, stored: StoredObject, stored_name: str, *, status: str, note: str) -> LogEntry:
+def log_entry(kept: ArchivedLog, stored: StoredObject, stored_name: str, *, status: str, note: str) -> LogEntry:
     return LogEntry(
         name=log_name(kept.first),
         start_zxid=hex_zxid(kept.first),
@@ -171,7 +172,7 @@ def log_entry(kept: KeptLog, stored: StoredObject, stored_name: str, *, status: 
 _HEADER_REWRITTEN = ("repaired", "Its header was damaged and was written anew; every record is here")
 
 
-def _status(kept: KeptLog) -> tuple[str, str]:
+def _status(kept: ArchivedLog) -> tuple[str, str]:
     if kept.proof is Proof.UNPROVEN and kept.ending is LogFileEnding.CLEAN:
         return "valid", "Nothing here proves that these transactions were committed"
     return {

@@ -16,6 +16,7 @@ import msgspec
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
+from logkeep.repository.object_writer import StoredObject, StoredWriter
 from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
@@ -25,9 +26,8 @@ from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
 from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
 from logkeep.zookeeper.bundle.seal import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog, StoredWriter
-from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
+from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
 from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
 from logkeep.zookeeper.timeline.survey import survey
@@ -42,7 +42,7 @@ class BundleRepairSink:
     view: BundleView
     clock: Clock
     tokens: TokenSource
-    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
+    _logs: list[tuple[RepairPlan, ArchivedLog, StoredObject]] = field(default_factory=list)
     _snapshots: dict[str, StoredObject] = field(default_factory=dict)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
@@ -52,7 +52,7 @@ class BundleRepairSink:
         writer = self._opened(layout.TXNLOGS, log_name(first))
         return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         writer = self._opened(layout.SNAPSHOTS, snapshot.name)
         try:
             with source.open(snapshot) as file:
@@ -62,7 +62,7 @@ class BundleRepairSink:
         finally:
             writer.abort()
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BundleView:
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> BundleView:
         """The bundle as it is from now on. Its document must be intact: it gets a new seal."""
         self._forget_all_but(repairs)
         if not repairs and not dropped and not self._snapshots:
@@ -155,7 +155,7 @@ def _free(directory: Path, name: str) -> Path:
     return directory / (f"{name}.{number}" if number else name)
 
 
-def _log_entry(repair: RepairPlan, kept: KeptLog, stored: StoredObject) -> dict[str, Any]:
+def _log_entry(repair: RepairPlan, kept: ArchivedLog, stored: StoredObject) -> dict[str, Any]:
     whole = kept.last == repair.of.last and not repair.lost
     status, stored_name = "valid" if whole else "truncated", stored.name.rpartition("/")[2]
     entry = log_entry(kept, stored, stored_name, status=status, note=f"Repaired: {repair}")

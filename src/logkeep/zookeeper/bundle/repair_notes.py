@@ -12,7 +12,7 @@ from logkeep.model.time import Clock, rfc3339
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT, Hex
 from logkeep.zookeeper.bundle.replace_file import document_of
-from logkeep.zookeeper.model.archived import KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot
 from logkeep.zookeeper.repair.plan import RepairPlan
 
 DROPPED: Final = "dropped"
@@ -66,7 +66,7 @@ def repaired_note(repair: RepairPlan, clock: Clock) -> dict[str, Any]:
     }
 
 
-def dropped_note(snapshot: KeptSnapshot, unreachable: Sequence[tuple[int, int]], clock: Clock) -> dict[str, Any]:
+def dropped_note(snapshot: ArchivedSnapshot, unreachable: Sequence[tuple[int, int]], clock: Clock) -> dict[str, Any]:
     return {
         "of": snapshot.name,
         "kind": DROPPED,

@@ -24,7 +24,7 @@ from logkeep.zookeeper.bundle.document import (
 )
 from logkeep.zookeeper.bundle.replace_file import document_of
 from logkeep.zookeeper.bundle.seal import is_intact
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member, digest_hex
 from logkeep.zookeeper.model.packing import unpacked_stream
 
 CHANGED: Final = "it is not what was written: its seal does not fit"
@@ -79,26 +79,26 @@ class BundleView:
         )
 
     @cached_property
-    def snapshots(self) -> tuple[KeptSnapshot, ...]:
+    def snapshots(self) -> tuple[ArchivedSnapshot, ...]:
         return tuple(self._snapshot(entry) for entry in self.info.files.snapshots)
 
     @cached_property
-    def logs(self) -> tuple[KeptLog, ...]:
+    def logs(self) -> tuple[ArchivedLog, ...]:
         return tuple(sorted((self._log(entry) for entry in self.info.files.txnlogs), key=lambda log: log.first))
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         kind, entry = self._entry(kept)
         if codec_of(entry) is Codec.NONE:
             return self._plain(kind, entry.stored_name)
         return unpacked_stream(self._stored(kind, entry).pieces())
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         kind, entry = self._entry(kept)
         if codec_of(entry) is Codec.NONE:
             return self._plain(kind, entry.stored_name)
         return unpacked_stream(salvaged(self._stored(kind, entry)))
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         kind, entry = self._entry(kept)
         stored = self._stored(kind, entry)
         return stored.codec is not Codec.NONE and not stored.is_stored_as(entry.stored_checksum.removeprefix("sha256:"))
@@ -107,13 +107,13 @@ class BundleView:
         name = f"{kind}/{entry.stored_name}"
         return StoredLog(LocalStore(self.path), name, codec_of(entry), entry.stored_size, entry.size)
 
-    def stored_path(self, kept: KeptSnapshot | KeptLog) -> Path:
+    def stored_path(self, kept: ArchivedSnapshot | ArchivedLog) -> Path:
         """The file that holds it, for whoever copies it as it is."""
         kind, entry = self._entry(kept)
         return self.path / kind / entry.stored_name
 
-    def _entry(self, kept: KeptSnapshot | KeptLog) -> tuple[str, SnapshotEntry | LogEntry]:
-        if isinstance(kept, KeptSnapshot):
+    def _entry(self, kept: ArchivedSnapshot | ArchivedLog) -> tuple[str, SnapshotEntry | LogEntry]:
+        if isinstance(kept, ArchivedSnapshot):
             return layout.SNAPSHOTS, next(e for e in self.info.files.snapshots if e.name == kept.name)
         return layout.TXNLOGS, next(e for e in self.info.files.txnlogs if int(e.start_zxid, 16) == kept.first)
 
@@ -125,15 +125,15 @@ class BundleView:
             require_regular(descriptor, f"{kind}/{leaf}")
         return file
 
-    def _snapshot(self, entry: SnapshotEntry) -> KeptSnapshot:
-        return KeptSnapshot(
+    def _snapshot(self, entry: SnapshotEntry) -> ArchivedSnapshot:
+        return ArchivedSnapshot(
             member=self.info.zookeeper.member,
             history=self.info.history,
             name=entry.name,
             zxid=int(entry.zxid, 16),
             fuzzy_end=_number(entry.fuzzy_end),
             bound=_number(entry.bound),
-            digest=_number(entry.digest),
+            digest_hex=digest_hex(_number(entry.digest)),
             digest_zxid=int(entry.digest_zxid, 16),
             nodes=entry.nodes,
             size_bytes=entry.size,
@@ -141,11 +141,11 @@ class BundleView:
             origin=entry.origin,
         )
 
-    def _log(self, entry: LogEntry) -> KeptLog:
+    def _log(self, entry: LogEntry) -> ArchivedLog:
         first, last = int(entry.start_zxid, 16), int(entry.end_zxid, 16)
         if first > last:
             raise Damaged(f"{entry.name} ends before it begins", subject=str(layout.info_path(self.path)))
-        return KeptLog(
+        return ArchivedLog(
             member=self.info.zookeeper.member,
             history=self.info.history,
             name=entry.source_name,

@@ -20,6 +20,7 @@ from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource, random_token
+from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
 from logkeep.store.directory import speaking_of
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
@@ -27,7 +28,6 @@ from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import info_of, stored_names
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
 from logkeep.zookeeper.timeline.restorable import planned
 

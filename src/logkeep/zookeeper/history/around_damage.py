@@ -18,7 +18,7 @@ from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.history.log_task import LogSearchUnit, WantedEvents
 from logkeep.zookeeper.history.pieces import history_order, once, without
 from logkeep.zookeeper.history.selection import HistorySelection
-from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.object_check import LARGEST_SALVAGED
 from logkeep.zookeeper.timeline.plan import Slice
@@ -47,7 +47,7 @@ class AroundDamage(msgspec.Struct, frozen=True, kw_only=True):
 class Missing:
     """Transactions that nobody's log gives, both ends included."""
 
-    log: KeptLog
+    log: ArchivedLog
     first: int
     last: int
     why: str

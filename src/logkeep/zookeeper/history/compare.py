@@ -18,7 +18,7 @@ from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference, differences
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Slice, Target, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
@@ -63,20 +63,20 @@ class OneMember:
         return tuple(one for one in self.whole.members if one.name == self.member)
 
     @property
-    def snapshots(self) -> Sequence[KeptSnapshot]:
+    def snapshots(self) -> Sequence[ArchivedSnapshot]:
         return tuple(one for one in self.whole.snapshots if one.member == self.member)
 
     @property
-    def logs(self) -> Sequence[KeptLog]:
+    def logs(self) -> Sequence[ArchivedLog]:
         return tuple(one for one in self.whole.logs if one.member == self.member)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         return self.whole.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return self.whole.unsealed(kept)
 
 
@@ -159,6 +159,6 @@ def _logged(view: BackupView, piece: Slice) -> int | None:
     return None
 
 
-def _same(one: KeptLog, other: KeptLog) -> bool:
+def _same(one: ArchivedLog, other: ArchivedLog) -> bool:
     """A survey adds to what it says of logs."""
     return (one.member, one.history, one.first) == (other.member, other.history, other.first)

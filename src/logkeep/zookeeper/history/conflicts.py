@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.model.work import EngineFor, Progress
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, narrowed
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView, narrowed
 from logkeep.zookeeper.timeline.holdings import Dispute
 from logkeep.zookeeper.timeline.survey import differing, to_compare
 
@@ -19,8 +19,8 @@ class PairUnit:
     """One task: two logs of one history."""
 
     view: BackupView
-    left: KeptLog
-    right: KeptLog
+    left: ArchivedLog
+    right: ArchivedLog
 
 
 class Differing(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ def compare_logs(unit: PairUnit, progress: Progress) -> Differing:
     return Differing(runs=found)
 
 
-def disputed_by_members(view: BackupView, logs: Sequence[KeptLog], engine_for: EngineFor) -> Iterator[Dispute]:
+def disputed_by_members(view: BackupView, logs: Sequence[ArchivedLog], engine_for: EngineFor) -> Iterator[Dispute]:
     """In the order of the logs."""
     units = [PairUnit(narrowed(view, (left, right)), left, right) for left, right in to_compare(logs)]
     if not units:

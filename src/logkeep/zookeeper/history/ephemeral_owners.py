@@ -21,7 +21,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.work import Engine, Progress
 from logkeep.zookeeper.history.around_damage import UNREADABLE
 from logkeep.zookeeper.history.log_task import Depth, Event, WantedEvents
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.model.tree import is_ephemeral
 from logkeep.zookeeper.timeline.holdings import FIRST_EVER
@@ -42,7 +42,7 @@ class SnapshotSearchUnit:
     """One task: the nodes of a snapshot that were made before a transaction."""
 
     view: BackupView
-    snapshot: KeptSnapshot
+    snapshot: ArchivedSnapshot
     wanted: WantedEvents
     before: int
 
@@ -56,7 +56,7 @@ class Creations(msgspec.Struct, frozen=True, kw_only=True):
 class WitnessSnapshot:
     """A snapshot that may tell. `blind_until`: what was deleted up to this one it may not have any more."""
 
-    snapshot: KeptSnapshot
+    snapshot: ArchivedSnapshot
     blind_until: int
 
 
@@ -85,11 +85,11 @@ def owned_before(
 
 
 def witnesses(
-    kept: Sequence[KeptSnapshot], first: int, last: int, borders: Collection[tuple[int, int]]
+    kept: Sequence[ArchivedSnapshot], first: int, last: int, borders: Collection[tuple[int, int]]
 ) -> list[WitnessSnapshot]:
     """Of the snapshots of a history those that speak of a run, the best first: one from right before it has the most to
     tell, then the one that is blind for the shortest time."""
-    found = list[tuple[bool, int, KeptSnapshot]]()
+    found = list[tuple[bool, int, ArchivedSnapshot]]()
     for one in kept:
         is_later = not (one.zxid + 1 == first or (one.zxid, first) in borders)
         if is_later and not first <= one.zxid <= last:
@@ -131,7 +131,7 @@ def _is_wanted(path: bytes, wanted: WantedEvents) -> bool:
     return wanted.depth is Depth.EVERYTHING or path.count(b"/") == below.count(b"/")
 
 
-def _creation(row: NodeRow, base: KeptSnapshot) -> Event:
+def _creation(row: NodeRow, base: ArchivedSnapshot) -> Event:
     return Event(
         zxid=row.czxid, time_ms=row.ctime, session=row.owner, txn="create", op="create", path=shown(row.path),
         version=0, data_bytes=None, ephemeral=True, member=base.member, history=base.history, proof=Proof.PROVEN,

@@ -1,28 +1,32 @@
-"""What a backup of ZooKeeper keeps, as values, and the one way to read it: nothing else knows where it lies.
+"""Archived snapshots, logs and members as values, and `BackupView`, the interface to read a backup.
 
-A *member* is one server of an ensemble; a lone server is a member too. Coverage is per member and history: one server's
-disk is not the ensemble's past, and after a restore the same zxids hold other transactions.
+A *member* is one server of an ensemble; a standalone server is a member too. Coverage is per member and history: one
+server's disk does not hold the history of the whole ensemble, and after a restore zxids are used again.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import Annotated, BinaryIO, Protocol, runtime_checkable
 
-from logkeep.model.segments import Proof
+import msgspec
+
+from logkeep.model.segments import Position, Proof, Sha256
+
+OptionalToken = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?$")]
+OptionalSha256 = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class LogFileEnding(StrEnum):
-    """How the file that a log was taken from ended."""
+    """How the server's log file ended."""
 
     CLEAN = "clean"
-    """Padding, or nothing, behind a whole record."""
+    """Padding, or nothing, after a whole record."""
     ACTIVE_TAIL = "active-tail"
-    """A record was being written: it was left out, and nothing is lost."""
+    """The server was writing a record: it was left out, and nothing is lost."""
     TORN = "torn"
     """A closed log that ends within a record."""
     DAMAGED = "damaged"
-    """Something is wrong before its end."""
+    """There is damage before its end."""
 
 
 class FileOrigin(StrEnum):
@@ -31,79 +35,102 @@ class FileOrigin(StrEnum):
     DISK = "disk"
     """A server's own file."""
     ADMIN = "admin"
-    """An AdminServer, over HTTP: there are no logs to make it exact."""
+    """A snapshot from an AdminServer over HTTP: there are no logs to make it exact."""
     REPAIRED = "repaired"
-    """Written by a repair: `Provenance` tells of what."""
+    """Written by a repair."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Provenance:
-    """How something that no server wrote as it is came about."""
+class ArchivedSnapshot(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"size_bytes": "size", "digest_hex": "digest"},
+):
+    """A snapshot file as it was on disk. A file that the server compressed stays compressed: `name` shows it.
 
-    source_sha256: str = ""
-    """Of what it was made of."""
-    cut_at: int | None = None
-    """The byte of the source behind which nothing was taken."""
-    lost: tuple[tuple[int, int], ...] = ()
-    """Transactions that the source should have had, first and last of each run."""
-    donor: str = ""
-    """The member, or the backup, that records were taken from."""
+    The record of a backup in a repository stores it as it is: names, order and defaults of the fields are its format.
+    """
 
-
-@dataclass(frozen=True, kw_only=True)
-class KeptSnapshot:
-    """A snapshot file as it was on disk. Packed ones stay packed: `name` tells how."""
-
+    token: OptionalToken = ""
+    """Of the repository object that holds it; empty outside a repository."""
     member: str
     history: str
     name: str
-    zxid: int
-    """The last transaction applied when it was begun."""
-    fuzzy_end: int | None
+    zxid: Position
+    """The last transaction applied when the server began to write the snapshot."""
+    fuzzy_end: Position | None = None
     """The last transaction that may be in it in part, as the file itself says; None before 3.6."""
-    bound: int | None
-    """Where the file says nothing: a zxid that the member had surely not passed when the snapshot was whole."""
-    digest: int | None
-    digest_zxid: int
-    nodes: int
-    size_bytes: int
-    sha256: str
+    bound: Position | None = None
+    """For a file that does not say it: a zxid that the member had not passed when the snapshot was complete."""
+    digest_hex: str = ""
+    """Digest of the tree in hexadecimal: not every reader of JSON can hold 64 bits. Empty: none. See `digest`."""
+    digest_zxid: Position = 0
+    nodes: Position = 0
+    size_bytes: Position
+    sha256: Sha256
     origin: FileOrigin = FileOrigin.DISK
-    provenance: Provenance | None = None
+
+    @property
+    def digest(self) -> int | None:
+        return int(self.digest_hex, 16) if self.digest_hex else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeptLog:
-    """A run of whole records of one log file, behind the usual 16 bytes: transactions `first` to `last`, both there."""
+class ArchivedLog(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"size_bytes": "size"},
+):
+    """A run of whole records of one log file after the usual 16 header bytes: transactions `first` to `last`.
 
+    The record of a backup in a repository stores it as it is, except for `proof`: names, order and defaults of the
+    fields are its format.
+    """
+
+    token: OptionalToken = ""
+    """Of the repository object that it was stored in; empty outside a repository."""
     member: str
     history: str
     name: str
-    """Of the file it was taken from."""
-    first: int
-    last: int
-    records: int
-    min_time_ms: int
+    """Of the server's file."""
+    first: Position
+    last: Position
+    last_adler: Position
+    """Checksum of the last record: shows whether a later read of the log is of the same history."""
     max_time_ms: int
-    last_adler: int
-    """Checksum of the last record: whether a later look at the log is at the same history."""
-    ending: LogFileEnding
-    proof: Proof
-    """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked."""
-    size_bytes: int
-    sha256: str
-    borders: tuple[tuple[int, int], ...] = ()
-    """Ends of epochs: the last transaction of one and the first of the next, as they lay one right behind the other on
-    the member's disk, in this log or from the whole and closed log file before it to this one's first."""
+    ending: LogFileEnding = LogFileEnding.CLEAN
+    borders: tuple[tuple[Position, Position], ...] = ()
+    """Ends of epochs: the last transaction of one and the first of the next, where they were adjacent on the member's
+    disk, in this log or from the complete and closed log file before it to this one's first transaction."""
     digests: bool | None = None
-    """Whether the server wrote digests of its tree (3.6 and later); None where nobody looked."""
-    origin: FileOrigin = FileOrigin.DISK
-    provenance: Provenance | None = None
+    """Whether the server wrote digests of its tree (3.6 and later); None: not checked."""
+    apart: str = ""
+    """In a repository, the history that its object is stored under where no server confirmed the transactions as
+    committed: the next backup does not continue it."""
+    size_bytes: Position = 0
+    """Records of the first release lack this and what follows: the row of the object has it."""
+    sha256: OptionalSha256 = ""
+    records: Position = 0
+    min_time_ms: int = 0
+    proof: Proof = Proof.UNPROVEN
+    """`PROVEN`: known to be committed; `BOUNDED`: agreed by a majority; `UNPROVEN`: no server could be asked. A record
+    in a repository never stores it: the row of the object has it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """What is known of a server besides its files."""
+ArchivedFile = ArchivedSnapshot | ArchivedLog
+
+
+def digest_hex(digest: int | None) -> str:
+    """The digest of a tree as `ArchivedSnapshot` stores it."""
+    return "" if digest is None else f"{digest:016x}"
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is known of a server besides its files. The record of a backup in a repository extends it."""
 
     name: str
     version: str = ""
@@ -111,17 +138,17 @@ class Member:
     data_dir: str = ""
     log_dir: str = ""
     role: str = ""
-    """`standalone`, `leader`, `follower` or `observer`; empty when it could not be asked."""
-    zxid: int | None = None
-    """What it said it had processed, before the last round of copying."""
+    """`standalone`, `leader`, `follower` or `observer`; empty when the server could not be asked."""
+    zxid: Position | None = None
+    """The last transaction that it reported as processed, before the last round of copying."""
     current_epoch: int | None = None
     accepted_epoch: int | None = None
     voters: int | None = None
-    """How many servers of its ensemble vote, as its configuration says; 1 for a lone server, None: not known."""
+    """Number of voting servers in its ensemble, by its configuration; 1 for a standalone server, None: not known."""
 
 
 class BackupView(Protocol):
-    """A backup to verify, to restore, to look into. Bundles and repositories have one each."""
+    """A backup to verify, restore or inspect. Bundles, repositories and server directories implement it."""
 
     @property
     def name(self) -> str:
@@ -131,32 +158,33 @@ class BackupView(Protocol):
     def members(self) -> Sequence[Member]: ...
 
     @property
-    def snapshots(self) -> Sequence[KeptSnapshot]: ...
+    def snapshots(self) -> Sequence[ArchivedSnapshot]: ...
 
     @property
-    def logs(self) -> Sequence[KeptLog]:
+    def logs(self) -> Sequence[ArchivedLog]:
         """By member, history and first zxid; pieces of one history of one member do not overlap."""
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedFile) -> BinaryIO:
         """The bytes that `sha256` is of: a snapshot file, or a log with its header. The caller closes it."""
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
-        """What can be read of the object that a log lies in, for who checks every record: damage is not told, and the
-        object may hold more than the log. Of one that is whole, and holds nothing else, the same as `open`."""
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
+        """What can be read of the object that holds a log, for a caller that checks every record. Damage is not
+        reported, and the object may hold more than the log. For an undamaged object that holds nothing else, the same
+        as `open`."""
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
-        """Whether the bytes it is stored in, all of which are read, are others than were written: also where `open`
-        does not look, as in the head of a packed file. False where `open` gives every stored byte. Of several in one
-        object the last one tells."""
+    def unsealed(self, kept: ArchivedFile) -> bool:
+        """Whether the stored bytes, all of which are read, differ from those that were written. This includes bytes
+        that `open` skips, as in the head of a compressed file. False where `open` reads every stored byte. Of several
+        logs in one object, only the last one answers for the object."""
 
 
 @runtime_checkable
 class Narrowing(Protocol):
     """A view that knows of much more than one task needs."""
 
-    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView: ...
+    def only(self, objects: Collection[ArchivedFile]) -> BackupView: ...
 
 
-def narrowed(view: BackupView, objects: Collection[KeptSnapshot | KeptLog]) -> BackupView:
-    """Of these alone, where it can be had: small enough to travel with each of many tasks."""
+def narrowed(view: BackupView, objects: Collection[ArchivedFile]) -> BackupView:
+    """A view of these alone if the view supports it: small enough to send with each of many tasks."""
     return view.only(objects) if isinstance(view, Narrowing) else view

@@ -7,13 +7,13 @@ from typing import BinaryIO, Final, cast
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header, scan
-from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 
 _CHUNK: Final = 1 << 20
 Sink = Callable[[memoryview], object]
 
 
-def give_records(view: BackupView, log: KeptLog, first: int, last: int, sink: Sink) -> ScannedLog:
+def give_records(view: BackupView, log: ArchivedLog, first: int, last: int, sink: Sink) -> ScannedLog:
     """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
     start = HEADER_BYTES
     if first != log.first:
@@ -23,7 +23,7 @@ def give_records(view: BackupView, log: KeptLog, first: int, last: int, sink: Si
         return all_there(scan(source, start_at=start, until_zxid=last, sink=sink), log, first, last)
 
 
-def all_there(found: ScannedLog, log: KeptLog, first: int, last: int) -> ScannedLog:
+def all_there(found: ScannedLog, log: ArchivedLog, first: int, last: int) -> ScannedLog:
     """What was found, if it is what was looked for."""
     if (found.first_zxid, found.last_zxid) != (first, last):
         held = f"{hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"

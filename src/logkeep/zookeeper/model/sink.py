@@ -9,27 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import msgspec
-
 from logkeep.model.findings import Finding
-from logkeep.model.segments import Codec
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.repository.object_writer import StoredObject
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.tree import Tree
-
-
-class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """One object that a task has stored, durably."""
-
-    name: str
-    """As the shelf named it; nothing is committed under it yet."""
-    token: str
-    codec: Codec
-    size_bytes: int
-    sha256: str
-    """Of the stored bytes."""
-    plain_bytes: int
-    plain_sha256: str
 
 
 class PieceWriter(Protocol):
@@ -60,13 +44,13 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True)
 class PlacedSnapshot:
-    kept: KeptSnapshot
+    kept: ArchivedSnapshot
     stored: StoredObject
 
 
 @dataclass(frozen=True)
 class PlacedLog:
-    kept: KeptLog
+    kept: ArchivedLog
     stored: StoredObject
     tail: bool = False
     """No server said that it is committed: the next backup begins before it."""
@@ -76,7 +60,7 @@ class PlacedLog:
 class CopiedAgain:
     """What was damaged in the archive, and the object that has its bytes now."""
 
-    kept: KeptLog | KeptSnapshot
+    kept: ArchivedLog | ArchivedSnapshot
     stored: StoredObject
 
 
@@ -106,7 +90,7 @@ def _no_tree() -> Tree | None:
     return None
 
 
-def _nothing() -> Sequence[KeptLog | KeptSnapshot]:
+def _nothing() -> Sequence[ArchivedLog | ArchivedSnapshot]:
     return ()
 
 
@@ -138,7 +122,7 @@ class Known:
     """What an archived transaction of that history says of the tree after it; None where it says nothing."""
     tree: Callable[[], Tree | None] = _no_tree
     """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
-    damaged: Callable[[], Sequence[KeptLog | KeptSnapshot]] = _nothing
+    damaged: Callable[[], Sequence[ArchivedLog | ArchivedSnapshot]] = _nothing
     """What of it a verification has found damaged since: the server may still have it."""
     unreadable: Callable[[], Sequence[str]] = _no_names
     """Objects that `digest_at` and `tree` had to read and could not: until they are mended they prove nothing."""

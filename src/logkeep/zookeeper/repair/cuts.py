@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 
 def cuts_for(lost: Collection[Span], pieces: Iterable[Span], borders: Iterable[Span]) -> frozenset[int]:
-    """Transactions that a run must begin with. `borders`: of epochs, see `KeptLog`."""
+    """Transactions that a run must begin with. `borders`: of epochs, see `ArchivedLog`."""
     following, left = dict(borders), set(pieces)
     firsts: set[int] = set()
     cut = {piece for piece in left if any(_overlap(piece, one) for one in lost)}

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from logkeep.formats.zookeeper.txnlog import ScannedLog
-from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 from logkeep.zookeeper.model.spans import outside, runs_of
 from logkeep.zookeeper.repair.donors import Views, differing, may_help
 from logkeep.zookeeper.repair.plan import Donor, Past, plan_repair
@@ -26,7 +26,7 @@ from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks
 _Spans = tuple[tuple[int, int], ...]
 
 
-def witnesses(views: Views, log: KeptLog, scanned: ScannedLog | None, donors: Sequence[Donor]) -> tuple[Donor, ...]:
+def witnesses(views: Views, log: ArchivedLog, scanned: ScannedLog | None, donors: Sequence[Donor]) -> tuple[Donor, ...]:
     """Those of the donors of a damaged log; earlier ones are preferred."""
     gone = tuple(lost_of(log, good_runs(scanned) if scanned is not None else []))
     heard, unheard, undisputed = list[Donor](), gone, gone

@@ -9,7 +9,7 @@ from typing import Final
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, TransactionColumns
-from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 from logkeep.zookeeper.repair.log_cache import Rereading
 from logkeep.zookeeper.repair.plan import Donor, Own, Past, RepairPlan, own_parts
 from logkeep.zookeeper.timeline.object_check import Kept
@@ -39,11 +39,11 @@ class Views:
         """In the order in which donors are numbered."""
         return (self.view, *self.others)
 
-    def records(self, number: int, log: KeptLog) -> Iterator[TransactionColumns]:
+    def records(self, number: int, log: ArchivedLog) -> Iterator[TransactionColumns]:
         """All good ones of a log of one of the views."""
         return self.reading.good_records(self.all[number], log)
 
-    def past_of(self, number: int, candidate: KeptLog, log: KeptLog) -> Past:
+    def past_of(self, number: int, candidate: ArchivedLog, log: ArchivedLog) -> Past:
         if 0 < number <= len(self.beside):
             return Past.UNKNOWN
         return Past.SAME if candidate.history == log.history else Past.OTHER
@@ -51,12 +51,14 @@ class Views:
 
 def may_help(kept: Kept, bad: Kept) -> bool:
     """By what is said of both: whether one can have something that the other, which is damaged, has lost."""
-    if isinstance(kept, KeptLog):
-        return isinstance(bad, KeptLog) and kept.first <= bad.last and bad.first <= kept.last
-    return not isinstance(bad, KeptLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)
+    if isinstance(kept, ArchivedLog):
+        return isinstance(bad, ArchivedLog) and kept.first <= bad.last and bad.first <= kept.last
+    return not isinstance(bad, ArchivedLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)
 
 
-def donors_for(views: Views, log: KeptLog, scanned: ScannedLog | None, damaged: Collection[KeptLog]) -> Iterator[Donor]:
+def donors_for(
+    views: Views, log: ArchivedLog, scanned: ScannedLog | None, damaged: Collection[ArchivedLog]
+) -> Iterator[Donor]:
     """Other members of the same backup first. All that both hold must be the same."""
     own = [] if scanned is None else list(own_parts(log, scanned))
     for number, other in enumerate(views.all):
@@ -83,7 +85,7 @@ def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iter
 
 
 def differing(
-    views: Views, one: tuple[int, KeptLog], another: tuple[int, KeptLog], spans: Sequence[tuple[int, int]]
+    views: Views, one: tuple[int, ArchivedLog], another: tuple[int, ArchivedLog], spans: Sequence[tuple[int, int]]
 ) -> Iterator[int]:
     """Transactions within the spans of which two logs, each named by its view, have different records.
 
@@ -95,7 +97,7 @@ def differing(
         return
 
 
-def _donor(views: Views, log: KeptLog, own: Sequence[Own], number: int, candidate: KeptLog) -> Iterator[Donor]:
+def _donor(views: Views, log: ArchivedLog, own: Sequence[Own], number: int, candidate: ArchivedLog) -> Iterator[Donor]:
     other, before, reading = views.all[number], _before(views.view, log), views.reading
     try:
         ends = reading.adler_of(other, candidate, log.last) == log.last_adler
@@ -109,7 +111,7 @@ def _donor(views: Views, log: KeptLog, own: Sequence[Own], number: int, candidat
         yield Donor(number, candidate, runs, views.past_of(number, candidate, log), begins, ends)
 
 
-def _runs(log: KeptLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int, int]]:
+def _runs(log: ArchivedLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int, int]]:
     for span in spans_of(log):
         for each in good:
             first, last = max(span.first, each.first_zxid), min(span.last, each.last_zxid)
@@ -117,7 +119,9 @@ def _runs(log: KeptLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int, in
                 yield first, last
 
 
-def _agrees(views: Views, log: KeptLog, own: Sequence[Own], candidate: tuple[int, KeptLog], *, enough: bool) -> bool:
+def _agrees(
+    views: Views, log: ArchivedLog, own: Sequence[Own], candidate: tuple[int, ArchivedLog], *, enough: bool
+) -> bool:
     """`enough`: something that both have is known to be the same already."""
     common = 0
     for count, found in compared(_own_records(views, log, own), views.records(*candidate)):
@@ -127,7 +131,7 @@ def _agrees(views: Views, log: KeptLog, own: Sequence[Own], candidate: tuple[int
     return common > 0 or enough
 
 
-def _own_records(views: Views, log: KeptLog, own: Sequence[Own]) -> Iterator[TransactionColumns]:
+def _own_records(views: Views, log: ArchivedLog, own: Sequence[Own]) -> Iterator[TransactionColumns]:
     for part in own:
         try:
             yield from views.reading.records(views.view, log, [(part.start, part.end)])
@@ -135,7 +139,7 @@ def _own_records(views: Views, log: KeptLog, own: Sequence[Own]) -> Iterator[Tra
             continue
 
 
-def _before(view: BackupView, log: KeptLog) -> KeptLog | None:
+def _before(view: BackupView, log: ArchivedLog) -> ArchivedLog | None:
     """The log of the same member that ends right before this one."""
     last = {after: end for end, after in log.borders}.get(log.first, log.first - 1)
     same = (other for other in view.logs if (other.member, other.history) == (log.member, log.history))

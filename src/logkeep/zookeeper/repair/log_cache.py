@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from logkeep.formats.zookeeper.scanned_log import RecordStretch, ScannedLog
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Sink, TransactionColumns, scan, tables
-from logkeep.zookeeper.model.archived import BackupView, KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 from logkeep.zookeeper.model.log_slices import LogPart, all_there
 from logkeep.zookeeper.server.admin_http import scratch_disk
 
@@ -21,7 +21,7 @@ MOST_COPIES: Final = 4
 """The damaged log, two that are compared, and one to spare."""
 _CHUNK_BYTES: Final = 256 << 10
 """Parts may be small and many: not much more is read than is asked for."""
-_Key = tuple[int, KeptLog]
+_Key = tuple[int, ArchivedLog]
 
 
 class Rereading:
@@ -43,7 +43,7 @@ class Rereading:
             self._directory.cleanup()
         self._directory, self._copies = None, {}
 
-    def open(self, view: BackupView, log: KeptLog) -> BinaryIO:
+    def open(self, view: BackupView, log: ArchivedLog) -> BinaryIO:
         """The same bytes as `BackupView.salvage`, in something that can be sought in."""
         key = id(view), log
         copy = self._copies.pop(key, None)
@@ -69,7 +69,7 @@ class Rereading:
                 shutil.copyfileobj(source, target, 1 << 20)
         return path
 
-    def stretches(self, view: BackupView, log: KeptLog) -> tuple[RecordStretch, ...]:
+    def stretches(self, view: BackupView, log: ArchivedLog) -> tuple[RecordStretch, ...]:
         """Good records up to the last one of the log; earlier ones may be among them, for an object may hold more."""
         key = id(view), log
         if key not in self._found:
@@ -79,16 +79,18 @@ class Rereading:
             self._found[key] = tuple(each for each in (first, *found.behind) if each.records)
         return self._found[key]
 
-    def records(self, view: BackupView, log: KeptLog, parts: Sequence[tuple[int, int]]) -> Iterator[TransactionColumns]:
+    def records(
+        self, view: BackupView, log: ArchivedLog, parts: Sequence[tuple[int, int]]
+    ) -> Iterator[TransactionColumns]:
         """Of stretches of good records, each told by its bytes: as `tables`."""
         for start, end in parts:
             with LogPart(self.open(view, log), start, end).buffered() as source:
                 yield from tables(source)
 
-    def good_records(self, view: BackupView, log: KeptLog) -> Iterator[TransactionColumns]:
+    def good_records(self, view: BackupView, log: ArchivedLog) -> Iterator[TransactionColumns]:
         yield from self.records(view, log, [(each.start, each.end) for each in self.stretches(view, log)])
 
-    def adler_of(self, view: BackupView, log: KeptLog, zxid: int) -> int | None:
+    def adler_of(self, view: BackupView, log: ArchivedLog, zxid: int) -> int | None:
         """The checksum of a record; None where it is not there."""
         holds = (each for each in self.stretches(view, log) if each.first_zxid <= zxid <= each.last_zxid)
         if not log.first <= zxid <= log.last or (stretch := next(holds, None)) is None:
@@ -97,14 +99,14 @@ class Rereading:
             found = scan(source, start_at=stretch.start, until_zxid=zxid, chunk_bytes=_CHUNK_BYTES)
         return found.last_adler if found.last_zxid == zxid else None
 
-    def give(self, view: BackupView, log: KeptLog, first: int, last: int, sink: Sink) -> ScannedLog:
+    def give(self, view: BackupView, log: ArchivedLog, first: int, last: int, sink: Sink) -> ScannedLog:
         """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
         holds = (each for each in self.stretches(view, log) if each.first_zxid <= first and last <= each.last_zxid)
         stretch = next(holds, RecordStretch(HEADER_BYTES, HEADER_BYTES))
         return self.give_from(view, log, first, last, sink, start=stretch.start, begins=stretch.first_zxid)
 
     def give_from(
-        self, view: BackupView, log: KeptLog, first: int, last: int, sink: Sink, *, start: int, begins: int
+        self, view: BackupView, log: ArchivedLog, first: int, last: int, sink: Sink, *, start: int, begins: int
     ) -> ScannedLog:
         """The same, where it is known that the transaction `begins` stands at the byte `start`.
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import outside
 from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 
@@ -47,7 +47,7 @@ class Donor:
 
     view: int
     """Which of the views that were offered it is in."""
-    log: KeptLog
+    log: ArchivedLog
     runs: tuple[tuple[int, int], ...]
     """What can be read of it, in runs of one epoch."""
     past: Past = Past.UNKNOWN
@@ -94,7 +94,7 @@ class NewLog:
 
 @dataclass(frozen=True)
 class RepairPlan:
-    of: KeptLog
+    of: ArchivedLog
     kind: Repair
     logs: tuple[NewLog, ...]
     lost: tuple[tuple[int, int], ...]
@@ -117,7 +117,7 @@ def _spans(spans: Sequence[tuple[int, int]]) -> str:
 
 
 def plan_repair(
-    log: KeptLog, scanned: ScannedLog | None, donors: Sequence[Donor], *, proven: bool = False
+    log: ArchivedLog, scanned: ScannedLog | None, donors: Sequence[Donor], *, proven: bool = False
 ) -> RepairPlan:
     """`scanned`: deep; None where the object is not there at all. Donors come in the order of preference.
 
@@ -136,7 +136,7 @@ def plan_repair(
     return RepairPlan(log, _kind(scanned, gone, lost), logs, tuple(lost))
 
 
-def own_parts(log: KeptLog, scanned: ScannedLog) -> Iterator[Own]:
+def own_parts(log: ArchivedLog, scanned: ScannedLog) -> Iterator[Own]:
     """Records of the log itself; what was never part of it is left out with everything behind it."""
     if scanned.records and scanned.last_zxid <= log.last:
         yield Own(scanned.first_zxid, scanned.last_zxid, _HEADER_BYTES, scanned.size_bytes)
@@ -145,7 +145,7 @@ def own_parts(log: KeptLog, scanned: ScannedLog) -> Iterator[Own]:
             yield Own(stretch.first_zxid, stretch.last_zxid, stretch.start, stretch.end)
 
 
-def _is_certain(donor: Donor, log: KeptLog, first: int, last: int) -> bool:
+def _is_certain(donor: Donor, log: ArchivedLog, first: int, last: int) -> bool:
     """Whether what it has between two transactions can only be what the damaged log had, if nobody has another thing.
 
     Of one history there is one committed record for a zxid: where both logs are known to be committed, it is enough
@@ -163,7 +163,7 @@ def _is_certain(donor: Donor, log: KeptLog, first: int, last: int) -> bool:
 
 
 def _from_donors(
-    log: KeptLog, first: int, last: int, donors: Sequence[Donor]
+    log: ArchivedLog, first: int, last: int, donors: Sequence[Donor]
 ) -> tuple[list[DonorRecords], list[tuple[int, int]]]:
     following = dict(log.borders)
     taken: list[DonorRecords] = []
@@ -182,7 +182,7 @@ def _from_donors(
     return taken, lost
 
 
-def _joined(log: KeptLog, parts: Sequence[Own | DonorRecords]) -> Iterator[NewLog]:
+def _joined(log: ArchivedLog, parts: Sequence[Own | DonorRecords]) -> Iterator[NewLog]:
     """One log per run of parts without a loss between them."""
     following = dict(log.borders)
     run: list[Own | DonorRecords] = []

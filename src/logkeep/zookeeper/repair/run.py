@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
+
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding
 from logkeep.zookeeper.model.log_slices import Sink
 from logkeep.zookeeper.model.snapshot_scan import Hashed
 from logkeep.zookeeper.model.spans import runs_of
@@ -24,7 +26,7 @@ from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 class LogWriter(Protocol):
     def write(self, data: memoryview | bytes) -> object: ...
 
-    def close(self, kept: KeptLog) -> object:
+    def close(self, kept: ArchivedLog) -> object:
         """It is whole, and this is what it holds."""
 
     def abort(self) -> None:
@@ -41,10 +43,10 @@ class RepairSink(Protocol):
         """For a log that begins with this transaction. `repair` is its provenance: the original's hash, what is lost,
         and where spliced records are from."""
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         """A copy of a damaged snapshot was found, byte for byte the one that was kept: take it from there."""
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> BackupView:
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> BackupView:
         """The backup as it is from now on. `dropped`: snapshots that cannot be mended."""
 
 
@@ -52,7 +54,7 @@ class RepairSink(Protocol):
 class Case:
     """A damaged log, what is left of it, and who may help."""
 
-    log: KeptLog
+    log: ArchivedLog
     scanned: ScannedLog | None
     donors: tuple[Donor, ...]
 
@@ -66,9 +68,9 @@ class BackupRepairPlan:
     """What can be made of everything that is damaged in a backup."""
 
     repairs: tuple[RepairPlan, ...]
-    dropped: tuple[KeptSnapshot, ...]
+    dropped: tuple[ArchivedSnapshot, ...]
     """Snapshots that nobody has a second copy of."""
-    copied: tuple[tuple[KeptSnapshot, BackupView], ...]
+    copied: tuple[tuple[ArchivedSnapshot, BackupView], ...]
     """Those that somebody has, and who."""
     cases: tuple[Case, ...] = ()
     """Of the repairs, in the same order."""
@@ -81,8 +83,8 @@ class BackupRepairPlan:
 @dataclass(frozen=True)
 class Repaired:
     repairs: tuple[RepairPlan, ...]
-    copied: tuple[KeptSnapshot, ...]
-    dropped: tuple[KeptSnapshot, ...]
+    copied: tuple[ArchivedSnapshot, ...]
+    dropped: tuple[ArchivedSnapshot, ...]
     verified: VerifiedFiles
     """Of the backup after all of it."""
     foreseen: BackupRepairPlan
@@ -161,8 +163,8 @@ def foreseen(views: Views, checks: ObjectChecks) -> BackupRepairPlan:
 
 def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
     """What is whole needs nobody's help, and helps others, whatever it is stored in."""
-    unusable = {kept for kept in checks.unusable if isinstance(kept, KeptLog)}
-    for log in (kept for kept in checks.damaged if isinstance(kept, KeptLog)):
+    unusable = {kept for kept in checks.unusable if isinstance(kept, ArchivedLog)}
+    for log in (kept for kept in checks.damaged if isinstance(kept, ArchivedLog)):
         scanned = checks.scans.get(log)
         donors = donors_for(views, log, scanned, unusable) if log in unusable else ()
         yield Case(log, scanned, tuple(donors))
@@ -213,7 +215,7 @@ class _Rehearsal:
 
     def write(self, data: memoryview | bytes) -> None: ...
 
-    def close(self, kept: KeptLog) -> None:
+    def close(self, kept: ArchivedLog) -> None:
         self.found.append(kept.sha256)
 
     def abort(self) -> None: ...
@@ -236,7 +238,7 @@ def _carried_out(
     return plan, False
 
 
-def _copied(snapshot: KeptSnapshot, source: BackupView, views: Views, sink: RepairSink) -> BackupView | None:
+def _copied(snapshot: ArchivedSnapshot, source: BackupView, views: Views, sink: RepairSink) -> BackupView | None:
     """Who gave it in the end."""
     for other in (source, *(each for each in views.others if each is not source)):
         if other is source or _holds(other, snapshot):
@@ -278,9 +280,9 @@ def _give(plan: RepairPlan, part: Own | DonorRecords, views: Views, give: Sink) 
     return reading.give_from(views.view, plan.of, first, last, give, start=part.start, begins=begins)
 
 
-def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> KeptLog:
+def _kept(of: ArchivedLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> ArchivedLog:
     inside = tuple(border for border in of.borders if log.first <= border[1] <= log.last)
-    return replace(
+    return msgspec.structs.replace(
         of,
         first=log.first,
         last=log.last,
@@ -297,12 +299,12 @@ def _kept(of: KeptLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) ->
 
 def _snapshots(
     checks: ObjectChecks, views: Views
-) -> tuple[tuple[tuple[KeptSnapshot, BackupView], ...], tuple[KeptSnapshot, ...]]:
+) -> tuple[tuple[tuple[ArchivedSnapshot, BackupView], ...], tuple[ArchivedSnapshot, ...]]:
     """A snapshot has no second copy on other members: theirs were taken at other moments. Only an earlier backup may
     hold the very same file, or this one, where it is whole and only badly stored."""
     copied, dropped = [], []
     for kept in checks.damaged:
-        if isinstance(kept, KeptLog):
+        if isinstance(kept, ArchivedLog):
             continue
         asked = views.others if kept in checks.unusable else views.all
         source = next((other for other in asked if _holds(other, kept)), None)
@@ -313,14 +315,14 @@ def _snapshots(
     return tuple(copied), tuple(dropped)
 
 
-def _holds(view: BackupView, kept: KeptSnapshot) -> bool:
+def _holds(view: BackupView, kept: ArchivedSnapshot) -> bool:
     return any(
         (other.sha256, other.name) == (kept.sha256, kept.name) and _sha256(view, other) == kept.sha256
         for other in view.snapshots
     )
 
 
-def _sha256(view: BackupView, snapshot: KeptSnapshot) -> str | None:
+def _sha256(view: BackupView, snapshot: ArchivedSnapshot) -> str | None:
     try:
         with view.open(snapshot) as source:
             hashed = Hashed(source)

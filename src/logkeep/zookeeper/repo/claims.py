@@ -12,8 +12,10 @@ from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.model.segments import Codec, Proof, Segment
 from logkeep.model.segments import Collection as Kind
 from logkeep.repository.backups.manifest import KnownGap, LogCut
-from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot, StoredObject
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.repository.object_writer import StoredObject
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
+from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 DAMAGED = "damaged"
 """The history under which files are kept that are not whole: they stand alone, as snapshots do."""
@@ -111,16 +113,16 @@ def _row(stored: StoredObject, **told: object) -> Segment:
     )
 
 
-def _first_of_all(log: LogRecord, _since_ms: int) -> int:
+def _first_of_all(log: ArchivedLog, _since_ms: int) -> int:
     return log.first
 
 
 def within(
-    logs: Sequence[LogRecord],
-    snapshots: Sequence[SnapshotRecord],
+    logs: Sequence[ArchivedLog],
+    snapshots: Sequence[ArchivedSnapshot],
     since_ms: int | None,
-    first_since: Callable[[LogRecord, int], int] = _first_of_all,
-) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+    first_since: Callable[[ArchivedLog, int], int] = _first_of_all,
+) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
     """Of one member: what is needed to restore every point since a time, and all that there is without one.
 
     That is the newest snapshot whose window ends before the first transaction of that time, with the log behind it;
@@ -140,14 +142,14 @@ def within(
     return [r for r in logs if r.last > base], [s for s in snapshots if s.zxid >= base]
 
 
-def _ends(logs: Iterable[LogRecord], snapshots: Sequence[SnapshotRecord]) -> dict[int, int]:
+def _ends(logs: Iterable[ArchivedLog], snapshots: Sequence[ArchivedSnapshot]) -> dict[int, int]:
     """Where the windows of snapshots end, by zxid; only of those before which there is something to let go."""
     oldest = min([*(s.zxid + 1 for s in snapshots), *(r.last for r in logs)], default=0)
     told = ((s.zxid, s.bound if s.fuzzy_end is None else s.fuzzy_end) for s in snapshots if s.zxid >= oldest)
     return {zxid: max(end, zxid) for zxid, end in told if end is not None}
 
 
-def _begins(logs: Iterable[LogRecord], ends: Collection[int], first_of: Callable[[LogRecord], int]) -> int | None:
+def _begins(logs: Iterable[ArchivedLog], ends: Collection[int], first_of: Callable[[ArchivedLog], int]) -> int | None:
     """The first transaction of a time, in logs that have some of it, as far as it matters to these ends of snapshots.
 
     `first_of` may have to read a log: it is asked only where one ends within it, and none behind the first that counts.
@@ -162,7 +164,7 @@ def _begins(logs: Iterable[LogRecord], ends: Collection[int], first_of: Callable
 
 
 def cuts(
-    logs: Iterable[LogRecord], snapshots: Iterable[SnapshotRecord], damaged: Iterable[DamagedFile]
+    logs: Iterable[ArchivedLog], snapshots: Iterable[ArchivedSnapshot], damaged: Iterable[DamagedFile]
 ) -> list[LogCut]:
     """What a backup covers of each log: the log, the tail and the snapshots of each member."""
     spans: dict[tuple[Kind, str, str], list[tuple[int, int]]] = {}
@@ -178,7 +180,7 @@ def cuts(
     ]
 
 
-def carried(record: EnsembleRecord | None, history: str) -> tuple[list[LogRecord], list[SnapshotRecord]]:
+def carried(record: EnsembleRecord | None, history: str) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
     """What the backup before holds of this history: it belongs to the next one too, except for tails."""
     if record is None or record.history != history:
         return [], []

@@ -24,11 +24,13 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
+from logkeep.repository.object_writer import StoredWriter
 from logkeep.repository.upkeep.merge_plan import Kin
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
-from logkeep.zookeeper.model.packing import PiecesStream, StoredWriter
+from logkeep.zookeeper.model.archived import ArchivedLog
+from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.reachable import record_rows
-from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord, LogRecord
+from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 
 _PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
 
@@ -105,33 +107,33 @@ def kin_of(place: SourceRef, folded: Folded) -> Kin:
     return lambda row: _relation(row, logs.get(row.token))
 
 
-def _relation(row: Segment, log: LogRecord | None) -> Hashable | None:
+def _relation(row: Segment, log: ArchivedLog | None) -> Hashable | None:
     """A row that was shortened does not answer for the end of its object: nothing follows that."""
     if log is None or (row.first, row.end) != (log.first, log.last + 1):
         return None
     return log.name, epoch_of(log.first), log.digests
 
 
-def _named(place: SourceRef, folded: Folded) -> list[LogRecord]:
+def _named(place: SourceRef, folded: Folded) -> list[ArchivedLog]:
     """Pieces that records name and that may be no piece of today: the first release said too little of them, and what a
     repair could not bring back is missing in them. Without repairs such records are older than all others."""
-    mended, named = any(one.keep_old for one in folded.replacements), dict[str, LogRecord]()
+    mended, named = any(one.keep_old for one in folded.replacements), dict[str, ArchivedLog]()
     for entry in folded.completed:
         record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
         logs = record.logs if record is not None else ()
-        if logs and not mended and all(log.size for log in logs):
+        if logs and not mended and all(log.size_bytes for log in logs):
             break
-        named.update((log.token, log) for log in logs if mended or not log.size)
+        named.update((log.token, log) for log in logs if mended or not log.size_bytes)
     return list(named.values())
 
 
-def _is_found_in(named: LogRecord, piece: LogRecord) -> bool:
+def _is_found_in(named: ArchivedLog, piece: ArchivedLog) -> bool:
     """Whether a piece may be moved, for all that this record has to say of it."""
     if (named.member, named.apart or named.history) != (piece.member, piece.history):
         return True
     if named.last < piece.first or piece.last < named.first:
         return True
-    return bool(named.size) and piece.first <= named.first and named.last <= piece.last
+    return bool(named.size_bytes) and piece.first <= named.first and named.last <= piece.last
 
 
 WAY = MergeWay(merge_logs, kin_of, _PROOF)

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.scanned_log import HEADER
 from logkeep.model.segments import Collection, LogName, Segment
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, log_of
+from logkeep.zookeeper.model.archived import ArchivedLog
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 _Holders = Mapping[LogName, Sequence[Segment]]
 
@@ -45,13 +46,13 @@ def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Se
         if _is_all(pieces, row):
             logs.append(joined(pieces, row))
             continue
-        logs += pieces
+        logs += (replace(piece, proof=row.proof) for piece in pieces)
         within |= _starts(pieces, row, subject)
         found |= {piece.token: row for piece in pieces}
     return ServedRecord(replace(record, logs=tuple(logs)), found, within)
 
 
-def joined(pieces: Sequence[LogRecord], row: Segment) -> LogRecord:
+def joined(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
     """Pieces that follow each other, as the one log that their object is."""
     first, last = pieces[0], pieces[-1]
     return replace(
@@ -63,13 +64,14 @@ def joined(pieces: Sequence[LogRecord], row: Segment) -> LogRecord:
     )
 
 
-def _told(log: LogRecord, row: Segment, *, anew: bool = False) -> LogRecord:
-    """With all that its object is known to be: the first release left some of it to the row."""
-    if log.size and not anew:
-        return log
+def _told(log: ArchivedLog, row: Segment, *, anew: bool = False) -> ArchivedLog:
+    """With what the row of its object says: the proof, and what records of the first release lack."""
+    if log.size_bytes and not anew:
+        return replace(log, proof=row.proof)
     return replace(
         log,
-        size=row.plain_bytes,
+        proof=row.proof,
+        size_bytes=row.plain_bytes,
         sha256=row.plain_sha256,
         records=row.records,
         min_time_ms=row.base_time_ms,
@@ -77,11 +79,13 @@ def _told(log: LogRecord, row: Segment, *, anew: bool = False) -> LogRecord:
     )
 
 
-def _moved(record: EnsembleRecord, found: Mapping[str, Segment], subject: str) -> list[tuple[Segment, list[LogRecord]]]:
+def _moved(
+    record: EnsembleRecord, found: Mapping[str, Segment], subject: str
+) -> list[tuple[Segment, list[ArchivedLog]]]:
     """Larger objects, and the pieces in each, in order."""
     lost = sorted((log for log in record.logs if log.token not in found), key=lambda log: log.first)
     holders = _holders(found.values()) if lost else {}
-    moved: dict[str, list[LogRecord]] = {}
+    moved: dict[str, list[ArchivedLog]] = {}
     for log in lost:
         moved.setdefault(_holder(log, holders, subject).token, []).append(log)
     return [(found[token], pieces) for token, pieces in moved.items()]
@@ -95,7 +99,7 @@ def _holders(rows: Iterable[Segment]) -> _Holders:
     return holders
 
 
-def _holder(log: LogRecord, holders: _Holders, subject: str) -> Segment:
+def _holder(log: ArchivedLog, holders: _Holders, subject: str) -> Segment:
     name = log_of(Collection.TXNLOGS, log.member, log.apart or log.history)
     for row in holders.get(name, ()):
         if row.first <= log.first and log.last < row.end:
@@ -103,20 +107,20 @@ def _holder(log: LogRecord, holders: _Holders, subject: str) -> Segment:
     raise _unknown(log.token, subject)
 
 
-def _is_all(pieces: Sequence[LogRecord], row: Segment) -> bool:
+def _is_all(pieces: Sequence[ArchivedLog], row: Segment) -> bool:
     """Whether a backup has the whole object. One whose end was given up with a later backup holds more than it says."""
-    size_bytes = len(HEADER) + sum(piece.size - len(HEADER) for piece in pieces)
+    size_bytes = len(HEADER) + sum(piece.size_bytes - len(HEADER) for piece in pieces)
     return pieces[-1].last + 1 == row.end and size_bytes == row.plain_bytes
 
 
-def _starts(pieces: Sequence[LogRecord], row: Segment, subject: str) -> dict[str, int]:
+def _starts(pieces: Sequence[ArchivedLog], row: Segment, subject: str) -> dict[str, int]:
     follow = all(left.last + 1 == right.first for left, right in pairwise(pieces))
-    if pieces[0].first != row.first or not follow or not all(piece.size for piece in pieces):
+    if pieces[0].first != row.first or not follow or not all(piece.size_bytes for piece in pieces):
         raise _unknown(pieces[0].token, subject)
     starts, at = {}, len(HEADER)
     for piece in pieces:
         starts[piece.token] = at
-        at += piece.size - len(HEADER)
+        at += piece.size_bytes - len(HEADER)
     if at > row.plain_bytes:
         raise _unknown(pieces[-1].token, subject)
     return starts

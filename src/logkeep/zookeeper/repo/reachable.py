@@ -4,7 +4,7 @@ Records say where snapshots and logs begin and end, which tells the intervals un
 is in doubt: those only a verification sees. `lost_by` uses it to tell what goes when backups are deleted.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -13,15 +13,9 @@ from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.spans import joined, outside
-from logkeep.zookeeper.repo.record import (
-    ROLE,
-    EnsembleRecord,
-    kept_log,
-    kept_snapshot,
-    member_of,
-)
+from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import Interval, reachable
@@ -35,26 +29,18 @@ Spans = dict[str, list[tuple[int, int]]]
 class _Bounds:
     """Times as far as the bounds of a log tell them."""
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return log.max_time_ms if zxid == log.last else log.min_time_ms if zxid == log.first else None
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         raise NotImplementedError("no record is read")
 
 
-def intervals_of(record: EnsembleRecord, rows: Mapping[str, Segment]) -> dict[str, tuple[Interval, ...]]:
+def intervals_of(record: EnsembleRecord) -> dict[str, tuple[Interval, ...]]:
     """Per history."""
-    holdings = _holdings(record, rows)
+    holdings = Holdings(record.snapshots, record.logs, record.members)
     lines = {history: line_of(holdings, history) for history in holdings.histories}
     return {name: reachable(holdings, line, reaches_of(holdings, line), _Bounds()) for name, line in lines.items()}
-
-
-def _holdings(record: EnsembleRecord, rows: Mapping[str, Segment]) -> Holdings:
-    return Holdings(
-        tuple(kept_snapshot(each, rows[each.token]) for each in record.snapshots),
-        tuple(kept_log(each, rows[each.token]) for each in record.logs),
-        tuple(map(member_of, record.members)),
-    )
 
 
 def record_rows(
@@ -84,7 +70,7 @@ def _spans(place: SourceRef, folded: Folded, entries: Iterable[BackupEntry]) -> 
             read = record_rows(place, folded, entry)
         except Damaged:
             continue
-        for history, intervals in intervals_of(*read).items() if read else ():
+        for history, intervals in intervals_of(read[0]).items() if read else ():
             found.setdefault(history, []).extend((i.first.zxid, i.last.zxid) for i in intervals)
     return found
 

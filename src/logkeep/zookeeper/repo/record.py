@@ -8,69 +8,19 @@ from typing import ClassVar
 import msgspec
 
 from logkeep.model.ids import StoredId
-from logkeep.model.segments import Collection, LogName, Position, Segment, Sha256, Token
+from logkeep.model.segments import Collection, LogName, Position, Proof, Token
 from logkeep.repository.chain.documents import MIB, SourceDocument
-from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.sink import DamagedFile, Known, MemberReach, PlacedLog, PlacedSnapshot
 
 ROLE = "ensemble"
 KIND = "zookeeper"
 
 
-class MemberRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    name: str
-    version: str = ""
-    host: str = ""
-    data_dir: str = ""
-    log_dir: str = ""
-    role: str = ""
-    zxid: Position | None = None
-    current_epoch: int | None = None
-    accepted_epoch: int | None = None
-    voters: int | None = None
+class MemberRecord(Member, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     mntr: str = ""
     stat: str = ""
     conf: str = ""
-
-
-class SnapshotRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    token: Token
-    """Of its object."""
-    member: str
-    history: str
-    name: str
-    zxid: Position
-    fuzzy_end: Position | None = None
-    bound: Position | None = None
-    digest: str = ""
-    """Hexadecimal: it has 64 bits, which not every reader of JSON can hold. Empty: none."""
-    digest_zxid: Position = 0
-    nodes: Position = 0
-    size: Position
-    sha256: Sha256
-    """Of the file, so that the same name is not taken for the same file."""
-    origin: FileOrigin = FileOrigin.DISK
-
-
-class LogRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    token: Token
-    member: str
-    history: str
-    name: str
-    first: Position
-    last: Position
-    last_adler: Position
-    max_time_ms: int
-    ending: LogFileEnding = LogFileEnding.CLEAN
-    borders: tuple[tuple[Position, Position], ...] = ()
-    digests: bool | None = None
-    apart: str = ""
-    """The history that its object is stored under, where no server said that it is committed: nothing continues it."""
-    size: Position = 0
-    """Of the piece, and the rest of what the row of its object says while it has one of its own; 0: only that does."""
-    sha256: Sha256 | None = None
-    records: Position = 0
-    min_time_ms: int = 0
 
 
 class DamagedRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -96,113 +46,35 @@ class EnsembleRecord(SourceDocument, frozen=True, kw_only=True, tag="zookeeper-e
     history: str
     backup_zxid: Position
     members: tuple[MemberRecord, ...]
-    snapshots: tuple[SnapshotRecord, ...]
-    logs: tuple[LogRecord, ...]
+    snapshots: tuple[ArchivedSnapshot, ...]
+    logs: tuple[ArchivedLog, ...]
     damaged: tuple[DamagedRecord, ...] = ()
     schemes: tuple[str, ...] = ()
     config: tuple[ConfigRecord, ...] = ()
     left_out: tuple[str, ...] = ()
 
-
-def snapshot_record(placed: PlacedSnapshot) -> SnapshotRecord:
-    kept = placed.kept
-    return SnapshotRecord(
-        token=placed.stored.token,
-        member=kept.member,
-        history=kept.history,
-        name=kept.name,
-        zxid=kept.zxid,
-        fuzzy_end=kept.fuzzy_end,
-        bound=kept.bound,
-        digest="" if kept.digest is None else f"{kept.digest:016x}",
-        digest_zxid=kept.digest_zxid,
-        nodes=kept.nodes,
-        size=kept.size_bytes,
-        sha256=kept.sha256,
-        origin=kept.origin,
-    )
+    def __post_init__(self) -> None:
+        if not all(s.token for s in self.snapshots) or not all(log.token for log in self.logs):
+            raise ValueError("a snapshot or log without the token of its object")
 
 
-def log_record(placed: PlacedLog, apart: str) -> LogRecord:
+def snapshot_record(placed: PlacedSnapshot) -> ArchivedSnapshot:
+    return msgspec.structs.replace(placed.kept, token=placed.stored.token)
+
+
+def log_record(placed: PlacedLog, apart: str) -> ArchivedLog:
     """`apart`: where tails are stored."""
-    kept = placed.kept
-    return LogRecord(
-        token=placed.stored.token,
-        member=kept.member,
-        history=kept.history,
-        name=kept.name,
-        first=kept.first,
-        last=kept.last,
-        last_adler=kept.last_adler,
-        max_time_ms=kept.max_time_ms,
-        ending=kept.ending,
-        borders=kept.borders,
-        digests=kept.digests,
-        apart=apart if placed.tail else "",
-        size=kept.size_bytes,
-        sha256=kept.sha256,
-        records=kept.records,
-        min_time_ms=kept.min_time_ms,
-    )
+    return msgspec.structs.replace(placed.kept, token=placed.stored.token, apart=apart if placed.tail else "")
+
+
+def without_proof(log: ArchivedLog) -> ArchivedLog:
+    """As a record stores it: the row of its object says how well it is proven."""
+    return msgspec.structs.replace(log, proof=Proof.UNPROVEN)
 
 
 def damaged_record(found: DamagedFile) -> DamagedRecord:
     return DamagedRecord(
         token=found.stored.token, member=found.member, name=found.name, zxid=found.zxid, positions=found.positions
-    )
-
-
-def member_of(record: MemberRecord) -> Member:
-    return Member(
-        name=record.name,
-        version=record.version,
-        host=record.host,
-        data_dir=record.data_dir,
-        log_dir=record.log_dir,
-        role=record.role,
-        zxid=record.zxid,
-        current_epoch=record.current_epoch,
-        accepted_epoch=record.accepted_epoch,
-        voters=record.voters,
-    )
-
-
-def kept_snapshot(record: SnapshotRecord, row: Segment) -> KeptSnapshot:
-    return KeptSnapshot(
-        member=record.member,
-        history=record.history,
-        name=record.name,
-        zxid=record.zxid,
-        fuzzy_end=record.fuzzy_end,
-        bound=record.bound,
-        digest=int(record.digest, 16) if record.digest else None,
-        digest_zxid=record.digest_zxid,
-        nodes=record.nodes,
-        size_bytes=row.plain_bytes,
-        sha256=row.plain_sha256,
-        origin=record.origin,
-    )
-
-
-def kept_log(record: LogRecord, row: Segment) -> KeptLog:
-    """`row`: of the object that it lies in, which may hold more."""
-    own = record.token == row.token
-    return KeptLog(
-        member=record.member,
-        history=record.history,
-        name=record.name,
-        first=record.first,
-        last=record.last,
-        records=row.records if own else record.records,
-        min_time_ms=row.base_time_ms if own else record.min_time_ms,
-        max_time_ms=row.max_time_ms if own else record.max_time_ms,
-        last_adler=record.last_adler,
-        ending=record.ending,
-        proof=row.proof,
-        size_bytes=row.plain_bytes if own else record.size,
-        sha256=row.plain_sha256 if own else record.sha256 or "",
-        borders=record.borders,
-        digests=record.digests,
     )
 
 
@@ -227,6 +99,8 @@ def known_from(record: EnsembleRecord | None) -> Known:
         logs=runs,
         reached=reached,
         marks=tuple((one.last, one.last_adler) for one in logs),
-        snapshots={(s.member, s.name): (s.size, s.sha256) for s in record.snapshots if s.history == record.history},
+        snapshots={
+            (s.member, s.name): (s.size_bytes, s.sha256) for s in record.snapshots if s.history == record.history
+        },
         anything=True,
     )

@@ -25,9 +25,9 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
-from logkeep.zookeeper.model.packing import RepairedLog, StoredWriter
-from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.repository.object_writer import StoredObject, StoredWriter
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
+from logkeep.zookeeper.model.packing import RepairedLog
 from logkeep.zookeeper.repair.cuts import cut_at, cuts_for
 from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Repair, RepairPlan
 from logkeep.zookeeper.repair.run import BackupRepairPlan, foresee, repair
@@ -53,8 +53,8 @@ class ArchiveRepairSink:
     donors: Sequence[str]
     mended: dict[Kept, Mend] = field(default_factory=dict)
     """What was replaced; filled by `complete`."""
-    _logs: list[tuple[RepairPlan, KeptLog, StoredObject]] = field(default_factory=list)
-    _snapshots: list[tuple[KeptSnapshot, str, StoredObject]] = field(default_factory=list)
+    _logs: list[tuple[RepairPlan, ArchivedLog, StoredObject]] = field(default_factory=list)
+    _snapshots: list[tuple[ArchivedSnapshot, str, StoredObject]] = field(default_factory=list)
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
         """Cut so that every backup finds what is left of its pieces, and no further than the object answers for."""
@@ -69,7 +69,7 @@ class ArchiveRepairSink:
         writer = self._opened(self.view.row_of(repair.of), first)
         return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
-    def new_snapshot(self, snapshot: KeptSnapshot, source: BackupView) -> None:
+    def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
         row = self.view.row_of(snapshot)
         writer = self._opened(row, row.first)
         held = next(s for s in source.snapshots if (s.name, s.sha256) == (snapshot.name, snapshot.sha256))
@@ -81,7 +81,7 @@ class ArchiveRepairSink:
         finally:
             writer.abort()
 
-    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]) -> ArchiveView:
+    def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> ArchiveView:
         """The backup as it is from now on."""
         self.mended = {kept: mend for kept, mend in self._mends(repairs, dropped) if mend is not None}
         if not self.mended:
@@ -90,7 +90,7 @@ class ArchiveRepairSink:
         return view_of(self.session.place, self.entry)
 
     def _mends(
-        self, repairs: Sequence[RepairPlan], dropped: Sequence[KeptSnapshot]
+        self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]
     ) -> Iterator[tuple[Kept, Mend | None]]:
         for plan in repairs:
             new = [(kept, stored) for of, kept, stored in self._logs if of is plan]
@@ -112,7 +112,7 @@ class ArchiveRepairSink:
         return StoredWriter(place.store.open_new(name), name, token, row.codec)
 
 
-def pieces_in(place: SourceRef, folded: Folded, log: KeptLog) -> set[tuple[int, int]]:
+def pieces_in(place: SourceRef, folded: Folded, log: ArchivedLog) -> set[tuple[int, int]]:
     """What backups know of the transactions of a log: first and last of every piece that has any of them."""
     found: set[tuple[int, int]] = set()
     for entry in folded.completed:
@@ -123,7 +123,7 @@ def pieces_in(place: SourceRef, folded: Folded, log: KeptLog) -> set[tuple[int, 
     return found
 
 
-def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[KeptLog, StoredObject]], told: str) -> Mend | None:
+def _mend_of(plan: RepairPlan, row: Segment, new: Sequence[tuple[ArchivedLog, StoredObject]], told: str) -> Mend | None:
     """None where nothing can be made of it."""
     if plan.lost:
         return Mend(row, tuple(run_of(row, kept, stored) for kept, stored in new), told) if new else None

@@ -21,10 +21,10 @@ from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
+from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
 from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
-from logkeep.zookeeper.model.archived import KeptLog
-from logkeep.zookeeper.model.sink import StoredObject
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.repo.replaced import told_adler
 
 
@@ -90,7 +90,7 @@ def same_bytes(old: Segment, stored: StoredObject) -> Segment | None:
     return _in_object(old, stored)
 
 
-def run_of(old: Segment, kept: KeptLog, stored: StoredObject) -> Segment:
+def run_of(old: Segment, kept: ArchivedLog, stored: StoredObject) -> Segment:
     """The row of a run of records that is left of a log. It answers for no position that is lost."""
     ends_alike = kept.last + 1 == old.end
     return msgspec.structs.replace(

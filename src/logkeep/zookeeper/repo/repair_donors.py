@@ -11,7 +11,7 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.repair.donors import may_help
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.timeline.object_check import Kept
@@ -59,4 +59,4 @@ def _useful(
         if any(may_help(kept, bad) for bad in damaged):
             token = other.row_of(kept).token
             if token not in broken:
-                yield (token, kept.name, kept.last if isinstance(kept, KeptLog) else kept.zxid), kept
+                yield (token, kept.name, kept.last if isinstance(kept, ArchivedLog) else kept.zxid), kept

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.sink import CopiedAgain
 from logkeep.zookeeper.repo.repair_commit import Mend, same_bytes
 from logkeep.zookeeper.repo.view import ArchiveView
@@ -21,7 +21,7 @@ def mends_of(view: ArchiveView, again: Sequence[CopiedAgain]) -> Iterator[tuple[
 
 def copied_again(one: CopiedAgain, original: str) -> Finding:
     kept = one.kept
-    held = f", {hex_zxid(kept.first)} to {hex_zxid(kept.last)}," if isinstance(kept, KeptLog) else ""
+    held = f", {hex_zxid(kept.first)} to {hex_zxid(kept.last)}," if isinstance(kept, ArchivedLog) else ""
     return Finding(
         code="copied-again",
         severity=Severity.WARNING,

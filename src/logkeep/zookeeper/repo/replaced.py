@@ -21,9 +21,9 @@ from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.repo.pieces import ServedRecord, settled
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 _ADLER: Final = "adler32:"
 
@@ -66,14 +66,14 @@ class _Others:
         for row in rows:
             self._by_log.setdefault(row.log, []).append(row)
 
-    def snapshot(self, named: SnapshotRecord) -> SnapshotRecord | None:
+    def snapshot(self, named: ArchivedSnapshot) -> ArchivedSnapshot | None:
         """The very same file, in another object."""
         for row in self._by_log.get(log_of(Kind.SNAPSHOTS, named.member, named.history), ()):
             if (row.first, row.plain_sha256) == (named.zxid, named.sha256):
                 return msgspec.structs.replace(named, token=row.token)
         return None
 
-    def logs(self, named: LogRecord) -> Iterator[LogRecord]:
+    def logs(self, named: ArchivedLog) -> Iterator[ArchivedLog]:
         """What serves its transactions, or is left of them, in order. Behind everything that is served nothing is: the
         end of a log that is lost has no row."""
         rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
@@ -86,7 +86,7 @@ class _Others:
             yield _piece(named, row)
 
 
-def _piece(named: LogRecord, row: Segment) -> LogRecord:
+def _piece(named: ArchivedLog, row: Segment) -> ArchivedLog:
     last = row.end - 1
     adler = named.last_adler if last == named.last else last_adler_in(row)
     if adler is None:
@@ -100,7 +100,7 @@ def _piece(named: LogRecord, row: Segment) -> LogRecord:
         max_time_ms=row.max_time_ms,
         ending=named.ending if last == named.last else LogFileEnding.DAMAGED,
         borders=tuple(border for border in named.borders if row.first <= border[1] <= last),
-        size=row.plain_bytes,
+        size_bytes=row.plain_bytes,
         sha256=row.plain_sha256,
         records=row.records,
         min_time_ms=row.base_time_ms,

@@ -49,7 +49,7 @@ class ZooKeeperReport(msgspec.Struct, frozen=True, kw_only=True):
 def report(record: EnsembleRecord, rows: Mapping[str, Segment]) -> ZooKeeperReport:
     from logkeep.zookeeper.repo.reachable import intervals_of  # noqa: PLC0415 - needs Arrow
 
-    reachable = [str(i) for intervals in intervals_of(record, rows).values() for i in intervals]
+    reachable = [str(i) for intervals in intervals_of(record).values() for i in intervals]
     return ZooKeeperReport(
         history=record.history,
         backup_zxid=hex_zxid(record.backup_zxid),

@@ -1,15 +1,17 @@
 """A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
+
+import msgspec
 
 from logkeep.errors import BackupFailed, Damaged, ObjectMissing, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Codec, Segment
+from logkeep.model.segments import Codec
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository.backups.attachments import put_attachment, read_attachment
@@ -22,8 +24,8 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.lease import DEFAULT_TTL
 from logkeep.repository.chain.write_session import Writing, writing
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
-from logkeep.zookeeper.model.packing import DEFAULT_LEVEL, StoredWriter
+from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered, Known, MemberText
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (
@@ -41,17 +43,13 @@ from logkeep.zookeeper.repo.record import (
     ROLE,
     ConfigRecord,
     EnsembleRecord,
-    LogRecord,
     MemberRecord,
-    SnapshotRecord,
     damaged_record,
-    kept_log,
-    kept_snapshot,
     known_from,
     log_of,
     log_record,
-    member_of,
     snapshot_record,
+    without_proof,
 )
 from logkeep.zookeeper.repo.repair_commit import commit_mends
 from logkeep.zookeeper.repo.repair_from_server import copied_again, mends_of, rests_on
@@ -136,7 +134,7 @@ class ArchiveSink:
             self._unreadable.append(error.subject)
             return None
 
-    def _damaged(self) -> tuple[KeptLog | KeptSnapshot, ...]:
+    def _damaged(self) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
         """What the next backup would rest on, and a verification has found damaged."""
         completed = self.session.folded.completed
         names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}
@@ -156,7 +154,7 @@ class ArchiveSink:
         mended, base = self._mend(gathered.again), self._base()
         self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
         held = self._held(gathered, base)
-        told = self._planned(gathered, held, base.rows if base is not None else {})
+        told = self._planned(gathered, held)
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
         claims = self._claims(gathered, told.believed)
@@ -203,15 +201,12 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held", old: Mapping[str, Segment]) -> Restorable:
-        """The planner sees the rows of the backup as a reader of it will."""
-        new_logs = {p.stored.token: p.kept for p in gathered.logs}
-        new_snapshots = {p.stored.token: p.kept for p in gathered.snapshots}
-        logs = [new_logs.get(r.token) or kept_log(r, old[r.token]) for r in held.logs]
-        snapshots = [new_snapshots.get(s.token) or kept_snapshot(s, old[s.token]) for s in held.snapshots]
+    def _planned(self, gathered: Gathered, held: "_Held") -> Restorable:
+        """The planner sees the backup as a reader of it will."""
         seen = {m.name for m in gathered.members}
-        stay = [member_of(m) for m in (self.last.members if self.last else ()) if m.name not in seen]
-        return planned([*gathered.members, *stay], snapshots, logs, gathered.history, self.session.place.source)
+        stay = [m for m in (self.last.members if self.last else ()) if m.name not in seen]
+        members, source = [*gathered.members, *stay], self.session.place.source
+        return planned(members, held.snapshots, held.logs, gathered.history, source)
 
     def _base(self) -> ArchiveView | None:
         """The newest backup, which the next one takes over from."""
@@ -230,8 +225,8 @@ class ArchiveSink:
 
 @dataclass(frozen=True)
 class _Held:
-    logs: list[LogRecord]
-    snapshots: list[SnapshotRecord]
+    logs: list[ArchivedLog]
+    snapshots: list[ArchivedSnapshot]
 
 
 def _tells(name: str) -> bool:
@@ -256,7 +251,7 @@ def _record(
         backup_zxid=gathered.backup_zxid,
         members=(*_members(gathered), *(m for m in stay if m.name in there)),
         snapshots=tuple(held.snapshots),
-        logs=tuple(held.logs),
+        logs=tuple(map(without_proof, held.logs)),
         damaged=tuple(map(damaged_record, gathered.damaged)),
         schemes=tuple(gathered.schemes),
         config=tuple(ConfigRecord(name=c.name, content=c.content, redacted=c.redacted) for c in gathered.config),
@@ -267,21 +262,7 @@ def _record(
 def _members(gathered: Gathered) -> Iterator[MemberRecord]:
     for member in gathered.members:
         text = gathered.texts.get(member.name, MemberText())
-        yield MemberRecord(
-            name=member.name,
-            version=member.version,
-            host=member.host,
-            data_dir=member.data_dir,
-            log_dir=member.log_dir,
-            role=member.role,
-            zxid=member.zxid,
-            current_epoch=member.current_epoch,
-            accepted_epoch=member.accepted_epoch,
-            voters=member.voters,
-            mntr=text.mntr,
-            stat=text.stat,
-            conf=text.conf,
-        )
+        yield MemberRecord(**msgspec.structs.asdict(member) | asdict(text))
 
 
 def last_record(place: SourceRef, folded: Folded) -> EnsembleRecord | None:

@@ -21,15 +21,12 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.record import (
     ROLE,
     EnsembleRecord,
-    kept_log,
-    kept_snapshot,
-    member_of,
 )
 from logkeep.zookeeper.repo.replaced import served_record
 from logkeep.zookeeper.timeline.object_check import CheckedObject, checked_object
@@ -60,20 +57,18 @@ class ArchiveView:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        return tuple(member_of(m) for m in self.record.members)
+        return self.record.members
+
+    @property
+    def snapshots(self) -> tuple[ArchivedSnapshot, ...]:
+        return self.record.snapshots
 
     @cached_property
-    def snapshots(self) -> tuple[KeptSnapshot, ...]:
-        return tuple(kept_snapshot(s, self.rows[s.token]) for s in self.record.snapshots)
+    def logs(self) -> tuple[ArchivedLog, ...]:
+        return tuple(sorted(self.record.logs, key=lambda log: (log.member, log.history, log.first)))
 
-    @cached_property
-    def logs(self) -> tuple[KeptLog, ...]:
-        found = (kept_log(r, self.rows[r.token]) for r in self.record.logs)
-        return tuple(sorted(found, key=lambda log: (log.member, log.history, log.first)))
-
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
-        token = self._token(kept)
-        stored, start = StoredLog.of(self.place, self.rows[token]), self.within.get(token)
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
+        stored, start = StoredLog.of(self.place, self.row_of(kept)), self.within.get(kept.token)
         if start is None:
             pieces = stored.pieces()
         else:
@@ -81,25 +76,24 @@ class ArchiveView:
             pieces = chain((memoryview(HEADER),), _no_further(stored.range(start, size), size))
         return unpacked_stream(pieces)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return unpacked_stream(salvaged(StoredLog.of(self.place, self.row_of(kept))))
 
-    def unsealed(self, kept: KeptSnapshot | KeptLog) -> bool:
-        token = self._token(kept)
-        row, start = self.rows[token], self.within.get(token)
+    def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
+        row, start = self.row_of(kept), self.within.get(kept.token)
         all_told = row.codec is Codec.NONE if start is None else start != self._tellers[row.token]
         return not all_told and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
 
-    def object_name(self, kept: KeptSnapshot | KeptLog) -> str:
+    def object_name(self, kept: ArchivedSnapshot | ArchivedLog) -> str:
         """Under which it lies in the store."""
         return layout.segment(self.place.source, self.row_of(kept))
 
-    def row_of(self, kept: KeptSnapshot | KeptLog) -> Segment:
-        return self.rows[self._token(kept)]
+    def row_of(self, kept: ArchivedSnapshot | ArchivedLog) -> Segment:
+        return self.rows[kept.token]
 
-    def only(self, objects: Collection[KeptSnapshot | KeptLog]) -> "ArchiveView":
+    def only(self, objects: Collection[ArchivedSnapshot | ArchivedLog]) -> "ArchiveView":
         """A view of these alone, small enough to travel with each unit of work."""
-        tokens = {self._token(kept) for kept in objects}
+        tokens = {kept.token for kept in objects}
         record = msgspec.structs.replace(
             self.record,
             snapshots=tuple(s for s in self.record.snapshots if s.token in tokens),
@@ -119,27 +113,12 @@ class ArchiveView:
         starts = sorted((start, self.rows[token].token) for token, start in self.within.items())
         return {token: start for start, token in starts}
 
-    def _token(self, kept: KeptSnapshot | KeptLog) -> str:
-        if isinstance(kept, KeptSnapshot):
-            fits = (s.token for s in self.record.snapshots if (s.member, s.history, s.name) == _key(kept))
-        else:
-            fits = (r.token for r in self.record.logs if (r.member, r.history, r.first) == _log_key(kept))
-        return next(fits)
-
 
 def _no_further(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
     """What lies behind a part of an object is not its business, and is not unpacked."""
     while size > 0 and (piece := next(pieces, None)) is not None:
         size -= len(piece)
         yield piece
-
-
-def _key(kept: KeptSnapshot) -> tuple[str, str, str]:
-    return kept.member, kept.history, kept.name
-
-
-def _log_key(kept: KeptLog) -> tuple[str, str, int]:
-    return kept.member, kept.history, kept.first
 
 
 def view_of(place: SourceRef, entry: BackupEntry, folded: Folded | None = None) -> ArchiveView:
@@ -157,10 +136,9 @@ def view_of(place: SourceRef, entry: BackupEntry, folded: Folded | None = None) 
     return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
 
 
-def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[KeptLog | KeptSnapshot, ...]:
+def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
     """What of a backup lies in these objects, except for tails: no later backup takes them over."""
-    tails = {(r.member, r.history, r.first) for r in view.record.logs if r.apart}
-    kept: list[KeptLog | KeptSnapshot] = [*view.snapshots, *(log for log in view.logs if _log_key(log) not in tails)]
+    kept: list[ArchivedLog | ArchivedSnapshot] = [*view.snapshots, *(log for log in view.logs if not log.apart)]
     return tuple(one for one in kept if view.object_name(one) in names)
 
 
@@ -194,8 +172,7 @@ def tree_at_end(view: ArchiveView) -> Tree | None:
 
     Raises Damaged, which names the object.
     """
-    tails = {r.first for r in view.record.logs if r.apart}
-    logs = [log for log in view.logs if log.first not in tails]
+    logs = [log for log in view.logs if not log.apart]
     path = end_of(view.members, view.snapshots, logs, view.record.history)
     if path is None:
         return None

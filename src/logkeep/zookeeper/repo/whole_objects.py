@@ -15,9 +15,9 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import scan
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.pieces import joined
-from logkeep.zookeeper.repo.record import LogRecord
 from logkeep.zookeeper.repo.view import ArchiveView
 
 
@@ -31,16 +31,16 @@ def whole_view(view: ArchiveView) -> ArchiveView:
     return replace(view, record=record, rows={**view.rows, **{row.token: row for row, _ in found}}, within={})
 
 
-def _merged(view: ArchiveView) -> Iterator[tuple[Segment, list[LogRecord]]]:
+def _merged(view: ArchiveView) -> Iterator[tuple[Segment, list[ArchivedLog]]]:
     """Larger objects, and the pieces in each, in order."""
-    pieces: dict[str, list[LogRecord]] = {}
+    pieces: dict[str, list[ArchivedLog]] = {}
     for log in sorted((log for log in view.record.logs if log.token in view.within), key=lambda log: log.first):
         pieces.setdefault(view.rows[log.token].token, []).append(log)
     for some in pieces.values():
         yield view.rows[some[0].token], some
 
 
-def _whole(view: ArchiveView, row: Segment, pieces: Sequence[LogRecord]) -> LogRecord:
+def _whole(view: ArchiveView, row: Segment, pieces: Sequence[ArchivedLog]) -> ArchivedLog:
     """Only pieces of one epoch are merged: their transactions are counted through."""
     last = row.first + row.records - 1
     told = joined(pieces, row)

@@ -1,1 +1,1 @@
-"""From a backup to directories that a server starts from: planned, staged beside the old ones, swapped, undone."""
+"""Restore a backup into the directories of stopped servers: plan, stage, swap, continue, roll back."""

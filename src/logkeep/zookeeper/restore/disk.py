@@ -1,6 +1,6 @@
-"""Every step that a restore takes on the file system, one method each. Decides nothing.
+"""The file system operations of a restore, one method each. Decides nothing.
 
-After each step `after` is called with its name: a test ends the process there, and looks at what is left.
+After each step `after` is called with the step's name: tests end the process there and check what is left.
 """
 
 import errno
@@ -24,18 +24,18 @@ class Disk:
         self._after = after
 
     def make_directory(self, path: Path, owner: FileOwner) -> None:
-        """Only for its owner until it is known whose it is."""
-        with _telling(path):
+        """Readable for this process only until its owner is set."""
+        with _as_restore_failed(path):
             path.mkdir(mode=0o700)
             self._after("mkdir")
-            _give(path, owner, owner.directory_mode)
+            _set_owner(path, owner, owner.directory_mode)
             self._after("own directory")
             self.sync(path.parent)
 
     def write(self, path: Path, pieces: Iterable[bytes], owner: FileOwner) -> RestoredServerFile:
-        """A file that was not there, synced; its entry in the directory is not yet."""
+        """Create a file and sync it; the caller syncs the directory."""
         sha256, size = hashlib.sha256(), 0
-        with _telling(path):
+        with _as_restore_failed(path):
             descriptor = os.open(path, _NEW, 0o600)
             try:
                 self._after("create")
@@ -44,7 +44,7 @@ class Disk:
                     sha256.update(piece)
                     size += len(piece)
                 self._after("write")
-                _give(descriptor, owner, owner.file_mode)
+                _set_owner(descriptor, owner, owner.file_mode)
                 os.fsync(descriptor)
                 self._after("sync file")
             finally:
@@ -52,7 +52,7 @@ class Disk:
         return RestoredServerFile(name=path.name, size_bytes=size, sha256=sha256.hexdigest())
 
     def replace(self, path: Path, content: bytes, owner: FileOwner) -> None:
-        """A small file, old or new as a whole."""
+        """Replace a small file atomically."""
         beside = path.with_name(f".{path.name}.new")
         self.remove(beside)
         self.write(beside, [content], owner)
@@ -60,18 +60,18 @@ class Disk:
         self.sync(path.parent)
 
     def move(self, old: Path, new: Path) -> None:
-        with _telling(old):
+        with _as_restore_failed(old):
             old.rename(new)
         self._after("move")
 
     def remove(self, path: Path) -> None:
-        with _telling(path):
+        with _as_restore_failed(path):
             path.unlink(missing_ok=True)
         self._after("remove")
 
     def remove_directory(self, path: Path) -> None:
-        """With the files in it; what is no file keeps it."""
-        with _telling(path):
+        """Remove a directory with its files. Raises RestoreFailed if it holds directories."""
+        with _as_restore_failed(path):
             if not path.is_dir():
                 return
             for entry in sorted(path.iterdir()):
@@ -80,34 +80,29 @@ class Disk:
         self._after("rmdir")
 
     def sync(self, directory: Path) -> None:
-        with _telling(directory):
+        with _as_restore_failed(directory):
             sync_path(directory)
         self._after("sync directory")
 
 
-def _give(what: Path | int, owner: FileOwner, mode: int) -> None:
-    """To its owner first: a change of owner may take bits of the mode away, and must never come after they matter."""
+def _set_owner(what: Path | int, owner: FileOwner, mode: int) -> None:
+    """Owner first, then mode: a change of owner may clear bits of the mode."""
     if (os.geteuid(), os.getegid()) != (owner.uid, owner.gid):
         os.chown(what, owner.uid, owner.gid)
     os.chmod(what, mode)  # noqa: PTH101 - an open file has no path to be changed by
 
 
 @contextmanager
-def _telling(path: Path) -> Iterator[None]:
-    """What the operating system refuses there ends the restore."""
+def _as_restore_failed(path: Path) -> Iterator[None]:
+    """Raises RestoreFailed for an OSError."""
     try:
         yield
     except OSError as error:
-        raise _failed(path, error) from error
-
-
-def _failed(path: Path, error: OSError) -> RestoreFailed:
-    what = (error.strerror or "the operating system refused").lower()
-    where = str(error.filename or path)
-    if error.errno in _NO_ROOM:
-        remedy = "make room on this file system, then run the restore again"
-    elif error.errno in _REFUSED:
-        remedy = "run as the user that owns the directory, or as root"
-    else:
-        remedy = "see to the file system, then run the restore again"
-    return RestoreFailed(what, subject=where, remedy=remedy)
+        what = (error.strerror or "the operating system refused").lower()
+        if error.errno in _NO_ROOM:
+            remedy = "free space on this file system, then run the restore again"
+        elif error.errno in _REFUSED:
+            remedy = "run as the user that owns the directory, or as root"
+        else:
+            remedy = "check the file system, then run the restore again"
+        raise RestoreFailed(what, subject=str(error.filename or path), remedy=remedy) from error

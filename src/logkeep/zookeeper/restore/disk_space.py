@@ -1,6 +1,6 @@
-"""Whether the file systems of the targets can take what is written: snapshots where those go, logs where those go.
+"""Check that the targets' file systems have enough free space for the snapshots and the logs.
 
-What is replaced stays, so nothing becomes free. Staged files lie beside `version-2`, or beside what it is a link to.
+Replaced data is kept, so a restore frees no space. Staged files lie beside `version-2`, or beside what it links to.
 """
 
 import os
@@ -26,21 +26,21 @@ class FileSystem(NamedTuple):
 
 
 def file_system_of(directory: Path) -> FileSystem:
-    told = os.statvfs(directory)
-    return FileSystem(directory.stat().st_dev, told.f_bavail * told.f_frsize)
+    stat = os.statvfs(directory)
+    return FileSystem(directory.stat().st_dev, stat.f_bavail * stat.f_frsize)
 
 
-def check_room(
-    places: Sequence[ServerDirectories], sizes: Sizes, look: Callable[[Path], FileSystem] = file_system_of
+def check_free_space(
+    places: Sequence[ServerDirectories], sizes: Sizes, read: Callable[[Path], FileSystem] = file_system_of
 ) -> None:
-    """Raises TargetUnsafe when a file system cannot take all that goes there, for all members together."""
+    """Raises TargetUnsafe when a file system has too little space for all members together."""
     wanted: dict[int, tuple[Path, int, int]] = {}
     for place in places:
         for live, size in ((place.data, sizes.data), (place.log, sizes.logs)):
-            device, free = look(live.path.parent)
+            device, free = read(live.path.parent)
             first, before, _ = wanted.get(device, (live.path.parent, 0, 0))
             wanted[device] = (first, before + size, free)
     for directory, size, free in wanted.values():
         if free < size:
             what = f"{size} bytes are to be written, and {free} are free"
-            raise TargetUnsafe(what, subject=str(directory), remedy="make room; what is replaced stays there too")
+            raise TargetUnsafe(what, subject=str(directory), remedy="free space; replaced data is kept there too")

@@ -1,4 +1,4 @@
-"""The end of a restore that was interrupted, or the undoing of one that was not: continue, or roll back.
+"""Continue an interrupted restore, or roll back a restore, interrupted or not.
 
 Both work from every state that a restore, or an earlier continue or rollback, may have left.
 """
@@ -10,16 +10,15 @@ from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.restore.cleanup import Discard
+from logkeep.zookeeper.restore.cleanup import Cleanup
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, read_journal
-from logkeep.zookeeper.restore.locks import alone
-from logkeep.zookeeper.restore.marker import MARKER
+from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
-from logkeep.zookeeper.restore.reused_numbers import given_again
-from logkeep.zookeeper.restore.running_server import Ask, RunningServers, ask_server, look_for_servers
+from logkeep.zookeeper.restore.numbers import reused_numbers
+from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.swap import Swap
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
+from logkeep.zookeeper.restore.target_dirs import MARKER, ServerDirectories, place_of
 from logkeep.zookeeper.restore.target_state import check_old_data, fingerprint_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
@@ -28,9 +27,9 @@ class RestoreEndState(StrEnum):
     NEW = "new"
     """The restored data is in place."""
     OLD = "old"
-    """What was there before the restore is in place, as was wished."""
+    """The data from before the restore is in place, after a rollback."""
     NOTHING = "nothing"
-    """The same, and the restored data was wished: the restore had died before it was all there."""
+    """The same after a continue: the restore had died before all files were staged."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class RestoreEnd:
 
 
 def continue_restore(target: ServerTarget, *, disk: Disk | None = None, ask: Ask = ask_server) -> RestoreEnd:
-    """To the new data. One that died before all was staged leaves the old data, is to be run again, and says so."""
+    """To the new data. A restore that died before all files were staged leaves the old data and must be run again."""
     return _end(target, disk or Disk(), ask, forward=True)
 
 
 def roll_back(target: ServerTarget, *, disk: Disk | None = None, ask: Ask = ask_server) -> RestoreEnd:
-    """To the old data, also after the restore had ended; what was restored is then kept beside it."""
+    """To the old data, also after the restore had ended; the restored data is then kept beside it."""
     return _end(target, disk or Disk(), ask, forward=False)
 
 
@@ -60,17 +59,18 @@ def _end(target: ServerTarget, disk: Disk, ask: Ask, *, forward: bool) -> Restor
     data_dir = place_of(target).data_dir
     journal = _journal_of(data_dir)
     places = [_with_host(each.place(), data_dir, target) for each in journal.places]
-    with alone(places):
-        journal = _journal_of(data_dir)  # it may have ended while we waited
+    with locked(places):
+        journal = _journal_of(data_dir)  # another process may have ended the restore since
         if journal.phase is not Phase.STAGING:
             check_members(journal)
-        seen = look_for_servers(places, ask)
+        seen = find_running_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
-            _check_stopped(seen)
+            for refusal in seen.refusals():
+                raise refusal
         if not forward:
             check_old_data(journal)
         outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
-        findings = () if outcome is RestoreEndState.NEW else tuple(given_again(journal))
+        findings = () if outcome is RestoreEndState.NEW else tuple(reused_numbers(journal))
     return RestoreEnd(
         journal.restore,
         outcome,
@@ -91,7 +91,8 @@ def _next_steps(outcome: RestoreEndState, journal: RestoreJournal) -> Iterator[s
 def _journal_of(data_dir: Path) -> RestoreJournal:
     journal = read_journal(data_dir)
     if journal is None:
-        raise UsageError("no restore has left a journal there", subject=str(data_dir), remedy="there is nothing to end")
+        what = "no restore has left a journal there"
+        raise UsageError(what, subject=str(data_dir), remedy="there is nothing to continue or roll back")
     return journal
 
 
@@ -99,31 +100,26 @@ def _with_host(place: ServerDirectories, data_dir: Path, target: ServerTarget) -
     return replace(place, host=target.host, host_from=target.host_from) if place.data_dir == data_dir else place
 
 
-def _check_stopped(seen: RunningServers) -> None:
-    for refusal in seen.refusals():
-        raise refusal
-
-
 def _forward(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> RestoreEndState:
     if journal.phase is Phase.STAGING:
-        Discard(journal, disk).all()
+        Cleanup(journal, disk).remove_staged()
         return RestoreEndState.NOTHING
     if journal.phase is Phase.OLD:
         _check_same(journal, places)
     swap = Swap(journal, disk)
     swap.forward()
-    Discard(swap.journal, disk).empty_directories()
+    Cleanup(swap.journal, disk).remove_empty_directories()
     return RestoreEndState.NEW
 
 
 def _check_same(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> None:
-    """Before the marker lay there a server could start on the old data, and write to it. Raises TargetUnsafe."""
-    for told, place in zip(journal.places, places, strict=True):
+    """Before the marker was written a server could start on the old data and write to it. Raises TargetUnsafe."""
+    for noted, place in zip(journal.places, places, strict=True):
         marked = (place.log.path / MARKER).exists()
-        if not marked and fingerprint_of(place) != told.fingerprint:
+        if not marked and fingerprint_of(place) != noted.fingerprint:
             raise TargetUnsafe(
                 "the old data has changed since the restore was interrupted",
-                subject=told.data_dir,
+                subject=noted.data_dir,
                 remedy="roll back, which loses nothing, and restore again",
             )
 
@@ -133,7 +129,7 @@ def _back(journal: RestoreJournal, disk: Disk) -> RestoreEndState:
     if journal.phase is not Phase.STAGING:
         swap.back()
         swap.note(Phase.STAGING)
-    Discard(swap.journal, disk).all()
+    Cleanup(swap.journal, disk).remove_staged()
     return RestoreEndState.OLD
 
 

@@ -1,14 +1,14 @@
-"""How far a restore has come, on disk: one journal for all its members, written before each phase begins.
+"""The journal of a restore in the servers' directories: one for all members, written before each phase begins.
 
-The journal lies in the first member's dataDir; the others have a file of the same name that says where. It names
-directories as the operator did; the directories beside them follow from the restore's id, and nothing else is believed.
+The journal lies in the first member's dataDir; the other members have a file of the same name that points to it. It
+names directories as the operator did. The names of the directories beside them are derived from the restore's id.
 
-    staging   the old data is in place, untouched; the new one is being written beside it
-    old       the marker may be there; `version-2` holds old files only, the others of them are in `.before-<id>`
-    new       the marker may be there; `version-2` holds new files only, the others of them are in `.new-<id>`
-    done      the new data is in place; the old one is in `.before-<id>`
+    staging   the old data is in place, untouched; the new data is being written beside it
+    old       the marker may be there; `version-2` holds only old files, the other old files are in `.before-<id>`
+    new       the marker may be there; `version-2` holds only new files, the other new files are in `.new-<id>`
+    done      the new data is in place; the old data is in `.before-<id>`
 
-Forward is old → new → done, back is new → old → nothing: from every phase both ways are open.
+A continue goes old → new → done, a rollback new → old → nothing. Both are possible from every phase.
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, ServerDirectories
+from logkeep.zookeeper.restore.target_dirs import JOURNAL, ServerDirectories, unreadable
 
 _LARGEST = 1 << 20
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{14}-[0-9a-f]{8}$")]
@@ -35,11 +35,11 @@ class JournalPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_dir: str
     log_dir: str
     made: tuple[str, ...]
-    """Which `version-2` there was none of before."""
+    """The `version-2` directories that did not exist before."""
     fingerprint: str
     """Of the old data."""
     empty: tuple[str, ...] | None = None
-    """Which `version-2` was there and held nothing; None in a journal that does not tell."""
+    """The `version-2` directories that existed and were empty; None in a journal of an earlier version."""
 
     def place(self) -> ServerDirectories:
         return ServerDirectories(Path(self.data_dir), Path(self.log_dir))
@@ -50,13 +50,13 @@ class RestoreJournal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     phase: Phase
     places: tuple[JournalPlace, ...]
     was_done: bool = False
-    """Servers may have written to the new data: it is not thrown away when it is rolled back."""
+    """Servers may have written to the new data: a rollback does not delete it."""
     earlier: "RestoreJournal | None" = None
-    """Of the restore before, which can be rolled back again once this one is."""
+    """The journal of the restore before, which can be rolled back after this one was."""
 
 
 class Pointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="restore-journal-elsewhere-1"):
-    """In the dataDir of every other member: where the journal is."""
+    """In the dataDir of every other member: the dataDir with the journal."""
 
     data_dir: str
 
@@ -66,7 +66,7 @@ def encoded(document: RestoreJournal | Pointer) -> bytes:
 
 
 def read_journal(data_dir: Path) -> RestoreJournal | None:
-    """The journal of the restore that this dataDir has part in. Raises Damaged for what is none."""
+    """The journal of the restore that this dataDir belongs to. Raises Damaged for a file that is no journal."""
     document = _read(data_dir)
     if isinstance(document, Pointer):
         pointed = Path(document.data_dir)
@@ -74,7 +74,7 @@ def read_journal(data_dir: Path) -> RestoreJournal | None:
         return found if isinstance(found, RestoreJournal) and _names(found, data_dir) else None
     if document is not None and not _names(document, data_dir):
         raise TargetUnsafe(
-            "the journal of a restore lies here that is of other directories",
+            "this journal belongs to a restore of other directories",
             subject=str(data_dir / JOURNAL),
             remedy="it came with a copy of a directory: move it away",
         )
@@ -88,15 +88,15 @@ def _names(journal: RestoreJournal, data_dir: Path) -> bool:
 
 
 def check_members(journal: RestoreJournal) -> None:
-    """Raises TargetUnsafe for a member that does not know of the journal: nothing is moved on its word alone."""
+    """Raises TargetUnsafe for a member without a pointer to the journal: the journal alone is not trusted."""
     first, *others = journal.places
     for place in others:
         if _read(Path(place.data_dir)) != Pointer(first.data_dir):
             raise TargetUnsafe(
-                f"the journal in {first.data_dir} says that restore {journal.restore} is of this directory too, "
-                "which does not know of it",
+                f"the journal in {first.data_dir} names this directory for restore {journal.restore}, but this "
+                "directory has no pointer to that journal",
                 subject=place.data_dir,
-                remedy="look whether its file system is mounted, and what wrote the journal",
+                remedy="check whether its file system is mounted, and what wrote the journal",
             )
 
 
@@ -109,7 +109,6 @@ def _read(data_dir: Path) -> RestoreJournal | Pointer | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        what = (error.strerror or "it cannot be read").lower()
-        raise TargetUnsafe(what, subject=str(path), remedy="run as the user that owns it, or as root") from error
+        raise unreadable(path, error) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged("this is no journal of a restore", subject=str(path)) from error
+        raise Damaged("this is not the journal of a restore", subject=str(path)) from error

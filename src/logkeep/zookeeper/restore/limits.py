@@ -1,4 +1,4 @@
-"""What a tree holds that not every server can, and what the servers at the target would do with it. Pure."""
+"""What a tree holds that not every server supports, and what the target's servers would do with it. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _ROOM_IN_BUFFER = 1024
 
 
 @dataclass(frozen=True)
-class Content:
+class TreeContent:
     nodes: int
     size_bytes: int
-    """Of a snapshot of it, without sessions and ACLs."""
+    """Of a snapshot of the tree, without sessions and ACLs."""
     containers: int
     ttls: int
     largest: bytes
@@ -27,11 +27,11 @@ class Content:
     largest_bytes: int
     config: bool
     dying: int = 0
-    """Containers and nodes with a time to live that a server removes as soon as it looks at them."""
+    """Containers and nodes with a time to live that a server removes at its first check."""
 
 
-def content_of(tree: Tree, now_ms: int) -> Content:
-    """One pass over all nodes, and one more where some have a limited life."""
+def content_of(tree: Tree, now_ms: int) -> TreeContent:
+    """One pass over all nodes, and a second one if there are containers or nodes with a time to live."""
     size = containers = ttls = most = 0
     largest = b""
     for path, node in tree.nodes.items():
@@ -44,11 +44,13 @@ def content_of(tree: Tree, now_ms: int) -> Content:
         if data_bytes > most:
             largest, most = path, data_bytes
     dying = _dying(tree, now_ms) if containers or ttls else 0
-    return Content(len(tree.nodes), size, containers, ttls, largest, most, bool(_config(tree)), dying)
+    config = tree.nodes.get(CONFIG)
+    has_config = config is not None and bool(config.data)
+    return TreeContent(len(tree.nodes), size, containers, ttls, largest, most, has_config, dying)
 
 
 def _dying(tree: Tree, now_ms: int) -> int:
-    """A container that had children and has none; a node without children whose time has run out."""
+    """Counts containers that had children and have none, and expired nodes without children."""
     parents = {path[: path.rindex(b"/")] for path in tree.nodes if path}
     childless = (node for path, node in tree.nodes.items() if path not in parents)
     return sum(
@@ -58,23 +60,18 @@ def _dying(tree: Tree, now_ms: int) -> int:
     )
 
 
-def _config(tree: Tree) -> bytes | None:
-    node = tree.nodes.get(CONFIG)
-    return None if node is None else node.data
-
-
 def parse_version(version: str) -> tuple[int, ...] | None:
-    """None for a version that is not known. Raises UsageError for what is none."""
+    """None for an empty string: the version is not known. Raises UsageError for anything else."""
     if not version:
         return None
     parts = version.partition("-")[0].split(".")
     if len(parts) < 2 or not all(part.isdecimal() for part in parts):
-        raise UsageError("this is no version of ZooKeeper", subject=version, remedy="write it as 3.9.5")
+        raise UsageError("this is not a version of ZooKeeper", subject=version, remedy="write it as 3.9.5")
     return tuple(int(part) for part in parts)
 
 
-def impossible(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[LogkeepError]:
-    """What the servers would silently throw away, or could not read."""
+def tree_obstacles(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Iterator[LogkeepError]:
+    """Nodes that the servers would silently remove, or could not read."""
     version = parse_version(wish.version)
     if version is not None and content.containers and version < _CONTAINERS_SINCE:
         yield _cannot(f"{content.containers} container nodes would be removed by ZooKeeper {wish.version}", "3.5.1")
@@ -82,7 +79,7 @@ def impossible(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[Logk
         yield _cannot(f"{content.ttls} nodes with a time to live would be removed by ZooKeeper {wish.version}", "3.5.3")
     elif content.ttls and wish.extended_types is False:
         yield TargetUnsafe(
-            f"{content.ttls} nodes with a time to live would be removed: the servers do not know extended types",
+            f"{content.ttls} nodes with a time to live would be removed: the servers do not support extended types",
             remedy="set extendedTypesEnabled=true in zoo.cfg of every member",
         )
     if content.largest_bytes > wish.jute_maxbuffer + _ROOM_IN_BUFFER:
@@ -91,17 +88,17 @@ def impossible(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[Logk
             "do not start on it",
             subject=shown(content.largest),
             remedy=f"start servers and clients with -Djute.maxbuffer={content.largest_bytes + _ROOM_IN_BUFFER} "
-            "or more, and say so",
+            "or more, and give --jute-maxbuffer",
         )
 
 
-def worth_telling(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[Finding]:
+def tree_findings(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Iterator[Finding]:
     version = parse_version(wish.version)
     if content.ttls and wish.extended_types is None:
         what = f"{content.ttls} nodes with a time to live are removed by servers without extendedTypesEnabled=true"
         yield warning("ttl-nodes", what, "set extendedTypesEnabled=true in zoo.cfg of every member before the start")
     if content.dying:
-        what = f"{content.dying} containers or nodes with a time to live go within a minute of the start: time is up"
+        what = f"{content.dying} containers or nodes with a time to live have expired: servers remove them after start"
         yield Finding(code="short-lived-nodes", severity=Severity.NOTE, where="target", what=what)
     if content.containers and version is None:
         what = f"{content.containers} container nodes are removed by servers before 3.5.1"
@@ -109,7 +106,7 @@ def worth_telling(content: Content, wish: ZooKeeperRestoreOptions) -> Iterator[F
     if content.config:
         what = "members overwrite it with their own configuration when they start"
         if version is not None and version < _CONFIG_SINCE:
-            what = f"it is a node like others for ZooKeeper {wish.version}"
+            what = f"it is an ordinary node for ZooKeeper {wish.version}"
         yield Finding(code="config-node", severity=Severity.NOTE, where=shown(CONFIG), what=what)
 
 

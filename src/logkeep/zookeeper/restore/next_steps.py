@@ -1,19 +1,21 @@
-"""What an operator does after a restore, or after its end by a continue or a rollback, as lines. Pure."""
+"""What an operator does after a restore, a continue or a rollback, as lines of text. Pure."""
 
 from collections.abc import Iterator
 
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
-_NEW_HISTORY = "zxids mean another history from here on: the next incremental backup needs --new-history"
-_OLD_MEANING = "if a backup was taken since the restore, the next one needs --new-history: zxids have their old meaning"
+_NEW_HISTORY = "zxids belong to a new history from here on: the next incremental backup needs --new-history"
+_OLD_MEANING = (
+    "if a backup was taken since the restore, the next one needs --new-history: zxids belong to the old history again"
+)
 
 
 def next_steps(receipt: RestoreReceipt) -> Iterator[str]:
-    """Without commands of a program: those are for the one who shows them."""
+    """Without command lines: the program that prints the steps adds its own."""
     yield f"the tree is the one after transaction {hex_zxid(receipt.zxid)}"
     if receipt.epoch is None:
-        yield f"start the server: it says that it is at {hex_zxid(receipt.named_zxid)}, above all that was known"
+        yield f"start the server: it reports zxid {hex_zxid(receipt.named_zxid)}, above all known zxids"
     else:
         yield (
             f"start the members when all are restored: epoch {receipt.epoch} is in both epoch files of each, so the "
@@ -22,7 +24,7 @@ def next_steps(receipt: RestoreReceipt) -> Iterator[str]:
     yield _NEW_HISTORY
     for target in receipt.targets:
         for kept in target.kept:
-            yield f"what was there before is in {kept}; a rollback of {target.data_dir} puts it back"
+            yield f"the data from before is in {kept}; a rollback of {target.data_dir} restores it"
 
 
 def steps_after_end(*, new: bool, was_done: bool) -> Iterator[str]:
@@ -37,7 +39,7 @@ def steps_after_end(*, new: bool, was_done: bool) -> Iterator[str]:
 
 
 def steps_after_nothing(*, was_done: bool) -> Iterator[str]:
-    """The restore that was to be continued had nothing to continue from: it, or a rollback of it, had been killed."""
-    yield "run the restore again: what is in place is what was there before it"
+    """A continue found nothing staged: the restore, or a rollback of it, had been killed."""
+    yield "run the restore again: the data from before it is in place"
     if was_done:
         yield _OLD_MEANING

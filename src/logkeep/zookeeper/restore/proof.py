@@ -1,4 +1,4 @@
-"""Staged files read back from the disk: the bytes that were written; of a snapshot every seal, node and the digest."""
+"""Proof of staged files: read back from the disk, compare the bytes; of a snapshot check sums, nodes and digest."""
 
 import hashlib
 import os
@@ -13,25 +13,25 @@ _PIECE_BYTES = 1 << 20
 
 
 def prove(path: Path, expected: RestoredServerFile, planned: ZooKeeperRestorePlan, digest: int | None) -> str:
-    """What is wrong with it; nothing when all is right."""
+    """What is wrong with the file; empty when nothing is."""
     try:
-        return _bytes(path, expected) or _snapshot(path, planned, digest)
+        return _compare_bytes(path, expected) or _check_snapshot(path, planned, digest)
     except OSError as error:
         return (error.strerror or "it cannot be read").lower()
     except Damaged as error:
         return str(error)
 
 
-def _bytes(path: Path, expected: RestoredServerFile) -> str:
+def _compare_bytes(path: Path, expected: RestoredServerFile) -> str:
     found = hashlib.sha256()
     with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # ask the disk, not our own memory of it
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # read from the disk, not from the page cache
         while piece := file.read(_PIECE_BYTES):
             found.update(piece)
     return "" if found.hexdigest() == expected.sha256 else "other bytes"
 
 
-def _snapshot(path: Path, planned: ZooKeeperRestorePlan, digest: int | None) -> str:
+def _check_snapshot(path: Path, planned: ZooKeeperRestorePlan, digest: int | None) -> str:
     name = parse_name(path.name)
     if planned.form is not Form.EXACT or name is None or name.kind is not FileKind.SNAPSHOT:
         return ""
@@ -43,5 +43,5 @@ def _snapshot(path: Path, planned: ZooKeeperRestorePlan, digest: int | None) -> 
         ending = reader.ending()
     if nodes != planned.nodes:
         return f"{nodes} nodes instead of {planned.nodes}"
-    told = 0 if digest is None else planned.named
-    return "" if (ending.digest_zxid, ending.digest) == (told, digest) else "another digest"
+    digest_zxid = 0 if digest is None else planned.named
+    return "" if (ending.digest_zxid, ending.digest) == (digest_zxid, digest) else "another digest"

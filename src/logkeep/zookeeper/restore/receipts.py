@@ -1,7 +1,7 @@
-"""What a repository keeps of restores of ZooKeeper: what was decided before anything was changed, and how it ended.
+"""The documents of a ZooKeeper restore in the repository: its plan before anything is changed, and its receipt.
 
-The journal in a server's directory and the documents here name each other, so that whoever ends an interrupted restore
-on the server's host can say so here too.
+The journal in a server's directory has the name that the plan stores. So a continue or a rollback on the server's host
+can be recorded in the repository too.
 """
 
 import socket
@@ -10,21 +10,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
-    RestoreState,
     RestoreTargetRef,
     RestoreVerdict,
-    begin_restore,
     list_restores,
-    newest_receipt,
-    plan_body,
-    read_plan,
 )
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.record import KIND
@@ -34,10 +28,10 @@ from logkeep.zookeeper.timeline.plan import EPOCH_BELIEVED
 
 
 class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The part of a stored plan that only ZooKeeper has."""
+    """The part of a stored plan that only a restore of server directories has."""
 
     journal: str
-    """Under which name the journal in the servers' directories goes."""
+    """The name of the journal in the servers' directories."""
     zxid: int
     named_zxid: int
     epoch: int | None
@@ -51,7 +45,7 @@ class PlanBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @dataclass(frozen=True)
 class RestoreStart:
-    """What a restore is begun with, besides its plan."""
+    """What a restore begins with, besides its plan."""
 
     journal: str
     backup: int
@@ -64,7 +58,7 @@ class RestoreStart:
 def begin(
     state: SourceRef, prepared: PreparedRestore, wanted: RestoreStart, clock: Clock, tokens: TokenSource
 ) -> StoredRestore:
-    """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
+    """Store the plan. Raises StoreDenied where nothing may be written."""
     planned, path = prepared.planned, prepared.path
     body = PlanBody(
         journal=wanted.journal,
@@ -78,55 +72,37 @@ def begin(
         data_dirs=tuple(str(place.data_dir) for place in prepared.places),
         log_dirs=tuple(str(place.log_dir) for place in prepared.places),
     )
+    target = "a server of its own" if wanted.drill else f"{socket.gethostname()}: {', '.join(body.data_dirs)}"
     new = NewRestore(
         backup=wanted.backup,
         kind=KIND,
-        target=RestoreTargetRef(cluster_id="", name=_target(body, drill=wanted.drill)),
+        target=RestoreTargetRef(cluster_id="", name=target),
         body=msgspec.json.encode(body),
         options=dict(wanted.options),
         drill=wanted.drill,
     )
-    restore_id = begin_restore(state, new, clock, tokens)
-    return StoredRestore(state, restore_id, read_plan(state, restore_id), clock, tokens, wanted.before_s)
-
-
-def _target(body: PlanBody, *, drill: bool) -> str:
-    return "a server of its own" if drill else f"{socket.gethostname()}: {', '.join(body.data_dirs)}"
+    return StoredRestore.begin(state, new, clock, tokens, wanted.before_s)
 
 
 def find(state: SourceRef, journal: str, clock: Clock, tokens: TokenSource) -> StoredRestore | None:
-    """The restore that a journal belongs to; the newest are asked first."""
+    """The newest restore with this journal."""
     for row in reversed(list_restores(state)):
-        try:
-            plan = read_plan(state, row.id)
-            if plan.kind == KIND and plan_body(plan, PlanBody).journal == journal:
-                return StoredRestore(state, row.id, plan, clock, tokens)
-        except (Damaged, ObjectMissing):
-            continue
+        found = StoredRestore.find(state, row.id, PlanBody, clock, tokens)
+        if found is not None and found[1].journal == journal:
+            return found[0]
     return None
 
 
 def note_continued(restore: StoredRestore) -> None:
-    """It was interrupted in the middle of the swap, and ended: what was staged had been proven before."""
-    newest = newest_receipt(restore.state, restore.id)
+    """Store a receipt after a continue, if there is none yet: what was staged had been proven before."""
+    newest = restore.receipt()
     if newest is None or newest.verdict is RestoreVerdict.FAILED:
-        body = body_of(restore)
+        body = restore.body(PlanBody)
         restore.ended(verdict_of(body), facts=dict(_planned_facts(body)))
 
 
-def note_rolled_back(restore: StoredRestore) -> None:
-    rows = {row.id: row for row in list_restores(restore.state)}
-    row = rows.get(restore.id)
-    if row is None or row.state is not RestoreState.ABORTED:
-        restore.given_up("rolled back by its user")
-
-
-def body_of(restore: StoredRestore) -> PlanBody:
-    return plan_body(restore.plan, PlanBody)
-
-
 def verdict_of(body: PlanBody) -> RestoreVerdict:
-    """A bound without a digest is a proof, and says so; what nobody was asked about, or is believed, is none."""
+    """A proven lower bound counts as a proof, also without a digest. Believed ends of epochs are unproven."""
     doubtful = body.proof is Proof.UNPROVEN or EPOCH_BELIEVED in body.labels
     return RestoreVerdict.UNPROVEN if doubtful else RestoreVerdict.PROVEN
 
@@ -143,7 +119,7 @@ def _planned_facts(body: PlanBody) -> Iterator[tuple[str, str]]:
 
 
 def facts_of(body: PlanBody, receipt: RestoreReceipt) -> dict[str, str]:
-    """All that a finished restore has to tell."""
+    """All facts in the receipt of a finished restore."""
     found = dict(_planned_facts(body))
     found["nodes"] = str(receipt.nodes)
     found["replayed"] = f"{receipt.transactions} transactions, {receipt.digests_compared} digests compared"

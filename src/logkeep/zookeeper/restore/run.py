@@ -1,28 +1,27 @@
-"""A prepared restore, carried out: stage beside the old data, prove what was staged, swap, receipt.
+"""Apply a prepared restore: stage beside the old data, prove the staged files, swap, make the receipt.
 
-Until the swap begins the target is untouched, and what was staged is removed when anything goes wrong. From then on the
-journal leads to the new data or back to the old one.
+Until the swap begins the target is untouched, and staged files are removed on any error. From then on the journal
+allows a continue to the new data or a rollback to the old data.
 """
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
-from logkeep.zookeeper.restore.cleanup import Discard
+from logkeep.zookeeper.restore.cleanup import Cleanup
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, Pointer, RestoreJournal, encoded, read_journal
-from logkeep.zookeeper.restore.locks import alone
+from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
-from logkeep.zookeeper.restore.running_server import look_for_servers
+from logkeep.zookeeper.restore.running_server import find_running_servers
 from logkeep.zookeeper.restore.swap import Swap
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
-from logkeep.zookeeper.restore.target_state import fingerprint_of, holds_nothing, interrupted, owner_of
+from logkeep.zookeeper.restore.target_state import fingerprint_of, interrupted_error, is_empty, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 
@@ -36,16 +35,15 @@ def carry_out(
     name: str | None = None,
     staged: Callable[[RestoreReceipt], None] = lambda _receipt: None,
 ) -> RestoreReceipt:
-    """`replace`: somebody said yes to the replacement of what the targets hold; it is kept beside the new data.
+    """`replace`: the user agreed to replace the targets' data, which is kept beside the new data.
 
-    `name`: how its journal shall call it, where somebody has to know before it begins: one that `journal_name` made.
-    `staged` gets what the receipt will say before the first file is moved: what it raises ends the restore.
+    `name`: the restore's name in the journal, made by `journal_name`, for callers that store it before the restore.
+    `staged` gets the receipt before the first file is moved: an error that it raises ends the restore.
     """
     _check(prepared, replace=replace)
     steps, started = disk or Disk(), clock()
     restore = name or journal_name(started, token)
-    with ExitStack() as stack:
-        stack.enter_context(alone(prepared.places))
+    with locked(prepared.places):
         earlier = _earlier(prepared.places, steps)
         journal = _journal(restore, prepared, earlier)
         try:
@@ -53,7 +51,7 @@ def carry_out(
             staged(_receipt(restore, prepared, targets, started, clock()))
             _check_unchanged(prepared)
         except LogkeepError:
-            Discard(journal, steps).all()
+            Cleanup(journal, steps).remove_staged()
             raise
         _swap(journal, steps)
         return _receipt(restore, prepared, targets, started, clock())
@@ -72,13 +70,13 @@ def _check(prepared: PreparedRestore, *, replace: bool) -> None:
         raise TargetUnsafe(
             "it holds data already",
             subject=", ".join(str(place.data_dir) for place in full),
-            remedy="say that it may be replaced (--force); it is kept beside the restored data",
+            remedy="allow its replacement with --force; the old data is kept beside the restored data",
         )
 
 
 def _check_unchanged(prepared: PreparedRestore) -> None:
-    """Once more, right before the swap. Raises TargetUnsafe."""
-    for refusal in look_for_servers(prepared.places, prepared.ask).refusals():
+    """Check the targets again right before the swap. Raises TargetUnsafe."""
+    for refusal in find_running_servers(prepared.places, prepared.ask).refusals():
         raise refusal
     for place, held in zip(prepared.places, prepared.planned.held, strict=True):
         if fingerprint_of(place) != held.fingerprint:
@@ -90,15 +88,15 @@ def _check_unchanged(prepared: PreparedRestore) -> None:
 
 
 def _earlier(places: Sequence[ServerDirectories], disk: Disk) -> RestoreJournal | None:
-    """The journal of the restore before this one, if it ended well; what one left that died early is removed."""
+    """The journal of the restore before this one, if it completed. Staged files of one that died early are removed."""
     found = None
     for place in places:
         journal = read_journal(place.data_dir)
         if journal is not None and journal.phase is Phase.STAGING:
-            Discard(journal, disk).all()
+            Cleanup(journal, disk).remove_staged()
             journal = read_journal(place.data_dir)
         if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
-            raise interrupted(journal.restore, place)
+            raise interrupted_error(journal.restore, place)
         found = journal if place is places[0] else found
     same = found is not None and [p.data_dir for p in found.places] == [str(p.data_dir) for p in places]
     return found if same else None
@@ -111,7 +109,7 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
             str(place.log_dir),
             tuple(str(live.path) for live in place.lives if not live.path.exists()),
             held.fingerprint,
-            tuple(str(live.path) for live in place.lives if live.path.exists() and holds_nothing(live)),
+            tuple(str(live.path) for live in place.lives if live.path.exists() and is_empty(live)),
         )
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )
@@ -120,7 +118,7 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
 
 def _stage(journal: RestoreJournal, prepared: PreparedRestore, disk: Disk) -> list[RestoredTarget]:
     first, *others = prepared.places
-    for place in others:  # before the journal: whoever finds it, finds all members
+    for place in others:  # before the journal: once it exists, all members point to it
         disk.replace(place.journal, encoded(Pointer(str(first.data_dir))), owner_of(place.data))
     disk.replace(first.journal, encoded(journal), owner_of(first.data))
     return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]
@@ -137,7 +135,7 @@ def _stage_one(restore: str, place: ServerDirectories, prepared: PreparedRestore
         disk.sync(live.staged(restore))
     for live, file in files:
         _prove(live.staged(restore), file, prepared)
-    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists() and not holds_nothing(live))
+    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists() and not is_empty(live))
     return RestoredTarget(
         data_dir=str(place.data_dir), log_dir=str(place.log_dir), files=tuple(file for _, file in files), kept=kept
     )
@@ -148,7 +146,7 @@ def _prove(directory: Path, file: RestoredServerFile, prepared: PreparedRestore)
     problem = prove(directory / file.name, file, prepared.planned, digest)
     if problem:
         raise RestoreFailed(
-            f"what was written does not read back: {problem}",
+            f"the written file does not read back: {problem}",
             subject=os.fspath(directory / file.name),
             remedy="check the disk; the old data is untouched",
         )
@@ -159,7 +157,7 @@ def _swap(journal: RestoreJournal, disk: Disk) -> None:
     try:
         swap.note(Phase.OLD)
         swap.forward()
-        Discard(swap.journal, disk).empty_directories()
+        Cleanup(swap.journal, disk).remove_empty_directories()
     except RestoreFailed as error:
         remedy = f"{error.remedy.partition(',')[0]}, then continue restore {journal.restore}, or roll it back"
         raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error
@@ -168,7 +166,7 @@ def _swap(journal: RestoreJournal, disk: Disk) -> None:
 def _proof(prepared: PreparedRestore) -> str:
     wrong = prepared.replayed.first_mismatch
     if wrong is not None:
-        return f"disproven: the server's digest at {hex_zxid(wrong.zxid)} is another one, which was accepted"
+        return f"disproven: the server's digest at {hex_zxid(wrong.zxid)} differs, which was accepted"
     return ", ".join([prepared.path.proof, *prepared.path.labels])
 
 

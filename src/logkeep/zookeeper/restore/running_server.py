@@ -1,7 +1,7 @@
-"""Whether a server uses these directories now: asked of the system, of the server, and of the files themselves.
+"""Find servers that use the target directories now: by open files, by processes, and by a request to the server.
 
-A server that runs and has written nothing yet holds no file open; so processes that look like ZooKeeper are asked for
-their configuration too. What could not be found out is told, never passed over.
+A running server that has written nothing yet has no file open. So the configuration of every process that looks like
+ZooKeeper is read too. What could not be checked is reported.
 """
 
 import os
@@ -22,8 +22,8 @@ _LARGEST_CONFIG = 1 << 20
 
 _STOP = "stop the server, of an ensemble every member, and run again"
 _IF_ANOTHER = (
-    "; if that is not the server of these directories, name the address of the one that is with --zk-host HOST:PORT: "
-    "nobody must answer there"
+    "; if that is not the server of these directories, give the address of the right one with --zk-host HOST:PORT: "
+    "no server must answer there"
 )
 
 Ask = Callable[[str], ServerState | None]
@@ -31,9 +31,9 @@ Ask = Callable[[str], ServerState | None]
 
 @dataclass(frozen=True)
 class RunningServers:
-    """`running`: who uses the directories; `live`: states of servers that answered; `unchecked`: what is not known.
+    """`running`: what uses the directories; `live`: states of servers that answered; `unchecked`: what is not known.
 
-    A server that answers counts as one that uses them, whatever it serves: that can be asked of nobody who knows.
+    A server that answers counts as one that uses them: it does not report its directories.
     """
 
     running: tuple[str, ...] = ()
@@ -48,9 +48,9 @@ class RunningServers:
 
 
 def ask_server(host: str) -> ServerState | None:
-    """None when nobody is there. One that runs and serves nobody at the moment counts as a server at zxid 0.
+    """None when no server listens there. A server that runs and does not serve requests counts as one at zxid 0.
 
-    So does one that takes a connection and hangs. Raises ClusterUnreachable when nobody can tell: the network is down.
+    So does one that accepts a connection and hangs. Raises ClusterUnreachable when the network is down.
     """
     try:
         return parse_srvr(four_letter(host, "srvr", _ASK_S)) or ServerState(0)
@@ -63,7 +63,7 @@ def ask_server(host: str) -> ServerState | None:
 
 
 def _listens(host: str) -> bool:
-    """Somebody who takes a connection and says nothing is there all the same."""
+    """Whether a connection is accepted, also when no answer follows."""
     try:
         with socket.create_connection(parse_address(host), timeout=_ASK_S):
             return True
@@ -71,8 +71,8 @@ def _listens(host: str) -> bool:
         return False
 
 
-def look_for_servers(places: Iterable[ServerDirectories], ask: Ask = ask_server) -> RunningServers:
-    found = [_of_processes(list(places)), *(_of_host(place, ask) for place in places)]
+def find_running_servers(places: Iterable[ServerDirectories], ask: Ask = ask_server) -> RunningServers:
+    found = [_check_processes(list(places)), *(_check_host(place, ask) for place in places)]
     return RunningServers(
         tuple(dict.fromkeys(who for seen in found for who in seen.running)),
         tuple(state for seen in found for state in seen.live),
@@ -81,7 +81,7 @@ def look_for_servers(places: Iterable[ServerDirectories], ask: Ask = ask_server)
     )
 
 
-def _of_host(place: ServerDirectories, ask: Ask) -> RunningServers:
+def _check_host(place: ServerDirectories, ask: Ask) -> RunningServers:
     if not place.host:
         return RunningServers(unchecked=(f"no host was named for {place.data_dir}, so no server was asked",))
     try:
@@ -94,9 +94,9 @@ def _of_host(place: ServerDirectories, ask: Ask) -> RunningServers:
     return RunningServers((who,), (state,), answering=(who,))
 
 
-def _of_processes(places: list[ServerDirectories]) -> RunningServers:
+def _check_processes(places: list[ServerDirectories]) -> RunningServers:
     if not (_PROC / "self" / "fd").is_dir():
-        return RunningServers(unchecked=("this system does not tell which files are open",))
+        return RunningServers(unchecked=("this system does not show which files are open",))
     lives = [live.path for place in places for live in place.lives]
     inodes = {inode for live in lives for inode in _inodes(live)}
     running, hidden = [], 0
@@ -116,17 +116,17 @@ def _of_processes(places: list[ServerDirectories]) -> RunningServers:
 
 
 def _inodes(live: Path) -> Iterator[tuple[int, int]]:
-    """Of the files there. Raises TargetUnsafe where they may not be seen: then nobody knows who uses them."""
+    """Of the files there. Raises TargetUnsafe where they may not be read: then their users cannot be found."""
     try:
         entries = list(live.iterdir()) if live.is_dir() else []
     except OSError as error:
         raise unreadable(live, error) from error
     for entry in entries:
         try:
-            told = entry.lstat()
-        except FileNotFoundError:  # gone meanwhile, and used by nobody any more
+            status = entry.lstat()
+        except FileNotFoundError:  # deleted meanwhile
             continue
-        yield told.st_dev, told.st_ino
+        yield status.st_dev, status.st_ino
 
 
 def _processes() -> Iterator[Path]:
@@ -135,12 +135,12 @@ def _processes() -> Iterator[Path]:
 
 
 def _is_inside(file: os.DirEntry[str], lives: list[Path], inodes: set[tuple[int, int]]) -> bool:
-    """By identity, for a container knows the same file under another name; or by the name of one that was deleted."""
+    """By inode, because a container has another path for the same file; a deleted file by its path."""
     try:
-        told = file.stat()
-        if (told.st_dev, told.st_ino) in inodes:
+        status = file.stat()
+        if (status.st_dev, status.st_ino) in inodes:
             return True
-        link = Path(file.path).readlink() if stat.S_ISREG(told.st_mode) and not told.st_nlink else None
+        link = Path(file.path).readlink() if stat.S_ISREG(status.st_mode) and not status.st_nlink else None
     except OSError:  # closed meanwhile
         return False
     return link is not None and any(live in link.parents for live in lives)
@@ -160,7 +160,7 @@ def _uses(process: Path, lives: set[str]) -> bool:
 
 
 def _configured(arguments: list[str], cwd: Path) -> list[Path]:
-    """A configuration file; or, of a server that stands alone, a port and a directory."""
+    """The arguments are a configuration file; or, of a standalone server, a port and a directory."""
     if len(arguments) > 1 and arguments[0].isdecimal():
         return [cwd / arguments[1]]
     if not arguments or not arguments[0]:

@@ -1,8 +1,8 @@
-"""Old files out, new files in, and the other way round; from every state in which an earlier run may have died.
+"""Swap old and new files of all members, in both directions, from every state in which an earlier run may have died.
 
-All members get their marker before a file of any of them is moved, and lose it when the last file of all is where it
-belongs: no server of the ensemble starts on a mixture. What lies in `version-2` belongs to one side only, by the phase
-of the journal, so that no list of names is needed, and what a server wrote meanwhile stays with its side.
+All members get the marker before a file of any member is moved, and lose it after the last file of all was moved: no
+server of the ensemble starts on a mixture. By the phase of the journal `version-2` holds either old or new files. So
+no list of names is needed, and files that a server wrote meanwhile stay with that data.
 """
 
 import os
@@ -12,8 +12,7 @@ import msgspec
 
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
-from logkeep.zookeeper.restore.marker import MARKER, marker_text
-from logkeep.zookeeper.restore.target_dirs import LiveDirectory, set_apart
+from logkeep.zookeeper.restore.target_dirs import MARKER, LiveDirectory, marker_text, set_apart
 from logkeep.zookeeper.restore.target_state import owner_of
 
 
@@ -25,35 +24,35 @@ class Swap:
         self._places = [each.place() for each in journal.places]
 
     def forward(self) -> None:
-        """To `DONE`: the new data is in place, the old one beside it."""
+        """To `DONE`: the new data is in place, the old data beside it."""
         if self.journal.phase is Phase.OLD:
             self._mark()
             self._move_all(into_live=False, kept=True)
             self.note(Phase.NEW)
         if self.journal.phase is Phase.NEW:
-            if self._staged_left():
+            if self._files_left(kept=False):
                 self._mark()
                 self._move_all(into_live=True, kept=False)
             self._unmark()
             self.note(Phase.DONE)
 
     def back(self) -> None:
-        """The old data is in place; the new one, with all that was written to it, is beside it."""
+        """The old data is in place; the new data, with all that was written to it, is beside it."""
         if self.journal.phase in (Phase.NEW, Phase.DONE):
-            if self.journal.phase is Phase.DONE:  # before the marker: it is removed by whoever finds it in this phase
+            if self.journal.phase is Phase.DONE:  # first: a marker that is found in phase DONE is removed
                 self.note(Phase.NEW)
             self._mark()
             self._move_all(into_live=False, kept=False)
             self.note(Phase.OLD)
-        if self._kept_left():
+        if self._files_left(kept=True):
             self._mark()
             self._move_all(into_live=True, kept=True)
         self._unmark()
         for place in self.journal.places:
-            self._unmake(place)
+            self._remove_new_directories(place)
 
     def note(self, phase: Phase) -> None:
-        """The phase that begins now, on disk."""
+        """Write the phase that begins now to the journal."""
         was_done = self.journal.was_done or phase is Phase.DONE
         self.journal = msgspec.structs.replace(self.journal, phase=phase, was_done=was_done)
         first = self._places[0]
@@ -62,13 +61,7 @@ class Swap:
     def _beside(self, live: LiveDirectory, *, kept: bool) -> Path:
         return live.kept(self.journal.restore) if kept else live.staged(self.journal.restore)
 
-    def _staged_left(self) -> bool:
-        return self._left(kept=False)
-
-    def _kept_left(self) -> bool:
-        return self._left(kept=True)
-
-    def _left(self, *, kept: bool) -> bool:
+    def _files_left(self, *, kept: bool) -> bool:
         beside = [self._beside(live, kept=kept) for place in self._places for live in place.lives]
         return any(path.is_dir() and any(path.iterdir()) for path in beside)
 
@@ -103,7 +96,7 @@ class Swap:
                 self._disk.sync(source)
 
     def _move(self, entry: Path, target: Path, live: LiveDirectory) -> None:
-        """Where the name is taken, what is in `version-2` was written by a server that tried to start: set it apart."""
+        """If the name exists already, a server that tried to start wrote the file in `version-2`: set it apart."""
         if not os.path.lexists(target):
             self._disk.move(entry, target)
             return
@@ -118,8 +111,8 @@ class Swap:
         if not path.is_dir():
             self._disk.make_directory(path, owner_of(live))
 
-    def _unmake(self, place: JournalPlace) -> None:
-        """Take away a `version-2` that was not there before, as long as nothing is in it."""
+    def _remove_new_directories(self, place: JournalPlace) -> None:
+        """Remove a `version-2` that did not exist before, if it is empty."""
         for live in place.place().lives:
             if str(live.path) in place.made and live.path.is_dir() and not any(live.path.iterdir()):
                 self._disk.remove_directory(live.path)

@@ -1,8 +1,8 @@
-"""Which directories on disk a target means, and whether they can be swapped at all. Reads names only.
+"""The directories of a target on disk, the names of files in them, and whether they can be swapped. Reads names only.
 
-`version-2` itself is never renamed: a moment without it is a moment in which every server starts empty. What is in it
-is moved to a directory beside it, and what was staged in another one beside it is moved in; so both must be on the
-same file system, and a `version-2` that is a mount point has nothing beside it.
+`version-2` itself is never renamed: without it a server would start empty. Its files are moved to a directory beside
+it, and staged files are moved in from another directory beside it. So both must be on the same file system, and
+`version-2` cannot be a mount point.
 """
 
 import os
@@ -16,6 +16,12 @@ from logkeep.zookeeper.restore.values import ServerTarget
 
 VERSION = "version-2"
 JOURNAL = "logkeep-restore.json"
+MARKER = "log.7fffffffffffffff"
+"""The file that keeps a server of any version from starting while its directory is between two states.
+
+It has the highest name that a log can have, and is no log: a server reads the newest log first, and exits. It lies in
+the log directory from before the first file is moved until after the last.
+"""
 _USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}
 _MOUNTS = Path("/proc/self/mountinfo")
 _KINDS = _NEW, _BEFORE, _STRANGE = "new", "before", "strange"
@@ -35,16 +41,16 @@ class LiveDirectory:
         return self._beside(_BEFORE, restore)
 
     def strange(self, restore: str) -> Path:
-        """For files that neither side wrote, each with a number before its name: see `set_apart`."""
+        """For files that belong to neither side, each with a number before its name: see `set_apart`."""
         return self._beside(_STRANGE, restore)
 
     def name_of(self, entry: Path) -> str:
-        """What a file in it was called when a server wrote it."""
+        """The name of a file when a server wrote it."""
         apart = f".{_STRANGE}-" in self.path.name
         return _NUMBERED.sub("", entry.name) if apart else entry.name
 
     def left_beside(self) -> list[Path]:
-        """Directories that restores and rollbacks have left, whichever they were."""
+        """Directories that any earlier restores and rollbacks have left."""
         above, begins = self.path.parent, tuple(f"{self.path.name}.{what}-" for what in _KINDS)
         try:
             found = list(above.iterdir()) if above.is_dir() else []
@@ -64,7 +70,7 @@ class ServerDirectories:
     log_dir: Path
     host: str = ""
     log_dir_named: bool = True
-    """False: nobody said where its logs are, they are looked for beside the snapshots."""
+    """False: no log directory was named, the logs are expected beside the snapshots."""
     host_from: str = ""
     """See `ServerTarget`."""
 
@@ -89,10 +95,18 @@ class ServerDirectories:
         return self.data_dir / JOURNAL
 
 
-def set_apart(strange: Path, name: str) -> Path:
-    """Where a file of this name goes in a directory for such: under a number, for others may have the same name.
+def marker_text(restore: str, data_dir: str) -> bytes:
+    """Not empty: some versions delete an empty last log."""
+    return (
+        f"A restore ({restore}) of this server's data was interrupted. This file keeps the server from starting.\n"
+        f"Do not delete it: end the restore of {data_dir} by continuing it or by rolling it back.\n"
+    ).encode()
 
-    Never where one lies already, also when somebody took some of them away.
+
+def set_apart(strange: Path, name: str) -> Path:
+    """A free path in `strange` for a file of this name, with a number before it: several files may have the same name.
+
+    Never an existing path, also when the user has removed some of the files.
     """
     numbered = (strange / f"{number}.{name}" for number in count(sum(1 for _ in strange.iterdir())))
     return next(path for path in numbered if not os.path.lexists(path))
@@ -104,7 +118,7 @@ def unreadable(path: Path, error: OSError) -> TargetUnsafe:
 
 
 def place_of(target: ServerTarget) -> ServerDirectories:
-    """Raises UsageError for what is no server's directory, TargetUnsafe for one that cannot be swapped."""
+    """Raises UsageError for a directory that does not exist, TargetUnsafe for one that cannot be read."""
     data_dir = _server_directory(target.data_dir)
     log_dir = data_dir if target.log_dir is None else _server_directory(target.log_dir)
     return ServerDirectories(data_dir, log_dir, target.host, target.log_dir is not None, target.host_from)
@@ -116,13 +130,13 @@ def check_swappable(place: ServerDirectories) -> None:
         if not live.path.exists():
             _check_known(directory)
         elif not live.path.is_dir():
-            raise UsageError("it is no directory", subject=str(live.path), remedy=_NAME_THEM)
+            raise UsageError("it is not a directory", subject=str(live.path), remedy=_NAME_THEM)
         elif _is_mount_point(live.path):
             raise TargetUnsafe(
                 "it is a mount point: nothing can be staged beside it on the same file system",
                 subject=str(live.path),
-                remedy=f"mount the volume at {live.path.parent} and make {VERSION} a directory in it, or name another "
-                "directory, restore there, and copy the files while the server is stopped",
+                remedy=f"mount the volume at {live.path.parent} and make {VERSION} a directory in it; or restore to "
+                "another directory and copy the files while the server is stopped",
             )
 
 
@@ -130,21 +144,21 @@ _NAME_THEM = "name dataDir (and dataLogDir) as the server's zoo.cfg has them"
 
 
 def _live(directory: Path) -> LiveDirectory:
-    """Behind a link its directory: the link stays as it is."""
+    """Of a link its target: the link stays as it is."""
     return LiveDirectory((directory / VERSION).resolve())
 
 
 def _server_directory(path: Path) -> Path:
     if ".." in path.parts:
-        raise UsageError("a path with .. in it is not taken", subject=str(path), remedy="name the directory itself")
+        raise UsageError("a path with .. in it is not allowed", subject=str(path), remedy="name the directory itself")
     above = path.parent if path.name == VERSION else path
     try:
         found = above.resolve()
         if not found.is_dir():
             raise UsageError("there is no such directory", subject=str(above), remedy=_NAME_THEM)
         (found / VERSION).exists()
-    except (OSError, RuntimeError) as error:  # not to be entered; a link to itself
-        what = getattr(error, "strerror", None) or "it cannot be looked at"
+    except (OSError, RuntimeError) as error:  # no permission; a link to itself
+        what = getattr(error, "strerror", None) or "it cannot be read"
         raise TargetUnsafe(
             what.lower(), subject=str(above), remedy="run as the user that owns it, or as root"
         ) from error
@@ -152,20 +166,19 @@ def _server_directory(path: Path) -> Path:
 
 
 def _check_known(directory: Path) -> None:
-    """A directory without `version-2` is a new server's, or a wrong one."""
+    """A directory without `version-2` belongs to a new server, or is the wrong one."""
     try:
         found = sorted(entry.name for entry in directory.iterdir())
     except OSError as error:
-        what = (error.strerror or "it cannot be listed").lower()
-        raise TargetUnsafe(what, subject=str(directory), remedy="run as the user that owns it, or as root") from error
-    strange = [n for n in found if n not in _USUAL and not n.startswith((".", f"{VERSION}.", "zoo.cfg"))]
-    if strange:
-        what = f"it has no {VERSION}, but it has {strange[0]}: it does not look like the directory of a server"
+        raise unreadable(directory, error) from error
+    unexpected = [n for n in found if n not in _USUAL and not n.startswith((".", f"{VERSION}.", "zoo.cfg"))]
+    if unexpected:
+        what = f"it has no {VERSION}, but it has {unexpected[0]}: it does not look like the directory of a server"
         raise UsageError(what, subject=str(directory), remedy=_NAME_THEM)
 
 
 def _is_mount_point(path: Path) -> bool:
-    """Also where a directory of the same file system is mounted."""
+    """Also a bind mount of a directory of the same file system."""
     if os.path.ismount(path):
         return True
     try:

@@ -1,4 +1,4 @@
-"""What is asked of a restore, what was found at its target, and what it leaves as proof. Values only."""
+"""Values of a restore: its options, the contents of its target, its plan and its receipt."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,11 +10,13 @@ from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding
 
 USUAL_MAXBUFFER = 0xFFFFF
-"""`jute.maxbuffer` of a server that nobody told otherwise."""
+"""The default of `jute.maxbuffer`."""
+HIGHEST_EPOCH = (1 << 31) - 2
+"""No epoch can be chosen above it. No server ever reaches it by counting."""
 
 
 class Sessions(StrEnum):
-    """`DROP` removes the ephemeral nodes too: without their sessions members of an ensemble would differ for good."""
+    """`DROP` removes the ephemeral nodes too: without their sessions the members of an ensemble would differ."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -22,9 +24,9 @@ class Sessions(StrEnum):
 
 class Form(StrEnum):
     EXACT = "exact"
-    """One snapshot of the tree at the zxid that was asked for, and no log."""
+    """One snapshot of the tree at the requested zxid, and no log."""
     ORIGINAL = "original"
-    """The snapshot and the logs as they were archived, the last log cut behind that zxid."""
+    """The snapshot and the logs as they were archived, the last log cut after that zxid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class ServerTarget:
     host: str = ""
     """`host:port` of its server, to ask whether it runs; empty: it is not asked."""
     host_from: str = ""
-    """How it came to be asked, where nobody named it for this run."""
+    """Where `host` comes from, if the user did not name it for this run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +48,11 @@ class ZooKeeperRestoreOptions:
     sessions: Sessions = Sessions.KEEP
     form: Form = Form.EXACT
     ensemble: bool = False
-    """Members of an ensemble, though no epoch file says so. Several targets always are."""
+    """The targets are members of an ensemble, also without epoch files. Several targets always are."""
     alone: bool = False
-    """A server that stands alone, whatever the backup is of: one that is started to look at the tree, and no more."""
+    """A standalone server, whatever the backup is of: it is only started to read the tree."""
     min_epoch: int = 0
-    """An epoch that is known to have been in use, of a member that is not among the targets."""
+    """An epoch that a member which is not among the targets has used."""
     believe: bool = False
     """Restore though the end of an epoch is proven neither by a digest nor by a majority."""
     version: str = ""
@@ -59,16 +61,15 @@ class ZooKeeperRestoreOptions:
     """Whether they have `extendedTypesEnabled=true`; None when it is not known."""
     jute_maxbuffer: int = USUAL_MAXBUFFER
     digests: bool = False
-    """They are known to have digests on (3.6 and later): the snapshot then says what its digest is. A server of 3.9
-    with digests off cannot load such a snapshot; all servers load one without."""
+    """The servers have digests enabled (3.6 and later): the snapshot then includes its digest. A server of 3.9 with
+    digests disabled cannot load such a snapshot; all servers load one without."""
     accept_mismatch: str = ""
-    """Why a tree shall be restored that is not the one the server had, by its own digest. The receipt says so. Empty:
-    it shall not."""
+    """The reason to restore a tree whose digest differs from the server's. The receipt has it. Empty: refuse."""
 
 
 @dataclass(frozen=True)
 class FileOwner:
-    """Who owns what is written, and what may be done with it: never more than with what it replaces."""
+    """Owner and modes of written files: never more permissions than the replaced files had."""
 
     uid: int
     gid: int
@@ -84,20 +85,20 @@ class TargetContents:
     logs: int = 0
     size_bytes: int = 0
     highest_zxid: int = 0
-    """No transaction in them has a larger one."""
+    """No transaction in the directories has a larger one."""
     exactly: bool = True
     """False: a damaged log was counted as if it were full of the smallest records."""
     epochs: tuple[int, ...] = ()
-    """As `currentEpoch` and `acceptedEpoch` say."""
+    """From `currentEpoch` and `acceptedEpoch`."""
     beside_zxid: int = 0
-    """The same of what earlier restores and rollbacks have left beside them: servers may have run on that, too."""
+    """The highest zxid of data that earlier restores and rollbacks left beside: servers may have run on that, too."""
     beside_epochs: tuple[int, ...] = ()
     beside_files: tuple[str, str] = ("", "")
-    """Which of that hold the highest zxid and the highest epoch; empty where there is none."""
+    """The files beside that hold the highest zxid and the highest epoch; empty where there is none."""
     strays: tuple[str, ...] = ()
     """Names that a server reads and no server wrote."""
     myid: bool = False
-    """Somebody gave the server a number."""
+    """The file `myid` exists."""
     fingerprint: str = ""
     """Changes with every name, size and time of change."""
 
@@ -107,7 +108,7 @@ class TargetContents:
 
     @property
     def raised_by(self) -> tuple[str, ...]:
-        """Files beside that count, since nothing in `version-2` itself goes as far."""
+        """The files beside with higher numbers than all files in `version-2`."""
         of_zxid, of_epoch = self.beside_files
         later = max(self.beside_epochs, default=0) > max(self.epochs, default=0)
         raised = [of_zxid if self.beside_zxid > self.highest_zxid else "", of_epoch if later else ""]
@@ -116,15 +117,15 @@ class TargetContents:
 
 @dataclass(frozen=True, kw_only=True)
 class ZooKeeperRestorePlan:
-    """A whole restore, decided and not begun."""
+    """A whole restore, decided and not started."""
 
     backup: str
     zxid: int
-    """The transaction that the restored tree stands at."""
+    """The last transaction of the restored tree."""
     named: int
-    """The zxid that servers will say they are at: neither replaced data nor the rest of the backup goes beyond it."""
+    """The zxid that servers will report: neither replaced data nor the rest of the backup has a higher one."""
     epoch: int | None
-    """For both epoch files of every member; None for a server that stands alone."""
+    """For both epoch files of every member; None for a standalone server."""
     sessions: Sessions
     form: Form
     nodes: int
@@ -133,13 +134,13 @@ class ZooKeeperRestorePlan:
     """By target."""
     findings: tuple[Finding, ...] = ()
     unchecked: tuple[str, ...] = ()
-    """What could not be found out about running servers."""
+    """What could not be checked about running servers."""
     obstacles: tuple[LogkeepError, ...] = ()
-    """Why it would be refused now, the first reason first."""
+    """Why the restore would be refused now, in the order of the checks."""
 
     @property
     def replaces(self) -> bool:
-        """Whether the targets hold data, for whose replacement somebody has to say yes."""
+        """Whether the targets hold data; the user has to agree to its replacement."""
         return any(not held.empty for held in self.held)
 
 
@@ -154,7 +155,7 @@ class RestoredTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     log_dir: str
     files: tuple[RestoredServerFile, ...]
     kept: tuple[str, ...]
-    """Directories that hold what was there before."""
+    """Directories that hold the replaced data."""
 
 
 class RestoreReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="zookeeper-restore-1"):

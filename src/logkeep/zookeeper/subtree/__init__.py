@@ -1,1 +1,1 @@
-"""A subtree of a backup into an ensemble that runs: planned as changes, carried out in multis, undone again."""
+"""Restore a subtree of a backup into a running ensemble: plan, journal, batches of changes, check, undo."""

@@ -1,7 +1,7 @@
-"""Changes in portions that a server carries out as a whole or not at all, and which of them are done. Pure.
+"""Batches of changes, each applied by a server as a whole or not at all, and the state of a batch. Pure.
 
-Sizes are those on the wire. A portion fills at most half of what a server takes, since what it writes of a multi can be
-longer than what it is sent; a change that is larger alone goes alone. Servers take no ACL within a multi.
+Sizes are those on the wire. A batch fills at most half of what a server accepts, since a multi can be longer in the
+server's log than in the request. A larger change is sent alone. Servers accept no change of ACLs within a multi.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.server.multi_requests import MULTI_BYTES, MultiRequest, multi
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
 
-_MOST_CHANGES: Final = 500
+_MAX_CHANGES: Final = 500
 _NO_NODE: Final = -101
 
 
@@ -29,17 +29,17 @@ class BatchState(StrEnum):
     DONE = "done"
     NOT_DONE = "not done"
     CHANGED = "changed by somebody else"
-    """Of a batch: nobody can tell whether it was carried out."""
+    """Whether the batch was applied cannot be decided."""
     DONE_THEN_CHANGED = "done, and some of its nodes were changed by somebody else since"
 
 
-def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
-    """In their order. Raises TargetUnsafe for one that no server with this limit takes."""
+def cut_batches(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
+    """In the order of the changes. Raises TargetUnsafe for a change that no server with this limit accepts."""
     batches, held, size = list[Batch](), list[Change](), MULTI_BYTES
     for change in changes:
         request = request_of(change)
         _check_size(change, request, jute_maxbuffer)
-        full = size + request.part_bytes > jute_maxbuffer // 2 or len(held) == _MOST_CHANGES
+        full = size + request.part_bytes > jute_maxbuffer // 2 or len(held) == _MAX_CHANGES
         if held and (full or _goes_alone(change) or _goes_alone(held[-1])):
             batches.append(Batch(tuple(held)))
             held, size = [], MULTI_BYTES
@@ -49,12 +49,12 @@ def cut(changes: Iterable[Change], jute_maxbuffer: int) -> tuple[Batch, ...]:
 
 
 def _goes_alone(change: Change) -> bool:
-    """Also what may be refused for a node that is gone by itself: nothing else must be refused with it."""
+    """Also a change of a node that the server may remove by itself: its refusal must not affect other changes."""
     return isinstance(change, SetNodeAcls) or (not isinstance(change, CreateNode) and change.may_be_gone)
 
 
 def is_gone_by_itself(batch: Batch, code: int) -> bool:
-    """Whether a server's refusal says only that the server has removed the node: then there is nothing left to do."""
+    """Whether the server refused only because it has removed the node itself: then there is nothing left to do."""
     alone = batch.changes[0]
     return code == _NO_NODE and not isinstance(alone, CreateNode) and alone.may_be_gone
 
@@ -63,38 +63,37 @@ def _check_size(change: Change, request: MultiRequest, jute_maxbuffer: int) -> N
     alone = request.frame_bytes if isinstance(change, SetNodeAcls) else MULTI_BYTES + request.part_bytes
     if alone > jute_maxbuffer:
         raise TargetUnsafe(
-            f"it takes {alone} bytes to write it, and jute.maxbuffer is {jute_maxbuffer}",
+            f"its request has {alone} bytes, and jute.maxbuffer is {jute_maxbuffer}",
             subject=shown(change.path),
-            remedy="raise jute.maxbuffer of the servers and say so with --jute-maxbuffer",
+            remedy="raise jute.maxbuffer of the servers and give the value with --jute-maxbuffer",
         )
 
 
-def sent(batch: Batch) -> MultiRequest:
-    """What goes over the wire for it."""
+def batch_request(batch: Batch) -> MultiRequest:
     parts = [request_of(change) for change in batch.changes]
     return parts[0] if isinstance(batch.changes[0], SetNodeAcls) else multi(parts)
 
 
-def standing(batch: Batch, live: Mapping[bytes, LiveNode]) -> BatchState:
-    """Of a batch that may have been carried out or not, by what the live tree is now.
+def batch_state(batch: Batch, live: Mapping[bytes, LiveNode]) -> BatchState:
+    """Whether a batch was applied, decided from the live tree.
 
-    A server does all of it or nothing, so one node can prove it for all, whatever became of the others since.
+    A server applies all of it or nothing, so one node can prove it for all, also if other nodes were changed since.
     """
-    found = {change: _standing(change, live.get(change.path)) for change in batch.changes}
-    if len(set(found.values())) == 1 and not _made_apart(batch, live):
+    found = {change: _change_state(change, live.get(change.path)) for change in batch.changes}
+    if len(set(found.values())) == 1 and not _created_apart(batch, live):
         return found[batch.changes[0]]
-    telling = {stands for change, stands in found.items() if not _may_have_gone(change, live.get(change.path))}
-    if _made_at_once(found, live) or (_proves_done(found) and BatchState.NOT_DONE not in telling):
+    conclusive = {state for change, state in found.items() if not _may_have_gone(change, live.get(change.path))}
+    if _written_at_once(found, live) or (_proves_done(found) and BatchState.NOT_DONE not in conclusive):
         return BatchState.DONE_THEN_CHANGED
-    # Versions of one node never go back: what waits to be set was not set. What is missing may have been deleted since.
-    waiting = any(_is_set_of_known(c) and stands is BatchState.NOT_DONE for c, stands in found.items())
+    # Versions of a node only grow: an unchanged version was not set. A missing node may have been deleted since.
+    waiting = any(_is_set_of_known(c) and state is BatchState.NOT_DONE for c, state in found.items())
     return BatchState.NOT_DONE if waiting and BatchState.DONE not in found.values() else BatchState.CHANGED
 
 
-def foreign(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
-    """Nodes that are not as this batch left them, which was carried out, and that no server changes by itself."""
+def changed_by_others(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
+    """Nodes that differ from what this applied batch left, and that no server changes by itself."""
     mine = (c for c in batch.changes if not _may_have_gone(c, live.get(c.path)))
-    return tuple(c.path for c in mine if _standing(c, live.get(c.path)) is not BatchState.DONE)
+    return tuple(c.path for c in mine if _change_state(c, live.get(c.path)) is not BatchState.DONE)
 
 
 def _may_have_gone(change: Change, node: LiveNode | None) -> bool:
@@ -102,10 +101,10 @@ def _may_have_gone(change: Change, node: LiveNode | None) -> bool:
 
 
 def created_again(batch: Batch, live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
-    """Nodes of a batch that was carried out, and that somebody has deleted and created again since.
+    """Nodes of an applied batch that another client has deleted and created again since.
 
-    Their versions may be what an undo expects, so no server would refuse it. What one multi creates has one czxid; and
-    a node of version 0 has the data that it was created with.
+    Their versions may be the ones that an undo expects, so the server would not refuse it. All nodes that one multi
+    creates have the same czxid, and a node of version 0 has the data that it was created with.
     """
     seen = [(c, live[c.path]) for c in batch.changes if c.path in live and live[c.path].acls]
     first = min((node.czxid for change, node in seen if isinstance(change, CreateNode)), default=0)
@@ -119,53 +118,54 @@ def _is_another(change: Change, node: LiveNode, created: int) -> bool:
 
 
 def _proves_done(found: Mapping[Change, BatchState]) -> bool:
-    """The same node in the next version, with our data, is our doing. One that is missing, or new, may be anybody's."""
-    return any(_is_set_of_known(c) and stands is BatchState.DONE for c, stands in found.items())
+    """The same node in the next version with our data proves it. A missing or new node may be another client's work."""
+    return any(_is_set_of_known(c) and state is BatchState.DONE for c, state in found.items())
 
 
 def _is_set_of_known(change: Change) -> bool:
-    """Of a node that cannot be another one by now. The root has czxid 0, and nobody deletes it."""
+    """A set whose node is known by its czxid. The root has czxid 0, and no client can delete it."""
     return isinstance(change, SetNode) and (bool(change.czxid) or not change.path)
 
 
-def _made_at_once(found: Mapping[Change, BatchState], live: Mapping[bytes, LiveNode]) -> bool:
-    """Whether one transaction left two nodes as this batch leaves them: nobody else writes just that at once."""
-    done = [change.path for change, stands in found.items() if stands is BatchState.DONE]
+def _written_at_once(found: Mapping[Change, BatchState], live: Mapping[bytes, LiveNode]) -> bool:
+    """Whether one transaction left two nodes as this batch leaves them: no other client writes the same at once."""
+    done = [change.path for change, state in found.items() if state is BatchState.DONE]
     written = Counter(live[path].mzxid for path in done if path in live and live[path].acls)
     return any(nodes > 1 for nodes in written.values())
 
 
-def _made_apart(batch: Batch, live: Mapping[bytes, LiveNode]) -> bool:
-    """Whether nodes that this batch creates came with several transactions: then not all of them are its doing."""
+def _created_apart(batch: Batch, live: Mapping[bytes, LiveNode]) -> bool:
+    """Whether several transactions created the nodes of this batch: then another client created some of them."""
     nodes = [live[c.path] for c in batch.changes if isinstance(c, CreateNode) and c.path in live]
     return len({node.czxid for node in nodes if node.acls}) > 1
 
 
-def _standing(change: Change, node: LiveNode | None) -> BatchState:
+def _change_state(change: Change, node: LiveNode | None) -> BatchState:
     if node is not None and not node.acls:
-        return _hidden_standing(change)
+        return _state_of_hidden(change)
     if node is not None and not isinstance(change, CreateNode) and _is_another(change, node, 0):
         return BatchState.CHANGED
     if node is None and isinstance(change, SetNode | SetNodeAcls) and change.may_be_gone:
         return BatchState.DONE
-    before, after = _before(change, node), _after(change, node)
-    return BatchState.NOT_DONE if before else BatchState.DONE if after else BatchState.CHANGED
+    if _is_before(change, node):
+        return BatchState.NOT_DONE
+    return BatchState.DONE if _is_after(change, node) else BatchState.CHANGED
 
 
-def _hidden_standing(change: Change) -> BatchState:
-    """Of a node that only the server may look at: it is there, and the server's own check decides on its ACLs."""
+def _state_of_hidden(change: Change) -> BatchState:
+    """Of a node that this session may not read: it exists, and the server's check of versions decides on its ACLs."""
     if isinstance(change, CreateNode):
         return BatchState.DONE
     return BatchState.NOT_DONE if isinstance(change, SetNodeAcls) else BatchState.CHANGED
 
 
-def _before(change: Change, node: LiveNode | None) -> bool:
+def _is_before(change: Change, node: LiveNode | None) -> bool:
     if isinstance(change, CreateNode) or node is None:
         return isinstance(change, CreateNode) and node is None
     return change.version == (node.aversion if isinstance(change, SetNodeAcls) else node.version)
 
 
-def _after(change: Change, node: LiveNode | None) -> bool:
+def _is_after(change: Change, node: LiveNode | None) -> bool:
     if isinstance(change, DeleteNode) or node is None:
         return isinstance(change, DeleteNode) and node is None
     if isinstance(change, SetNodeAcls):

@@ -1,8 +1,8 @@
-"""Single changes of a live tree: each says which version of the node it expects and what was there before. Pure.
+"""Single changes of a live tree: each has the version of the node that it expects, and the values from before. Pure.
 
-`undone` turns one into the change that takes it back, which expects in its turn what the first one left. Live nodes
-that are created again are persistent ones: nobody can see of them that they are containers or have a time to live.
-Those that a restore made itself come back as what they were.
+`reversed_change` makes the change that undoes one; it expects what the first one left. Live nodes that an undo creates
+again are persistent: clients cannot see whether a live node is a container or has a time to live. Nodes that a restore
+created itself are created again as what they were.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from logkeep.zookeeper.server.multi_requests import MultiRequest
 
 
 class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
-    """It must not be there, and the node above it must."""
+    """The node must not exist, and its parent must."""
 
     path: bytes
     data: bytes | None
@@ -23,7 +23,7 @@ class CreateNode(msgspec.Struct, frozen=True, tag="create", omit_defaults=True):
 
     @property
     def may_be_gone(self) -> bool:
-        """When it was created, and somebody looks for it later."""
+        """Whether the server may have removed it by itself after it was created."""
         return self.container or self.ttl_ms is not None
 
 
@@ -33,14 +33,14 @@ class SetNode(msgspec.Struct, frozen=True, tag="set", omit_defaults=True):
     version: int
     before: bytes | None
     czxid: int = 0
-    """Which node it was planned for: one that is deleted and created again counts its versions from 0. No server looks
-    at it, but who asks later what became of the change does. 0: not known."""
+    """Identifies the node: one that is deleted and created again counts its versions from 0. No server checks it; it is
+    used later to find out whether the change was applied. 0: not known."""
     may_be_gone: bool = False
-    """The backup has a container, or a node with a time to live, there: the live one most likely is the same."""
+    """The backup has a container or a node with a time to live at this path: the live node most likely is the same."""
 
 
 class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
-    """It must have no children."""
+    """The node must have no children."""
 
     path: bytes
     version: int
@@ -48,17 +48,17 @@ class DeleteNode(msgspec.Struct, frozen=True, tag="delete", omit_defaults=True):
     before_acls: Acls
     czxid: int = 0
     may_be_gone: bool = False
-    """A container, or a node with a time to live: the server removes it in its own time, and that is as good."""
+    """A container or a node with a time to live: the server may remove it by itself, with the same result."""
     container: bool = False
     ttl_ms: int | None = None
-    """What it was, where that is known. Journals of former versions say only that it may be gone."""
+    """The kind of the node, if known. Journals of earlier versions have only `may_be_gone`."""
 
 
 class SetNodeAcls(msgspec.Struct, frozen=True, tag="acls", omit_defaults=True):
     path: bytes
     acls: Acls
     version: int
-    """Of the ACLs, which servers count apart."""
+    """Of the ACLs, which servers count separately."""
     before: Acls
     czxid: int = 0
     may_be_gone: bool = False
@@ -83,7 +83,7 @@ def request_of(change: Change) -> MultiRequest:
             return multi_requests.set_acl(path, acls, version)
 
 
-def undone(change: Change) -> Change:
+def reversed_change(change: Change) -> Change:
     match change:
         case CreateNode(path, data, acls):
             kind = change.container, change.ttl_ms

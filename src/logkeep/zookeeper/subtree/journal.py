@@ -1,12 +1,12 @@
-"""The file of one run: all it is to do, what was there before, and how far it is. From it a run is resumed or undone.
+"""The journal of one subtree run: its plan, the values from before, and its progress. It allows a resume or an undo.
 
 Lines of JSON. First the heading, then one line for each batch, then `ready`: all of this is on disk before anything is
-changed. From then on a line before each batch (`began`) and one behind it (`done`, or `refused` when the server took
-none of it; a resume that found nothing of it done says that it was `doubted`, however many resumes follow; one that
-found it done, and nodes of it changed by somebody else since, says `changed`). When an undo begins, `taken-back`: it is
-not resumed any more once that has changed anything. A line that a crash left without its end says nothing. It holds the
-data of nodes: only its owner reads it. One run at a time has it: two would write over each other, and an undo needs
-every line.
+changed. From then on there is a line before each batch (`began`) and one after it (`done`; or `refused` when the server
+applied none of it). A resume that finds a begun batch not applied writes `refused` with `doubted`; one that finds it
+applied, and nodes of it changed by another client since, writes `done` with `changed`. An undo writes `taken-back` when
+it begins: the journal is not resumed any more once the undo has changed anything. A line that a crash cut off is
+ignored. The journal holds the data of nodes: only its owner may read it. Only one run at a time may write to it: two
+would interleave their lines, and an undo needs every line.
 """
 
 import fcntl
@@ -25,13 +25,13 @@ from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.subtree.batches import Batch
 
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_OF_NO_USE: Final = (Damaged, RestoreFailed, UsageError)
-"""What reading a journal raises that is not there, or that nothing was carried out of, or that is damaged."""
+_UNUSABLE: Final = (Damaged, RestoreFailed, UsageError)
+"""Errors of reading a journal that is missing or damaged, or whose run never reached the first change."""
 _NEW: Final = _APPEND | os.O_CREAT | os.O_EXCL
 
 
 class StoredAs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The restore that a repository has a receipt of."""
+    """The restore in a repository that this journal belongs to."""
 
     repository: str
     source: str
@@ -45,19 +45,19 @@ class Heading(msgspec.Struct, frozen=True, kw_only=True, tag="subtree-journal-1"
     what: str
     """For people: which backup, which moment."""
     undoes: str = ""
-    """The journal that this one takes back."""
+    """The journal that this one undoes."""
     undoes_begun: int | msgspec.UnsetType = msgspec.UNSET
-    """How many batches of that journal had begun when this one was planned: what began later it does not know of."""
+    """How many batches of that journal had begun when this one was planned: later ones are not undone."""
     stored: StoredAs | msgspec.UnsetType = msgspec.UNSET
-    """What is undone, for a journal that takes something back."""
+    """Of an undo: the restore that is undone."""
     left_alone: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Nodes that it does not take back, since somebody else has changed them."""
+    """Nodes that the undo leaves alone, because another client has changed them."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     batches: int
     sha256: str
-    """Of all lines above it: what is not what was planned is never carried out."""
+    """Of all lines above it: a changed plan is never applied."""
 
 
 class BatchBegan(msgspec.Struct, frozen=True, tag="began"):
@@ -67,7 +67,7 @@ class BatchBegan(msgspec.Struct, frozen=True, tag="began"):
 class BatchDone(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
     batch: int
     changed: bool = False
-    """It was in doubt, and when it was found done somebody else had changed some of its nodes already."""
+    """It was in doubt, and a resume found it applied and some of its nodes changed by another client."""
     gone: bool = False
     """There was nothing to do: the server had removed the node, a container or one with a time to live, by itself."""
 
@@ -75,11 +75,11 @@ class BatchDone(msgspec.Struct, frozen=True, omit_defaults=True, tag="done"):
 class BatchRefused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
     batch: int
     doubted: bool = False
-    """No server said so: a run ended before its answer, and its request may still be on its way."""
+    """No server answered so: a run ended before the answer, and its request may still reach the server."""
 
 
-class TakenBack(msgspec.Struct, frozen=True, tag="taken-back"):
-    """From here on an undo is at work: who went on with this journal would make half of it again."""
+class UndoBegan(msgspec.Struct, frozen=True, tag="taken-back"):
+    """From here on an undo is running: a resume would apply only the rest of the plan."""
 
     journal: str
     """Of the undo."""
@@ -89,25 +89,25 @@ class _Line(msgspec.Struct, frozen=True, tag="batch"):
     batch: Batch
 
 
-_Lines = Heading | _Line | Ready | BatchBegan | BatchDone | BatchRefused | TakenBack
+_Lines = Heading | _Line | Ready | BatchBegan | BatchDone | BatchRefused | UndoBegan
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What a journal says."""
+class JournalState:
+    """The plan and the progress that a journal has recorded."""
 
     heading: Heading
     batches: tuple[Batch, ...]
     done: int
     in_doubt: bool
-    """The batch behind those that are done may have been carried out."""
+    """The batch after the done ones may have been applied."""
     doubted: bool = False
     """It was in doubt at some time: a request of an earlier run may reach the server late."""
     changed: tuple[int, ...] = ()
-    """Batches that are done and of which somebody else had changed some nodes when that was found out."""
+    """Done batches of which another client had changed some nodes when a resume checked them."""
     gone: tuple[int, ...] = ()
-    """Batches of one change that had nothing to do, among those that are done."""
-    taken_back: tuple[str, ...] = ()
+    """Done batches of one change that had nothing to do."""
+    undos: tuple[str, ...] = ()
     """The journals of undos that have begun."""
 
     @property
@@ -117,13 +117,13 @@ class Recorded:
 
 
 class SubtreeJournal:
-    """Made by `new_journal` and `reopened`; nobody else has it until the caller closes it."""
+    """Made by `new_journal` and `reopen_journal`; locked until the caller closes it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path, self._descriptor = path, descriptor
 
     def note(self, *lines: _Lines) -> None:
-        """On disk when this returns."""
+        """Append lines; they are on disk when this returns."""
         try:
             write_all(self._descriptor, b"".join(map(_encoded, lines)))
             os.fsync(self._descriptor)
@@ -135,13 +135,15 @@ class SubtreeJournal:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            what, remedy = "another run is at work with this journal", "wait until it has ended, then run again"
+            what, remedy = "another run is using this journal", "wait until it has ended, then run again"
             raise Locked(what, subject=str(self.path), remedy=remedy) from error
         except OSError as error:
-            raise _lockless(self.path, error) from error
+            what = f"its file system has no locks, so a second run could use the journal: {error.strerror}"
+            remedy = "name a journal on a local file system with --journal; copy an existing journal there first"
+            raise RestoreFailed(what, subject=str(self.path), remedy=remedy) from error
 
     def cut(self, size: int) -> None:
-        """What a crash left without its end goes."""
+        """Remove a last line that a crash cut off."""
         try:
             os.ftruncate(self._descriptor, size)
         except OSError as error:
@@ -152,18 +154,18 @@ class SubtreeJournal:
 
 
 def new_journal(path: Path, heading: Heading, batches: Sequence[Batch]) -> SubtreeJournal:
-    """With all that is to be done. Raises UsageError for a file that is there already, Locked."""
+    """Write a journal with the whole plan. Raises UsageError for a file that exists already, Locked."""
     try:
         journal = SubtreeJournal(path, os.open(path, _NEW, 0o600))
     except FileExistsError:
-        raise _taken(path) from None
+        raise _exists(path) from None
     except OSError as error:
         raise _unwritable(path, error) from error
     try:
         journal.lock()
         _write_plan(journal, heading, batches)
     except BaseException:
-        with suppress(OSError):  # nothing was changed: it would only be in the way of the next run
+        with suppress(OSError):  # nothing was changed, and the next run may use the same name
             path.unlink()
         journal.close()
         raise
@@ -179,16 +181,16 @@ def _write_plan(journal: SubtreeJournal, heading: Heading, batches: Sequence[Bat
     sync_path(journal.path.absolute().parent)
 
 
-def refuse_taken(path: Path) -> None:
-    """For those who have something to do before the journal is made."""
+def check_new(path: Path) -> None:
+    """Raises UsageError for a file that exists already, before the journal is written."""
     if os.path.lexists(path):
-        raise _taken(path)
+        raise _exists(path)
 
 
 @contextmanager
-def held(path: Path) -> Iterator[tuple[SubtreeJournal, Recorded] | None]:
-    """Nobody else goes on with this journal meanwhile. None for one that nobody can go on with at all: it is not there,
-    or not what was written. Raises Locked."""
+def locked_journal(path: Path) -> Iterator[tuple[SubtreeJournal, JournalState] | None]:
+    """Keeps other runs from resuming this journal. None if it cannot be resumed at all: it is missing or damaged.
+    Raises Locked."""
     try:
         journal = SubtreeJournal(path, os.open(path, _APPEND))
     except FileNotFoundError:
@@ -198,23 +200,19 @@ def held(path: Path) -> Iterator[tuple[SubtreeJournal, Recorded] | None]:
         raise _unwritable(path, error) from error
     try:
         journal.lock()
-        yield _whole(journal)
+        try:
+            recorded, whole_bytes = _read(path)
+        except _UNUSABLE:
+            recorded = None
+        else:
+            journal.cut(whole_bytes)
+        yield None if recorded is None else (journal, recorded)
     finally:
         journal.close()
 
 
-def _whole(journal: SubtreeJournal) -> tuple[SubtreeJournal, Recorded] | None:
-    """With what it says, and ready for the next line."""
-    try:
-        recorded, whole_bytes = _read(journal.path)
-    except _OF_NO_USE:
-        return None
-    journal.cut(whole_bytes)
-    return journal, recorded
-
-
-def reopened(path: Path) -> tuple[SubtreeJournal, Recorded]:
-    """To go on with it. Raises RestoreFailed when it never came to the first change, Locked."""
+def reopen_journal(path: Path) -> tuple[SubtreeJournal, JournalState]:
+    """Open a journal to resume or undo it. Raises RestoreFailed when its run never reached the first change, Locked."""
     try:
         journal = SubtreeJournal(path, os.open(path, _APPEND))
     except FileNotFoundError as error:
@@ -223,7 +221,7 @@ def reopened(path: Path) -> tuple[SubtreeJournal, Recorded]:
         raise _unwritable(path, error) from error
     try:
         journal.lock()
-        recorded, whole_bytes = _read(path)  # only now: the run that had it may have written until it ended
+        recorded, whole_bytes = _read(path)  # only now: the run before may have written until it ended
         journal.cut(whole_bytes)
     except BaseException:
         journal.close()
@@ -231,14 +229,14 @@ def reopened(path: Path) -> tuple[SubtreeJournal, Recorded]:
     return journal, recorded
 
 
-def read_journal(path: Path) -> Recorded:
+def read_journal(path: Path) -> JournalState:
     return _read(path)[0]
 
 
 def may_have_acted(undo: Path) -> bool:
-    """Whether the undo with this journal has changed anything, or may still: a request of it may be under way, or it is
-    of a former version and would not find out that what it takes back has gone on, or its journal is gone and nobody
-    knows. One that never came to its first change has not."""
+    """Whether the undo with this journal has changed anything or still may: a request may be under way; or it is of an
+    earlier version, which does not notice a resume of the undone journal; or its journal is missing. An undo that never
+    reached its first change has not."""
     try:
         recorded = read_journal(undo)
     except RestoreFailed:
@@ -248,7 +246,7 @@ def may_have_acted(undo: Path) -> bool:
     return bool(recorded.begun) or recorded.doubted or recorded.heading.undoes_begun is msgspec.UNSET
 
 
-def _read(path: Path) -> tuple[Recorded, int]:
+def _read(path: Path) -> tuple[JournalState, int]:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -268,23 +266,21 @@ def _read(path: Path) -> tuple[Recorded, int]:
     if not isinstance(heading, Heading) or lines[ready] != Ready(len(batches), sha256):
         raise _no_journal(path)
     steps = [line for line in lines if isinstance(line, BatchBegan | BatchDone | BatchRefused)]
-    done, in_doubt = (
-        sum(isinstance(line, BatchDone) for line in steps),
-        bool(steps) and isinstance(steps[-1], BatchBegan),
-    )
+    done = sum(isinstance(line, BatchDone) for line in steps)
+    in_doubt = bool(steps) and isinstance(steps[-1], BatchBegan)
     doubted = in_doubt or BatchRefused(done, doubted=True) in lines
     changed = tuple(line.batch for line in lines if isinstance(line, BatchDone) and line.changed)
     gone = tuple(line.batch for line in lines if isinstance(line, BatchDone) and line.gone)
-    taken_back = tuple(line.journal for line in lines if isinstance(line, TakenBack))
-    return Recorded(heading, batches, done, in_doubt, doubted, changed, gone, taken_back), whole_bytes
+    undos = tuple(line.journal for line in lines if isinstance(line, UndoBegan))
+    return JournalState(heading, batches, done, in_doubt, doubted, changed, gone, undos), whole_bytes
 
 
 def _encoded(line: _Lines) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def _taken(path: Path) -> UsageError:
-    return UsageError("there is such a file already", subject=str(path), remedy="name another file with --journal")
+def _exists(path: Path) -> UsageError:
+    return UsageError("this file exists already", subject=str(path), remedy="name another file with --journal")
 
 
 def _unreadable(path: Path, error: OSError) -> UsageError:
@@ -293,18 +289,10 @@ def _unreadable(path: Path, error: OSError) -> UsageError:
 
 
 def _no_journal(path: Path) -> Damaged:
-    what = "this is no journal of a subtree's restore, or not what was written"
+    what = "this is not the journal of a subtree restore, or it was changed"
     return Damaged(what, subject=str(path), remedy="name the journal that the restore printed")
 
 
-def _lockless(path: Path, error: OSError) -> RestoreFailed:
-    what = f"its file system gives no locks, which keep a second run away from it: {error.strerror}"
-    remedy = (
-        "name a journal on a local file system with --journal; one that is there already, copy to such a place first"
-    )
-    return RestoreFailed(what, subject=str(path), remedy=remedy)
-
-
 def _unwritable(path: Path, error: OSError) -> RestoreFailed:
-    remedy = "make room or name another place with --journal"
+    remedy = "free space or name another file with --journal"
     return RestoreFailed(f"the journal cannot be written: {error.strerror}", subject=str(path), remedy=remedy)

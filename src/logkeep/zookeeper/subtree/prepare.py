@@ -1,4 +1,4 @@
-"""From a replayed tree and a live one to batches: reads the live nodes, changes nothing."""
+"""Prepare a subtree restore: read the live nodes, plan the changes, cut them into batches. Changes nothing."""
 
 import re
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from logkeep.formats.zookeeper import shown
 from logkeep.zookeeper.model.paths import above
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
-from logkeep.zookeeper.subtree.batches import Batch, cut
+from logkeep.zookeeper.subtree.batches import Batch, cut_batches
 from logkeep.zookeeper.subtree.changes import CreateNode
 from logkeep.zookeeper.subtree.plan import SubtreePlan, plan
-from logkeep.zookeeper.subtree.wanted import wanted
+from logkeep.zookeeper.subtree.wanted import wanted_subtree
 
 _OLD: Final = re.compile(r"3\.[0-4](\.|-|$)")
 NEVER_RESTORED: Final = (
@@ -24,7 +24,7 @@ NEVER_RESTORED: Final = (
 
 
 @dataclass(frozen=True)
-class SubtreeWish:
+class SubtreeOptions:
     path: bytes
     target: bytes
     delete_extra: bool = False
@@ -32,7 +32,7 @@ class SubtreeWish:
     """The session has credentials."""
     jute_maxbuffer: int = 0xFFFFF
     version: str = ""
-    """Of the servers, where it is known."""
+    """Of the servers, if known."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class PreparedSubtree:
     batches: tuple[Batch, ...]
 
 
-def prepare(tree: Tree, session: ZooKeeperSession, wish: SubtreeWish) -> PreparedSubtree:
+def prepare(tree: Tree, session: ZooKeeperSession, options: SubtreeOptions) -> PreparedSubtree:
     """Raises UsageError, RestoreFailed, NotAuthorised for live nodes that may not be read, TargetUnsafe."""
-    asked = wanted(tree, wish.path, wish.target)
-    planned = plan(asked, _live(session, wish.target), delete_extra=wish.delete_extra, proven=wish.proven)
-    _check_kinds(planned, wish.version)
-    return PreparedSubtree(planned, cut(planned.changes, wish.jute_maxbuffer))
+    wanted, live = wanted_subtree(tree, options.path, options.target), _read_live(session, options.target)
+    planned = plan(wanted, live, delete_extra=options.delete_extra, proven=options.proven)
+    _check_kinds(planned, options.version)
+    return PreparedSubtree(planned, cut_batches(planned.changes, options.jute_maxbuffer))
 
 
-def _live(session: ZooKeeperSession, top: bytes) -> dict[bytes, LiveNode]:
+def _read_live(session: ZooKeeperSession, top: bytes) -> dict[bytes, LiveNode]:
     upper, path = list[bytes](), top
     while path:
         path = above(path)

@@ -1,7 +1,7 @@
-"""What a repository keeps of a subtree's restore: what was decided before anything was changed, and how it ended.
+"""The documents of a subtree restore in the repository: its plan before anything is changed, and its receipt.
 
-The documents and the journal name each other: whoever goes on with the journal, or undoes it, can say so here. They
-hold paths, counts and where the journal is; never the data of nodes, their ACLs, or credentials.
+The documents and the journal name each other, so that a resume or an undo by the journal can be recorded here. The
+documents hold paths, counts and the journal's place; never the data of nodes, their ACLs, or credentials.
 """
 
 import socket
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import Damaged, LogkeepError, ObjectMissing
+from logkeep.errors import LogkeepError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
@@ -23,13 +23,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import (
     NewRestore,
     ReceiptDocument,
-    RestoreState,
     RestoreTargetRef,
     RestoreVerdict,
-    begin_restore,
-    list_restores,
-    plan_body,
-    read_plan,
 )
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.record import KIND
@@ -37,11 +32,10 @@ from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree
 from logkeep.zookeeper.subtree.run import SubtreeRunEnd
-from logkeep.zookeeper.subtree.wanted import SkippedNode
 from logkeep.zookeeper.timeline.plan import RestorePath
 
 _PATHS: Final = 10
-"""Of each kind of change, that are told by name; the journal has all."""
+"""How many paths of each kind of change are named; the journal has all."""
 _FINDINGS: Final = 1_000
 _WORDS: Final = {"create": "created", "set": "set", "delete": "deleted", "acls": "other ACLs"}
 
@@ -60,8 +54,8 @@ class SubtreeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 @dataclass(frozen=True)
-class SubtreeWanted:
-    """What a subtree's restore is begun with."""
+class SubtreeStart:
+    """What a subtree restore begins with."""
 
     backup: int
     way: RestorePath
@@ -77,8 +71,8 @@ class SubtreeWanted:
     """Spent on reading and replaying."""
 
 
-def begin_subtree(state: SourceRef, wanted: SubtreeWanted, clock: Clock, tokens: TokenSource) -> StoredRestore:
-    """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
+def begin_subtree(state: SourceRef, wanted: SubtreeStart, clock: Clock, tokens: TokenSource) -> StoredRestore:
+    """Store the plan. Raises StoreDenied where nothing may be written."""
     body = SubtreeBody(
         subtree=shown(wanted.target),
         journal=str(wanted.journal),
@@ -93,12 +87,11 @@ def begin_subtree(state: SourceRef, wanted: SubtreeWanted, clock: Clock, tokens:
         body=msgspec.json.encode(body),
         options=dict(wanted.options),
     )
-    restore_id = begin_restore(state, new, clock, tokens)
-    return StoredRestore(state, restore_id, read_plan(state, restore_id), clock, tokens, wanted.before_s)
+    return StoredRestore.begin(state, new, clock, tokens, wanted.before_s)
 
 
 def stored_as(stored: StoredRestore) -> StoredAs:
-    """How the journal calls it."""
+    """The reference to it in the journal."""
     return StoredAs(repository=stored.state.repository, source=stored.state.source, restore=int(stored.id))
 
 
@@ -107,43 +100,31 @@ def find_subtree(state: SourceRef, heading: Heading, clock: Clock, tokens: Token
     named = heading.stored
     if named is msgspec.UNSET or (named.repository, named.source) != (state.repository, state.source):
         return None
-    try:
-        plan = read_plan(state, RestoreId(named.restore))
-        plan_body(plan, SubtreeBody)
-    except (Damaged, ObjectMissing):
-        return None
-    return StoredRestore(state, RestoreId(named.restore), plan, clock, tokens)
+    found = StoredRestore.find(state, RestoreId(named.restore), SubtreeBody, clock, tokens)
+    return None if found is None else found[0]
 
 
 def note_done(stored: StoredRestore, ended: SubtreeRunEnd) -> ReceiptDocument:
-    body, checked = plan_body(stored.plan, SubtreeBody), ended.checked
+    body, checked = stored.body(SubtreeBody), ended.checked
     read = {"nodes read again": str(checked.nodes), "of these different": str(len(checked.differing))}
     if checked.unreadable:
         read["not read again, for their ACLs"] = str(len(checked.unreadable))
-    since = (_finding("changed-since", Severity.WARNING, path, "somebody else has changed it since")
-             for path in checked.differing[:_FINDINGS])  # fmt: skip
+    what = "another client has changed it since"
+    since = (_finding("changed-since", Severity.WARNING, path, what) for path in checked.differing[:_FINDINGS])
     facts = {**body.facts, "changes made": str(ended.changes), "requests": str(ended.batches), **read}
     return stored.ended(RestoreVerdict.PART, (*since, *body.findings), facts)
 
 
 def note_stopped(stored: StoredRestore, error: LogkeepError) -> ReceiptDocument:
-    """What was done until then stays, and the journal can take it back."""
-    body = plan_body(stored.plan, SubtreeBody)
-    finding = Finding(
-        code=error.slug(), severity=Severity.DAMAGE, where=error.subject or body.subtree, what=error.what,
-        remedy=error.remedy,
-    )  # fmt: skip
-    return stored.ended(
-        RestoreVerdict.STOPPED, (finding, *body.findings), {**body.facts, "changes made": _made_so_far(body)}
-    )
+    """The changes that were made stay; the journal can undo them."""
+    body = stored.body(SubtreeBody)
+    facts = {**body.facts, "changes made": _made_so_far(body)}
+    return stored.failed(error, body.subtree, RestoreVerdict.STOPPED, body.findings, facts)
 
 
 def note_undone(stored: StoredRestore, ended: SubtreeRunEnd) -> None:
-    but = ", but for nodes that somebody else has changed" if ended.heading.left_alone else ""
-    rows = {row.id: row for row in list_restores(stored.state)}
-    row = rows.get(stored.id)
-    if row is None or row.state is not RestoreState.ABORTED:
-        stored.given_up(f"undone by its user{but}")
+    but = ", except nodes that another client has changed" if ended.heading.left_alone else ""
+    stored.abort(f"undone by its user{but}")
 
 
 def _made_so_far(body: SubtreeBody) -> str:
@@ -156,7 +137,7 @@ def _made_so_far(body: SubtreeBody) -> str:
     return f"{done} of {sum(len(batch.changes) for batch in recorded.batches)}{doubt}"
 
 
-def _planned_facts(wanted: SubtreeWanted) -> Iterator[tuple[str, str]]:
+def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     planned = wanted.prepared.planned
     yield "subtree", shown(wanted.top)
     yield "tree at", hex_zxid(wanted.way.until)
@@ -182,22 +163,19 @@ def _some(paths: list[bytes]) -> str:
     return f"{len(paths)}: {', '.join(shown(path) for path in paths[:_PATHS])}{more}"
 
 
-def _planned_findings(wanted: SubtreeWanted) -> Iterator[Finding]:
+def _planned_findings(wanted: SubtreeStart) -> Iterator[Finding]:
     planned = wanted.prepared.planned
     for each in planned.left_out[:_FINDINGS]:
-        yield _left_out(each)
+        severity = Severity.WARNING if each.lost else Severity.NOTE
+        yield _finding("left-out", severity, each.path, f"left out: {each.why}")
     for path in planned.masked[:_FINDINGS]:
-        what = "an undo cannot bring back its ACLs: the server shows them in part only"
+        what = "an undo cannot restore its ACLs: the server shows only a part of them"
         yield _finding("acls-not-shown", Severity.WARNING, path, what)
     for path in planned.not_compared[:_FINDINGS]:
-        what = "its ACLs cannot be compared: without admin rights the server shows them in part only"
+        what = "its ACLs cannot be compared: without admin rights the server shows only a part of them"
         yield _finding("acls-not-compared", Severity.WARNING, path, what)
     for each_kind in NEVER_RESTORED:
         yield _finding("not-restored-live", Severity.NOTE, wanted.target, f"not restored: {each_kind}")
-
-
-def _left_out(each: SkippedNode) -> Finding:
-    return _finding("left-out", Severity.WARNING if each.lost else Severity.NOTE, each.path, f"left out: {each.why}")
 
 
 def _finding(code: str, severity: Severity, path: bytes, what: str) -> Finding:

@@ -1,7 +1,7 @@
-"""Batches carried out one after the other, each noted before and behind. Decides nothing but when to stop.
+"""Apply batches one after the other, with a line in the journal before and after each: begin, resume, undo.
 
-A server takes a batch as a whole or not at all. What somebody else changed meanwhile stops the run; what was done until
-then stays, and the journal can take it back. `after` is called behind each step: a test ends the run there.
+A server applies a batch as a whole or not at all. A change by another client stops the run; the changes that were made
+stay, and the journal can undo them. `after` is called after each step: tests end the run there.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,35 +18,35 @@ from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import (
     Batch,
     BatchState,
+    batch_request,
+    batch_state,
+    changed_by_others,
     created_again,
-    foreign,
     is_gone_by_itself,
-    sent,
-    standing,
 )
 from logkeep.zookeeper.subtree.journal import (
     BatchBegan,
     BatchDone,
     BatchRefused,
     Heading,
-    Recorded,
+    JournalState,
     SubtreeJournal,
-    TakenBack,
-    held,
+    UndoBegan,
+    locked_journal,
     may_have_acted,
     new_journal,
-    reopened,
+    reopen_journal,
 )
-from logkeep.zookeeper.subtree.result_check import SubtreeCheck, checked
-from logkeep.zookeeper.subtree.undo import came_about, left_alone, taken_back
+from logkeep.zookeeper.subtree.result_check import SubtreeCheck, check_result
+from logkeep.zookeeper.subtree.undo import effective_batches, left_alone, undo_batches
 
 Step = Callable[[str], None]
 _CHANGED: Final = {
-    -101: "a node is gone",
+    -101: "a node is missing",
     -103: "a node has another version",
     -108: "a node above belongs to a session now",
-    -110: "a node is there that was not",
-    -111: "a node has children that it had not",
+    -110: "a node exists that did not",
+    -111: "a node has new children",
 }
 _DONE: Final = (BatchState.DONE, BatchState.DONE_THEN_CHANGED)
 _NO_AUTH, _BAD_ACL, _UNKNOWN = -102, -114, -6
@@ -54,7 +54,7 @@ _NO_AUTH, _BAD_ACL, _UNKNOWN = -102, -114, -6
 
 @dataclass(frozen=True)
 class SubtreeRunEnd:
-    """A run that came to its end."""
+    """A run that completed."""
 
     journal: Path
     heading: Heading
@@ -66,65 +66,66 @@ class SubtreeRunEnd:
 def begin(
     session: ZooKeeperSession, path: Path, heading: Heading, batches: Sequence[Batch], after: Step = lambda _: None
 ) -> SubtreeRunEnd:
-    """Raises TargetUnsafe for what somebody else changed, NotAuthorised, ClusterError."""
+    """Raises TargetUnsafe for changes by another client, NotAuthorised, ClusterError."""
     journal = new_journal(path, heading, batches)
     try:
         after("ready")
     except BaseException:
         journal.close()
         raise
-    return _go_on(session, journal, Recorded(heading, tuple(batches), 0, in_doubt=False), after)
+    return _apply(session, journal, JournalState(heading, tuple(batches), 0, in_doubt=False), after)
 
 
 def resume(session: ZooKeeperSession, path: Path, after: Step = lambda _: None) -> SubtreeRunEnd:
-    """Go on where it ended, whatever ended it. Of an undo, nobody goes on with what it takes back meanwhile."""
-    journal, recorded = reopened(path)
+    """Resume a run after its last step. While an undo is resumed, the journal that it undoes is locked."""
+    journal, recorded = reopen_journal(path)
     with ExitStack() as stack:
         try:
-            _refuse_taken_back(path, recorded)
+            _check_no_undo(path, recorded)
             if recorded.heading.undoes:
-                _note_taken_back(stack.enter_context(held(Path(recorded.heading.undoes))), path, recorded.heading)
-            settled = _settled(session, journal, recorded)
-            _refuse_unclear(journal, settled)
+                undone = stack.enter_context(locked_journal(Path(recorded.heading.undoes)))
+                _note_undo(undone, path, recorded.heading)
+            settled = _settle(session, journal, recorded)
+            _check_settled(journal, settled)
             after("settled")
         except BaseException:
             journal.close()
             raise
-        return _go_on(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
+        return _apply(session, journal, settled, after, late=recorded.done if recorded.doubted else None)
 
 
 def undo(
     session: ZooKeeperSession, path: Path, new: Path, jute_maxbuffer: int, after: Step = lambda _: None
 ) -> SubtreeRunEnd:
-    """Take back what the journal says is done; that has a journal of its own, and is resumed by it.
+    """Undo the changes that the journal has recorded as done. The undo writes a journal of its own at `new`.
 
-    Of a batch that was in doubt, what somebody else has changed since is left alone, and the heading names it. Nobody
-    goes on with the first journal meanwhile.
+    Of a batch that was in doubt, nodes that another client has changed since are left alone, and the heading names
+    them. The first journal is locked meanwhile.
     """
-    journal, recorded = reopened(path)
+    journal, recorded = reopen_journal(path)
     try:
-        settled = _settled(session, journal, recorded)
+        settled = _settle(session, journal, recorded)
 
         def noting(step: str) -> None:
             if step == "ready":
-                journal.note(TakenBack(str(new.absolute())))
+                journal.note(UndoBegan(str(new.absolute())))
             after(step)
 
-        return _taken_back(session, path, settled, new, jute_maxbuffer, noting)
+        return _begin_undo(session, path, settled, new, jute_maxbuffer, noting)
     finally:
         journal.close()
 
 
-def _taken_back(
-    session: ZooKeeperSession, path: Path, settled: Recorded, new: Path, jute_maxbuffer: int, after: Step
+def _begin_undo(
+    session: ZooKeeperSession, path: Path, settled: JournalState, new: Path, jute_maxbuffer: int, after: Step
 ) -> SubtreeRunEnd:
     left = _left_alone(session, settled)
-    batches = taken_back(_came_about(settled), jute_maxbuffer, left)
+    batches = undo_batches(_effective_batches(settled), jute_maxbuffer, left)
     before = settled.heading
     heading = Heading(
         hosts=before.hosts,
         top=before.top,
-        what=f"what {path.name} did is taken back",
+        what=f"undo of {path.name}",
         undoes=str(path.absolute()),
         undoes_begun=settled.begun,
         stored=before.stored,
@@ -133,33 +134,33 @@ def _taken_back(
     return begin(session, new, heading, batches, after)
 
 
-def _left_alone(session: ZooKeeperSession, settled: Recorded) -> tuple[bytes, ...]:
-    """Of batches that were in doubt all that is changed. Of all others the server's own check of versions decides; but
-    versions of a node that was created again count from 0, so these are left alone too."""
+def _left_alone(session: ZooKeeperSession, settled: JournalState) -> tuple[bytes, ...]:
+    """Of batches that were in doubt all changed nodes. Of other batches the server's check of versions decides; but
+    versions of a node that was created again count from 0, so these nodes are left alone too."""
     theirs, there = set[bytes](), dict[bytes, LiveNode]()
     for number, batch in enumerate(settled.batches[: settled.done]):
         live = _live(session, batch)
         theirs.update(created_again(batch, live))
         if number in settled.changed:
-            theirs.update(foreign(batch, live))
+            theirs.update(changed_by_others(batch, live))
         there |= live
     if settled.in_doubt:
         unclear = settled.batches[settled.done]
         theirs.update(change.path for change in unclear.changes)
         there |= _live(session, unclear)
-    return left_alone(_came_about(settled), theirs, there)
+    return left_alone(_effective_batches(settled), theirs, there)
 
 
-def _came_about(settled: Recorded) -> tuple[Batch, ...]:
-    return came_about(settled.batches[: settled.done], settled.gone)
+def _effective_batches(settled: JournalState) -> tuple[Batch, ...]:
+    return effective_batches(settled.batches[: settled.done], settled.gone)
 
 
-def _settled(session: ZooKeeperSession, journal: SubtreeJournal, recorded: Recorded) -> Recorded:
-    """Whether the batch in doubt was carried out, found out and noted; it stays in doubt where nobody can tell."""
+def _settle(session: ZooKeeperSession, journal: SubtreeJournal, recorded: JournalState) -> JournalState:
+    """Find out whether the batch in doubt was applied, and note it. If that cannot be decided, it stays in doubt."""
     if not recorded.in_doubt:
         return recorded
     batch = recorded.batches[recorded.done]
-    found = _stands(session, batch)
+    found = _state_of(session, batch)
     if found is BatchState.CHANGED:
         return recorded
     number, changed = recorded.done, found is BatchState.DONE_THEN_CHANGED
@@ -168,8 +169,8 @@ def _settled(session: ZooKeeperSession, journal: SubtreeJournal, recorded: Recor
     return replace(recorded, done=number + (found in _DONE), in_doubt=False, doubted=False, changed=noted)
 
 
-def _stands(session: ZooKeeperSession, batch: Batch) -> BatchState:
-    return standing(batch, _live(session, batch))
+def _state_of(session: ZooKeeperSession, batch: Batch) -> BatchState:
+    return batch_state(batch, _live(session, batch))
 
 
 def _live(session: ZooKeeperSession, batch: Batch) -> dict[bytes, LiveNode]:
@@ -177,43 +178,43 @@ def _live(session: ZooKeeperSession, batch: Batch) -> dict[bytes, LiveNode]:
     return {node.path: node for node in session.look([change.path for change in batch.changes])}
 
 
-def _go_on(
-    session: ZooKeeperSession, journal: SubtreeJournal, recorded: Recorded, after: Step, *, late: int | None = None
+def _apply(
+    session: ZooKeeperSession, journal: SubtreeJournal, recorded: JournalState, after: Step, *, late: int | None = None
 ) -> SubtreeRunEnd:
-    """`late`: a batch that a run before this one may have sent, and that had not been carried out when we looked."""
+    """`late`: a batch that an earlier run may have sent, and that was not applied when this run checked it."""
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done]) - len(recorded.gone)
     try:
         for number in range(recorded.done, len(recorded.batches)):
-            changes += _carry_out(session, journal, recorded, number, after, came_late=number == late)
-        check = checked(session, recorded.batches)
+            changes += _apply_batch(session, journal, recorded, number, after, came_late=number == late)
+        check = check_result(session, recorded.batches)
     finally:
         journal.close()
     return SubtreeRunEnd(journal.path, recorded.heading, len(recorded.batches), changes, check)
 
 
-def _carry_out(
+def _apply_batch(
     session: ZooKeeperSession,
     journal: SubtreeJournal,
-    recorded: Recorded,
+    recorded: JournalState,
     number: int,
     after: Step,
     *,
     came_late: bool = False,
 ) -> int:
-    """How many changes were made: none where the server had removed the node by itself."""
+    """The number of changes that were made: 0 where the server had removed the node by itself."""
     batch = recorded.batches[number]
     journal.note(BatchBegan(number))
     after(f"began {number}")
     try:
-        code = session.ask(sent(batch), shown(batch.changes[0].path))
+        code = session.ask(batch_request(batch), shown(batch.changes[0].path))
     except ClusterUnreachable as error:
         raise ClusterUnreachable(
-            error.what, subject=error.subject, remedy=f"go on with --resume {journal.path}"
+            error.what, subject=error.subject, remedy=f"resume it with --resume {journal.path}"
         ) from error
     after(f"sent {number}")
     changed = False
-    if code in _CHANGED and came_late and (found := _stands(session, batch)) in _DONE:
-        # The first of the two requests reached the server after all, and versions let only one be done.
+    if code in _CHANGED and came_late and (found := _state_of(session, batch)) in _DONE:
+        # The first of the two requests has reached the server; the expected versions let only one succeed.
         code, changed = 0, found is BatchState.DONE_THEN_CHANGED
     gone = is_gone_by_itself(batch, code)
     journal.note(BatchRefused(number) if code and not gone else BatchDone(number, changed, gone))
@@ -221,78 +222,76 @@ def _carry_out(
     if gone:
         return 0
     if code:
-        so_far = Recorded(recorded.heading, recorded.batches, number, in_doubt=False)
+        so_far = JournalState(recorded.heading, recorded.batches, number, in_doubt=False)
         raise _refusal(code, journal, so_far, batch)
     return len(batch.changes)
 
 
-def _refusal(code: int, journal: SubtreeJournal, recorded: Recorded, batch: Batch) -> LogkeepError:
+def _refusal(code: int, journal: SubtreeJournal, recorded: JournalState, batch: Batch) -> LogkeepError:
     if code in _CHANGED:
-        return _stopped(journal, recorded, batch, f"somebody else has changed it meanwhile: {_CHANGED[code]}")
-    subject, done = _named(batch), _done(recorded)
+        what = f"another client has changed it meanwhile: {_CHANGED[code]}; {_progress(recorded)}"
+        remedy = f"run it again for a new plan, or undo the changes with --undo {journal.path}"
+        return TargetUnsafe(what, subject=_paths_of(batch), remedy=remedy)
     if code == _NO_AUTH:
-        remedy = f"give credentials with --auth-file and go on with --resume {journal.path}"
-        return NotAuthorised(f"an ACL forbids it; {done}", subject=subject, remedy=remedy)
-    told = {
-        _BAD_ACL: "the server does not take an ACL of it",
-        _UNKNOWN: "the server does not know such nodes (containers came with 3.5; a time to live needs "
+        remedy = f"give credentials with --auth-file and resume with --resume {journal.path}"
+        return NotAuthorised(f"an ACL forbids it; {_progress(recorded)}", subject=_paths_of(batch), remedy=remedy)
+    reasons = {
+        _BAD_ACL: "the server does not accept one of its ACLs",
+        _UNKNOWN: "the server does not support such nodes (containers need 3.5; a time to live needs "
         "zookeeper.extendedTypesEnabled)",
     }
-    remedy = f"what was done is taken back with --undo {journal.path}"
-    return ClusterError(f"{told.get(code, f'the server refused with {code}')}; {done}", subject=subject, remedy=remedy)
+    what = f"{reasons.get(code, f'the server refused with {code}')}; {_progress(recorded)}"
+    return ClusterError(what, subject=_paths_of(batch), remedy=f"undo the changes with --undo {journal.path}")
 
 
-def _stopped(journal: SubtreeJournal, recorded: Recorded, batch: Batch, what: str) -> TargetUnsafe:
-    remedy = f"run it again for a new plan, or take back what was done with --undo {journal.path}"
-    return TargetUnsafe(f"{what}; {_done(recorded)}", subject=_named(batch), remedy=remedy)
-
-
-def _refuse_taken_back(path: Path, recorded: Recorded) -> None:
-    """An undo that was stopped before its first change is in nobody's way: it finds out by itself who went on."""
-    acting = [undo for undo in recorded.taken_back if may_have_acted(Path(undo))]
+def _check_no_undo(path: Path, recorded: JournalState) -> None:
+    """An undo that was stopped before its first change does not matter: it notices a resume by itself."""
+    acting = [undo for undo in recorded.undos if may_have_acted(Path(undo))]
     if acting:
         raise TargetUnsafe(
-            "an undo has begun to take back what it did: to go on would make the rest of it alone",
+            "an undo of its changes has begun: a resume would apply only the rest of the plan",
             subject=str(path),
             remedy=f"end the undo with --resume {acting[-1]}, or run the restore again for a new plan",
         )
 
 
-def _note_taken_back(undone: tuple[SubtreeJournal, Recorded] | None, path: Path, heading: Heading) -> None:
-    """In the journal that the undo at `path` takes back, where that is missing: the undo is of a former version, or was
-    killed just before. Refuses to go on when somebody has gone on with that one instead."""
+def _note_undo(undone: tuple[SubtreeJournal, JournalState] | None, path: Path, heading: Heading) -> None:
+    """Note the undo at `path` in the journal that it undoes, if it is missing there: the undo is of an earlier version,
+    or was killed just before. Raises TargetUnsafe if that journal was resumed instead."""
     if undone is None:
         return
     journal, recorded = undone
     if heading.undoes_begun is not msgspec.UNSET and recorded.begun > heading.undoes_begun:
         raise TargetUnsafe(
-            "what it takes back has gone on since it was planned: only the first part of that would be taken back",
+            "the run that it undoes was resumed since: only the first part of its changes would be undone",
             subject=str(path),
-            remedy=f"take back all of it with --undo {journal.path}",
+            remedy=f"undo all of it with --undo {journal.path}",
         )
-    if str(path.absolute()) not in recorded.taken_back:
-        journal.note(TakenBack(str(path.absolute())))
+    if str(path.absolute()) not in recorded.undos:
+        journal.note(UndoBegan(str(path.absolute())))
 
 
-def _refuse_unclear(journal: SubtreeJournal, recorded: Recorded) -> None:
+def _check_settled(journal: SubtreeJournal, recorded: JournalState) -> None:
     if not recorded.in_doubt:
         return
-    changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
-    whole = sum(len(batch.changes) for batch in recorded.batches)
     what = (
-        "it was interrupted here, and somebody has changed these nodes since, so that nobody can tell whether this "
-        f"multi was carried out; {changes} of {whole} changes were made before it"
+        "the run was interrupted here, and another client has changed these nodes since, so it is not known whether "
+        f"this multi was applied; {_made(recorded)} before it"
     )
-    remedy = f"run it again for a new plan, or take back what was made before with --undo {journal.path}"
-    raise TargetUnsafe(what, subject=_named(recorded.batches[recorded.done]), remedy=remedy)
+    remedy = f"run it again for a new plan, or undo the changes before with --undo {journal.path}"
+    raise TargetUnsafe(what, subject=_paths_of(recorded.batches[recorded.done]), remedy=remedy)
 
 
-def _named(batch: Batch) -> str:
+def _paths_of(batch: Batch) -> str:
     first, last = shown(batch.changes[0].path), shown(batch.changes[-1].path)
     return first if first == last else f"{first} … {last}"
 
 
-def _done(recorded: Recorded) -> str:
+def _progress(recorded: JournalState) -> str:
+    return f"{_made(recorded)}, none of this multi"
+
+
+def _made(recorded: JournalState) -> str:
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
     whole = sum(len(batch.changes) for batch in recorded.batches)
-    return f"{changes} of {whole} changes were made, none of this multi"
+    return f"{changes} of {whole} changes were made"

@@ -1,7 +1,7 @@
-"""What an undo takes back, and which nodes it leaves alone because somebody else has changed them. Pure.
+"""The changes of an undo, and the nodes that it leaves alone because another client has changed them. Pure.
 
-A node that is left alone keeps the nodes above it: what a restore created there cannot be deleted. And where a node is
-gone and stays so, nothing can come back below it. All of these are named, and everything else is taken back.
+The nodes above a node that is left alone cannot be deleted, and nothing can be created below a node that is missing.
+All these nodes are reported; everything else is undone.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from logkeep.zookeeper.server.client import LiveNode
-from logkeep.zookeeper.subtree.batches import Batch, cut
-from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNodeAcls, undone
+from logkeep.zookeeper.subtree.batches import Batch, cut_batches
+from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNodeAcls, reversed_change
 
 
-def came_about(done: Sequence[Batch], gone: Collection[int]) -> tuple[Batch, ...]:
-    """Batches that there is something to take back of. `gone`: numbers of those that found their node gone by itself.
+def effective_batches(done: Sequence[Batch], gone: Collection[int]) -> tuple[Batch, ...]:
+    """Batches that changed something. `gone`: numbers of batches whose node the server had removed by itself.
 
-    A container that was gone comes back nevertheless where a node below it does, which was deleted before.
+    The delete of a container that was gone counts if a node below it was deleted: the undo must create it again.
     """
     acted = [batch for number, batch in enumerate(done) if number not in gone]
     above = {upper for batch in acted for c in batch.changes if isinstance(c, DeleteNode) for upper in _above(c.path)}
@@ -27,14 +27,15 @@ def came_about(done: Sequence[Batch], gone: Collection[int]) -> tuple[Batch, ...
     )
 
 
-def taken_back(done: Sequence[Batch], jute_maxbuffer: int, without: Collection[bytes] = ()) -> tuple[Batch, ...]:
-    """What undoes these, the last one first; nothing is done to nodes `without`."""
-    changes = [undone(change) for batch in reversed(done) for change in reversed(batch.changes)]
-    return cut([change for change in _counted_anew(changes) if change.path not in without], jute_maxbuffer)
+def undo_batches(done: Sequence[Batch], jute_maxbuffer: int, without: Collection[bytes] = ()) -> tuple[Batch, ...]:
+    """The batches that undo these, the last one first; the nodes `without` are not changed."""
+    changes = [reversed_change(change) for batch in reversed(done) for change in reversed(batch.changes)]
+    kept = [change for change in _with_new_versions(changes) if change.path not in without]
+    return cut_batches(kept, jute_maxbuffer)
 
 
-def _counted_anew(changes: Iterable[Change]) -> Iterator[Change]:
-    """ACLs of a node that is created by these have version 0, whatever they had before it was deleted."""
+def _with_new_versions(changes: Iterable[Change]) -> Iterator[Change]:
+    """ACLs of a node that these changes create have version 0, whatever it was before the delete."""
     created = set[bytes]()
     for change in changes:
         if isinstance(change, CreateNode):
@@ -44,7 +45,7 @@ def _counted_anew(changes: Iterable[Change]) -> Iterator[Change]:
 
 
 def left_alone(done: Sequence[Batch], foreign: Collection[bytes], live: Mapping[bytes, LiveNode]) -> tuple[bytes, ...]:
-    """`foreign`: nodes that somebody else has changed or may have; `live`: those of them that are there."""
+    """`foreign`: nodes that another client has changed or may have changed; `live`: those of them that exist."""
     comes_or_goes = {c.path for batch in done for c in batch.changes if isinstance(c, CreateNode | DeleteNode)}
     kept = {upper for path in foreign if path in live for upper in _above(path)} & comes_or_goes
     missing = {path for path in foreign if path not in live}

@@ -1,7 +1,7 @@
-"""What a backup's tree holds at and below a path, under the paths that it shall have in the live tree. Pure.
+"""The nodes of a backup's tree at and below a path, with their paths in the live tree. Pure.
 
-Left out, and told: what ZooKeeper keeps for itself below /zookeeper, nodes that a session owned, and names that are no
-UTF-8, which no server would take as they are.
+Left out and reported: ZooKeeper's own nodes below /zookeeper, ephemeral nodes, and names that are not UTF-8, which no
+server accepts.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class SkippedNode:
 
     @property
     def lost(self) -> bool:
-        """Whether the live tree lacks something then that could have been brought back."""
+        """Whether the live tree then lacks a node that a full restore would have."""
         return self.why in (
             LeftOutReason.ONTO_SYSTEM,
             LeftOutReason.NO_TEXT,
@@ -56,7 +56,7 @@ class WantedNode:
 
     @property
     def may_be_gone(self) -> bool:
-        """Once it is there: its server removes it in its own time."""
+        """Whether the server may remove it by itself."""
         return self.container or self.ttl_ms is not None
 
 
@@ -67,20 +67,20 @@ class WantedSubtree:
     nodes: dict[bytes, WantedNode]
     """Parents first."""
     above: dict[bytes, WantedNode]
-    """What the backup has above it, parents first: made where it is missing. Nothing under another path."""
+    """The backup's nodes above the top, parents first, created where missing. Empty if the target path differs."""
     left_out: tuple[SkippedNode, ...]
 
 
-def wanted(tree: Tree, path: bytes, target: bytes) -> WantedSubtree:
-    """Raises RestoreFailed when the tree has no such node, UsageError where nothing may be restored to."""
+def wanted_subtree(tree: Tree, path: bytes, target: bytes) -> WantedSubtree:
+    """Raises RestoreFailed when the tree has no such node, UsageError for paths of ZooKeeper itself."""
     _check(tree, path, target)
     nodes, left_out = dict[bytes, WantedNode](), list[SkippedNode]()
     for found in sorted(_below(tree, path), key=in_order):
         new = target + found[len(path) :]
-        why = _why_not(found, new, tree)
+        why = _left_out_reason(found, new, tree)
         if why is None:
             nodes[new] = _node(tree.nodes[found])
-        elif found == SYSTEM or why is not LeftOutReason.SYSTEM:  # what is below it is told with it
+        elif found == SYSTEM or why is not LeftOutReason.SYSTEM:  # nodes below /zookeeper are not reported one by one
             left_out.append(SkippedNode(new, why))
     upper = {} if path != target else {p: _node(tree.nodes[p]) for p in _ancestors(path)}
     return WantedSubtree(target, nodes, upper, tuple(left_out))
@@ -89,10 +89,10 @@ def wanted(tree: Tree, path: bytes, target: bytes) -> WantedSubtree:
 def _check(tree: Tree, path: bytes, target: bytes) -> None:
     for each in (path, target):
         if is_system(each):
-            remedy = "its servers write there themselves; a whole tree comes back with `logkeep zookeeper restore`"
-            raise UsageError("ZooKeeper keeps this for itself", subject=shown(each), remedy=remedy)
+            remedy = "name another path; `logkeep zookeeper restore` restores the whole tree"
+            raise UsageError("ZooKeeper keeps this path for itself", subject=shown(each), remedy=remedy)
     node = tree.nodes.get(path)
-    what = "the backup has no such node" if node is None else "a session owned this node: it cannot come back"
+    what = "the backup has no such node" if node is None else "a session owned this node: it cannot be restored"
     if node is None or is_ephemeral(node.owner, tree.sessions):
         remedy = "name another path, or another moment with --to-zxid or --to-time"
         raise RestoreFailed(f"{what}, at {hex_zxid(tree.zxid)}", subject=shown(path), remedy=remedy)
@@ -104,12 +104,12 @@ def _below(tree: Tree, path: bytes) -> Iterator[bytes]:
 
 
 def _ancestors(path: bytes) -> list[bytes]:
-    """Without the root, which is always there."""
+    """Without the root, which always exists."""
     names = path.split(b"/")[1:-1]
     return [b"/" + b"/".join(names[: n + 1]) for n in range(len(names))]
 
 
-def _why_not(path: bytes, new: bytes, tree: Tree) -> LeftOutReason | None:
+def _left_out_reason(path: bytes, new: bytes, tree: Tree) -> LeftOutReason | None:
     if is_system(path):
         return LeftOutReason.SYSTEM
     if is_ephemeral(tree.nodes[path].owner, tree.sessions):

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from logkeep.formats.zookeeper.names import epoch_of
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 
 FIRST_EVER = frozenset({1, (1 << 32) | 1})
 """The first transaction of a lone server and of an ensemble: nothing can be missing before it."""
@@ -53,7 +53,7 @@ class Span:
 
     first: int
     last: int
-    log: KeptLog
+    log: ArchivedLog
 
     def holds(self, zxid: int) -> bool:
         return self.first <= zxid <= self.last
@@ -129,8 +129,8 @@ class Dispute:
 class Holdings:
     """What a view holds, with what had to be read to judge it. Made by `survey`."""
 
-    snapshots: tuple[KeptSnapshot, ...]
-    logs: tuple[KeptLog, ...]
+    snapshots: tuple[ArchivedSnapshot, ...]
+    logs: tuple[ArchivedLog, ...]
     members: tuple[Member, ...] = ()
     disputed: tuple[Dispute, ...] = ()
     voters: int | None = None

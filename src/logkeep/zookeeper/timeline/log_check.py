@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from logkeep.formats.zookeeper.names import epoch_of, follows
 from logkeep.formats.zookeeper.scanned_log import DamageKind, LogDamage, ScannedLog
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.findings import Class, FileFinding
 
 FROM_ANOTHER = "only another member or an earlier backup can have these transactions: back up more members, or splice"
@@ -95,7 +95,7 @@ def good_runs(scanned: ScannedLog) -> list[tuple[int, int]]:
     return [*first, *((each.first_zxid, each.last_zxid) for each in scanned.behind if each.records)]
 
 
-def lost_of(log: KeptLog, good: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def lost_of(log: ArchivedLog, good: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """What of the transactions of a log none of these runs has: first and last of each range."""
     following, earlier = dict(log.borders), {after: before for before, after in log.borders}
     wanted = log.first

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from logkeep.zookeeper.model.archived import KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot
 from logkeep.zookeeper.model.spans import joined, outside
 from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.timeline import line_of
 
 
-def moments_lost(holdings: Holdings, snapshots: Sequence[KeptSnapshot]) -> tuple[tuple[int, int], ...]:
+def moments_lost(holdings: Holdings, snapshots: Sequence[ArchivedSnapshot]) -> tuple[tuple[int, int], ...]:
     """First and last zxid of every range that could be restored to with these snapshots, and cannot be without."""
     if not snapshots:
         return ()
@@ -23,8 +23,8 @@ def moments_lost(holdings: Holdings, snapshots: Sequence[KeptSnapshot]) -> tuple
 
 
 def shared_out(
-    spans: Sequence[tuple[int, int]], snapshots: Sequence[KeptSnapshot]
-) -> Iterator[tuple[KeptSnapshot, tuple[tuple[int, int], ...]]]:
+    spans: Sequence[tuple[int, int]], snapshots: Sequence[ArchivedSnapshot]
+) -> Iterator[tuple[ArchivedSnapshot, tuple[tuple[int, int], ...]]]:
     """Each moment told once: with the last of these snapshots that comes before it."""
     ordered = sorted(snapshots, key=lambda snapshot: snapshot.zxid)
     ends = [*(following.zxid - 1 for following in ordered[1:]), max((last for _, last in spans), default=0)]

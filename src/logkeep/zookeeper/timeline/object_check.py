@@ -11,7 +11,7 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
 from logkeep.zookeeper.timeline.log_check import good_runs, log_findings, lost_of
@@ -23,7 +23,7 @@ _UNSEALED = "all of it is whole, but the object it is stored in is not what was 
 _WRITE_AGAIN = "nothing of it is lost: a repair (`zkbackup verify --fix`, `logkeep zookeeper repair`) writes it again"
 LARGEST_SALVAGED = 32 << 20
 """A longer record is not looked for behind damage: any bytes may look like a length, and memory is taken for it."""
-Kept = KeptLog | KeptSnapshot
+Kept = ArchivedLog | ArchivedSnapshot
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ObjectChecks:
     """Objects that nothing may be planned with."""
     objects: int = 0
     bytes: int = 0
-    scans: dict[KeptLog, ScannedLog] = field(default_factory=dict)
+    scans: dict[ArchivedLog, ScannedLog] = field(default_factory=dict)
     """Of logs that are not what was written: what is left of them."""
     unsealed: tuple[Kept, ...] = ()
     """What the backup has in them is whole; the bytes they are stored in are not those that were written."""
@@ -46,7 +46,7 @@ class ObjectChecks:
 
 def named(kept: Kept) -> str:
     """How findings call it: a file may be kept in several pieces."""
-    piece = f"@{kept.first:x}" if isinstance(kept, KeptLog) and kept.name != f"log.{kept.first:x}" else ""
+    piece = f"@{kept.first:x}" if isinstance(kept, ArchivedLog) and kept.name != f"log.{kept.first:x}" else ""
     return f"{kept.member}/{kept.name}{piece}"
 
 
@@ -106,19 +106,19 @@ class CheckedObject(msgspec.Struct, frozen=True):
 
 def checked_object(view: BackupView, kept: Kept) -> CheckedObject:
     try:
-        found = _log(view, kept) if isinstance(kept, KeptLog) else _snapshot(view, kept)
+        found = _log(view, kept) if isinstance(kept, ArchivedLog) else _snapshot(view, kept)
         return _unsealed(view, kept) if not found.seen and view.unsealed(kept) else found
     except ObjectMissing as error:
         return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
     except Damaged as error:  # what it is packed in
         bad = _seen(kept, _damaged(kept), str(error))
-        return _salvaged(view, kept, bad) if isinstance(kept, KeptLog) else CheckedObject((bad,))
+        return _salvaged(view, kept, bad) if isinstance(kept, ArchivedLog) else CheckedObject((bad,))
 
 
 def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> ObjectChecks:
     if not found.seen:
         return checks
-    scans = {kept: found.scanned} if isinstance(kept, KeptLog) and found.scanned is not None else {}
+    scans = {kept: found.scanned} if isinstance(kept, ArchivedLog) and found.scanned is not None else {}
     return replace(
         checks,
         seen=(*checks.seen, *(each for each in found.seen if each not in checks.seen)),
@@ -128,7 +128,7 @@ def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> Objec
     )
 
 
-def _snapshot(view: BackupView, snapshot: KeptSnapshot) -> CheckedObject:
+def _snapshot(view: BackupView, snapshot: ArchivedSnapshot) -> CheckedObject:
     with view.open(snapshot) as stored:
         facts = read_facts(Hashed(stored), snapshot.name)
     if facts.sha256 != snapshot.sha256:
@@ -139,7 +139,7 @@ def _snapshot(view: BackupView, snapshot: KeptSnapshot) -> CheckedObject:
     return CheckedObject()
 
 
-def _log(view: BackupView, log: KeptLog) -> CheckedObject:
+def _log(view: BackupView, log: ArchivedLog) -> CheckedObject:
     """A log was whole when it was kept: whatever is wrong with it happened later."""
     summed = hashlib.sha256()
     with view.open(log) as source:
@@ -165,13 +165,13 @@ def _read_on(source: BinaryIO) -> None:
 
 def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
     bad = replace(_seen(kept, Class.SEAL_BROKEN, _UNSEALED), remedy=_WRITE_AGAIN)
-    if not isinstance(kept, KeptLog):
+    if not isinstance(kept, ArchivedLog):
         return CheckedObject((bad,), whole=True)
     with view.open(kept) as source:
         return CheckedObject((bad,), scan(source, deep=True), whole=True)
 
 
-def _salvaged(view: BackupView, log: KeptLog, bad: FileFinding) -> CheckedObject:
+def _salvaged(view: BackupView, log: ArchivedLog, bad: FileFinding) -> CheckedObject:
     """What is left of a log whose packing is damaged. Others may lie in the same object: nothing is said of them."""
     try:
         with view.salvage(log) as source:
@@ -184,14 +184,14 @@ def _salvaged(view: BackupView, log: KeptLog, bad: FileFinding) -> CheckedObject
     return CheckedObject((bad, *lost), scanned)
 
 
-def _wrong(log: KeptLog, scanned: ScannedLog) -> list[FileFinding]:
+def _wrong(log: ArchivedLog, scanned: ScannedLog) -> list[FileFinding]:
     """It does not hold what the backup says: which transactions are gone, if that is it."""
     gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
     return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
 
 
 def _damaged(kept: Kept) -> Class:
-    return Class.LOG_DAMAGED if isinstance(kept, KeptLog) else Class.SNAPSHOT_DAMAGED
+    return Class.LOG_DAMAGED if isinstance(kept, ArchivedLog) else Class.SNAPSHOT_DAMAGED
 
 
 def _bad(kept: Kept, kind: Class, what: str) -> CheckedObject:

@@ -15,7 +15,7 @@ from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, Span
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
 from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
@@ -53,9 +53,9 @@ Target = ToEnd | ToZxid | ToTime
 class Moments(Protocol):
     """When transactions happened. Reads a log only when its bounds do not say enough."""
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None: ...
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None: ...
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         """Zxid and time of the first record from `first` to `last` that is later than `time_ms`."""
 
 
@@ -80,7 +80,7 @@ class Moment:
 class Slice:
     """The transactions `first` to `last` of a log; others in it are not applied."""
 
-    log: KeptLog
+    log: ArchivedLog
     first: int
     last: int
 
@@ -315,11 +315,11 @@ def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border
     return found
 
 
-def _best(spans: Sequence[Span], log: KeptLog | None, member: str | None) -> Span:
+def _best(spans: Sequence[Span], log: ArchivedLog | None, member: str | None) -> Span:
     return max(spans, key=lambda span: (span.log == log, span.log.member == member, span.last))
 
 
-def _adjacent(log: KeptLog, before: int, after: int) -> bool:
+def _adjacent(log: ArchivedLog, before: int, after: int) -> bool:
     return after == before + 1 or (before, after) in log.borders
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot
 from logkeep.zookeeper.timeline.holdings import (
     FIRST_EVER,
     Border,
@@ -25,7 +25,7 @@ from logkeep.zookeeper.timeline.holdings import (
 class ReplayBase:
     """Where a replay begins. `snapshot` is None for a server that began with nothing."""
 
-    snapshot: KeptSnapshot | None
+    snapshot: ArchivedSnapshot | None
     zxid: int
     settled: int
     """The first zxid at which the tree is exact."""
@@ -73,7 +73,7 @@ def bases_of(holdings: Holdings, line: Line, only: Collection[str] | None = None
         yield ReplayBase(None, 0, 0, Proof.PROVEN)
 
 
-def base_of(snapshot: KeptSnapshot, beside: Collection[KeptSnapshot]) -> ReplayBase | None:
+def base_of(snapshot: ArchivedSnapshot, beside: Collection[ArchivedSnapshot]) -> ReplayBase | None:
     """A server writes one snapshot after the other: the next one of its own bounds the window of this one."""
     if snapshot.fuzzy_end is not None:
         return ReplayBase(snapshot, snapshot.zxid, max(snapshot.fuzzy_end, snapshot.zxid), Proof.PROVEN)

@@ -17,7 +17,7 @@ from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
 from logkeep.formats.zookeeper.transactions import decode
 from logkeep.formats.zookeeper.txnlog import bodies
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.tree import Tree, new_tree, require_acls, tree_of, unresolved
 from logkeep.zookeeper.model.tree_compare import content_of
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof
@@ -70,7 +70,7 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
     return replace(running.result(), missing_acls=missing_acls)
 
 
-def snapshot_tree(view: BackupView, snapshot: KeptSnapshot) -> Tree:
+def snapshot_tree(view: BackupView, snapshot: ArchivedSnapshot) -> Tree:
     """All nodes of a snapshot, with every seal compared. Exact for no zxid before its window is replayed."""
     with view.open(snapshot) as stored, unpacked(stored, snapshot.name) as plain:
         reader = SnapshotReader(plain)
@@ -80,7 +80,7 @@ def snapshot_tree(view: BackupView, snapshot: KeptSnapshot) -> Tree:
     return tree
 
 
-def _finish_last(view: BackupView, snapshot: KeptSnapshot, tree: Tree) -> None:
+def _finish_last(view: BackupView, snapshot: ArchivedSnapshot, tree: Tree) -> None:
     """Apply the transaction that a snapshot is named after once more, where a log holds it.
 
     Servers before 3.6 count a multi as processed when its first part is: a snapshot that is begun in this moment bears

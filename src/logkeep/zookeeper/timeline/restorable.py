@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from logkeep.errors import BackupFailed
 from logkeep.model.findings import Finding, Severity
-from logkeep.zookeeper.model.archived import FileOrigin, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, FileOrigin, Member
 from logkeep.zookeeper.model.findings import NAME_LOG_DIR
 from logkeep.zookeeper.timeline.holdings import BorderProof, Holdings
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, ToEnd, plan
@@ -20,10 +20,10 @@ _ANOTHER = "back up another member, or restart this one, which makes it write a 
 class _Timeless:
     """Which moments transactions belong to is of no interest here."""
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return None
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         return None
 
 
@@ -35,7 +35,11 @@ class Restorable:
 
 
 def planned(
-    members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str, subject: str
+    members: Sequence[Member],
+    snapshots: Sequence[ArchivedSnapshot],
+    logs: Sequence[ArchivedLog],
+    history: str,
+    subject: str,
 ) -> Restorable:
     """Raises BackupFailed where no point in time can be restored; a snapshot over HTTP may wait for its logs."""
     voters = max((m.voters for m in members if m.voters is not None), default=None)
@@ -57,7 +61,7 @@ def planned(
 
 
 def end_of(
-    members: Sequence[Member], snapshots: Sequence[KeptSnapshot], logs: Sequence[KeptLog], history: str
+    members: Sequence[Member], snapshots: Sequence[ArchivedSnapshot], logs: Sequence[ArchivedLog], history: str
 ) -> RestorePath | None:
     """How the last transaction is reached, if it can be; ends of epochs are believed."""
     holdings = Holdings(tuple(snapshots), tuple(logs), tuple(members))
@@ -71,7 +75,7 @@ def _told(refused: RestoreRefused) -> tuple[Finding, ...]:
     return (Finding(code="end-unreachable", severity=Severity.DAMAGE, where="backup", what=what),)
 
 
-def _waits(snapshot: KeptSnapshot, logs: Sequence[KeptLog]) -> bool:
+def _waits(snapshot: ArchivedSnapshot, logs: Sequence[ArchivedLog]) -> bool:
     """Whether it came over HTTP, was written to meanwhile, and no log is here that would make it exact."""
     end = snapshot.fuzzy_end or snapshot.zxid
     held = any(log.history == snapshot.history and log.last >= end for log in logs)

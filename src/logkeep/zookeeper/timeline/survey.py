@@ -9,13 +9,14 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.spans import runs_of
 from logkeep.zookeeper.timeline.holdings import Dispute, Holdings
 
@@ -23,14 +24,16 @@ _FRAME_BYTES: Final = 12
 _END_MARK_BYTES: Final = 1
 
 
-def survey(view: BackupView, *, voters: int | None = None, without: Sequence[KeptLog | KeptSnapshot] = ()) -> Holdings:
+def survey(
+    view: BackupView, *, voters: int | None = None, without: Sequence[ArchivedLog | ArchivedSnapshot] = ()
+) -> Holdings:
     """`without`: what is known to be damaged and must not be planned with."""
     held = survey_without_disputes(view, voters=voters, without=without)
     return replace(held, disputed=tuple(disputes(view, held.logs)))
 
 
 def survey_without_disputes(
-    view: BackupView, *, voters: int | None = None, without: Sequence[KeptLog | KeptSnapshot] = ()
+    view: BackupView, *, voters: int | None = None, without: Sequence[ArchivedLog | ArchivedSnapshot] = ()
 ) -> Holdings:
     """For who compares members' logs elsewhere, or need not: that reads each log once for each that it overlaps."""
     logs = tuple(_with_borders(view, log) for log in view.logs if log not in without)
@@ -38,12 +41,12 @@ def survey_without_disputes(
     return Holdings(snapshots, logs, tuple(view.members), (), voters)
 
 
-def _with_borders(view: BackupView, log: KeptLog) -> KeptLog:
+def _with_borders(view: BackupView, log: ArchivedLog) -> ArchivedLog:
     if log.borders or epoch_of(log.first) == epoch_of(log.last):
         return log
     try:
         with view.open(log) as source:
-            return replace(log, borders=borders_in(record.zxid for record in tables(source)))
+            return msgspec.structs.replace(log, borders=borders_in(record.zxid for record in tables(source)))
     except (Damaged, ObjectMissing):  # a plan is no verification, and its replay will meet the damage
         return log
 
@@ -61,14 +64,14 @@ def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) ->
     return tuple(found)
 
 
-def disputes(view: BackupView, logs: Sequence[KeptLog]) -> Iterator[Dispute]:
+def disputes(view: BackupView, logs: Sequence[ArchivedLog]) -> Iterator[Dispute]:
     """Compare the bytes of every record that two logs hold."""
     for left, right in to_compare(logs):
         for first, last in differing(view, left, right):
             yield Dispute(left.history, first, last, frozenset({left.member, right.member}))
 
 
-def to_compare(logs: Sequence[KeptLog]) -> Iterator[tuple[KeptLog, KeptLog]]:
+def to_compare(logs: Sequence[ArchivedLog]) -> Iterator[tuple[ArchivedLog, ArchivedLog]]:
     """Pairs that hold the same numbers of one history. The same bytes say the same, and are not read."""
     for left, right in combinations(logs, 2):
         meet = left.history == right.history and left.first <= right.last and right.first <= left.last
@@ -76,12 +79,12 @@ def to_compare(logs: Sequence[KeptLog]) -> Iterator[tuple[KeptLog, KeptLog]]:
             yield left, right
 
 
-def differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[tuple[int, int]]:
+def differing(view: BackupView, left: ArchivedLog, right: ArchivedLog) -> Iterator[tuple[int, int]]:
     """First and last of each run of records that both hold and that differ."""
     yield from runs_of(_differing(view, left, right))
 
 
-def _differing(view: BackupView, left: KeptLog, right: KeptLog) -> Iterator[int]:
+def _differing(view: BackupView, left: ArchivedLog, right: ArchivedLog) -> Iterator[int]:
     """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
     try:
         with view.open(left) as one, view.open(right) as other:
@@ -143,21 +146,21 @@ class LogTimes:
 
     def __init__(self, view: BackupView) -> None:
         self._view = view
-        self._known: dict[tuple[KeptLog, int], int | None] = {}
+        self._known: dict[tuple[ArchivedLog, int], int | None] = {}
 
-    def time_of(self, log: KeptLog, zxid: int) -> int | None:
+    def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         if (log, zxid) not in self._known:
             self._known[log, zxid] = self._read(log, zxid)
         return self._known[log, zxid]
 
-    def _read(self, log: KeptLog, zxid: int) -> int | None:
+    def _read(self, log: ArchivedLog, zxid: int) -> int | None:
         for records in self._tables(log):
             if records.zxid[-1] >= zxid:
                 at = int(np.searchsorted(records.zxid, zxid))
                 return int(records.time_ms[at]) if records.zxid[at] == zxid else None
         return None
 
-    def first_later(self, log: KeptLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
+    def first_later(self, log: ArchivedLog, first: int, last: int, time_ms: int) -> tuple[int, int] | None:
         for records in self._tables(log):
             later = (records.time_ms > time_ms) & (records.zxid >= first) & (records.zxid <= last)
             if later.any():
@@ -165,7 +168,7 @@ class LogTimes:
                 return int(records.zxid[at]), int(records.time_ms[at])
         return None
 
-    def _tables(self, log: KeptLog) -> Iterator[TransactionColumns]:
+    def _tables(self, log: ArchivedLog) -> Iterator[TransactionColumns]:
         """What can be read of it; a plan is no verification, and its replay will meet the damage."""
         try:
             with self._view.open(log) as source:

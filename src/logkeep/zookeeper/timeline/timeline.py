@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptLog, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, Member
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, Span
 
 _LEAST_VOTERS = 3
@@ -28,7 +28,7 @@ def quorum_of(members: Collection[Member], voters: int | None) -> int:
     return (known or max(voting, _LEAST_VOTERS)) // 2 + 1
 
 
-def spans_of(log: KeptLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]:
+def spans_of(log: ArchivedLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]:
     """A log as spans of one epoch each, without the records that are disputed."""
     inside = [border for border in log.borders if border[1] != log.first]
     starts = [log.first, *(after for _, after in inside)]
@@ -81,7 +81,7 @@ def told_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
     return any(log.proof is Proof.PROVEN or log.member in watching for log in _logs_from(line, zxid))
 
 
-def _logs_from(line: Line, zxid: int) -> list[KeptLog]:
+def _logs_from(line: Line, zxid: int) -> list[ArchivedLog]:
     """Those that hold this transaction, or later ones of its epoch."""
     return [span.log for span in line.spans if epoch_of(span.first) == epoch_of(zxid) and span.last >= zxid]
 
@@ -101,7 +101,7 @@ def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:
 class _Judge:
     """What came right before the first transaction of an epoch."""
 
-    def __init__(self, holdings: Holdings, logs: Sequence[KeptLog], held: _Held) -> None:
+    def __init__(self, holdings: Holdings, logs: Sequence[ArchivedLog], held: _Held) -> None:
         self._held, self._ends = held, holdings.ends
         self._quorum = quorum_of(holdings.members, holdings.voters)
         self._watching = {member.name for member in holdings.members if member.role == "observer"}
@@ -146,7 +146,7 @@ class _Judge:
         return any(first <= zxid <= last for first, last in self._held.get(epoch_of(zxid), ()))
 
 
-def _epoch_starts(log: KeptLog) -> Iterator[int]:
+def _epoch_starts(log: ArchivedLog) -> Iterator[int]:
     yield log.first
     yield from (after for _, after in log.borders)
 

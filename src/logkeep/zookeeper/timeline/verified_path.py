@@ -9,7 +9,7 @@ from typing import BinaryIO
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.findings import FileFinding
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, plan
@@ -31,8 +31,8 @@ class _Along:
     """The objects of one path, as a view of their own."""
 
     whole: BackupView
-    snapshots: tuple[KeptSnapshot, ...]
-    logs: tuple[KeptLog, ...]
+    snapshots: tuple[ArchivedSnapshot, ...]
+    logs: tuple[ArchivedLog, ...]
 
     @property
     def name(self) -> str:
@@ -42,13 +42,13 @@ class _Along:
     def members(self) -> tuple[Member, ...]:
         return tuple(self.whole.members)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         return self.whole.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         """No matter: what is restored is whole."""
         return False
 
@@ -65,7 +65,11 @@ def choose(
 
     `accept_mismatch`: where nothing else leads there, also a tree that the digests of the server contradict.
     """
-    unusable, seen, good = list[KeptLog | KeptSnapshot](), list[FileFinding](), set[KeptLog | KeptSnapshot]()
+    unusable, seen, good = (
+        list[ArchivedLog | ArchivedSnapshot](),
+        list[FileFinding](),
+        set[ArchivedLog | ArchivedSnapshot](),
+    )
     moments, meant = LogTimes(view), 0
     while True:
         holdings = survey(view, without=unusable)
@@ -77,7 +81,7 @@ def choose(
         checks = check_data(along, ObjectChecks(), progress)
         if not checks.unusable:
             break
-        looked_at: set[KeptLog | KeptSnapshot] = {*along.snapshots, *along.logs}
+        looked_at: set[ArchivedLog | ArchivedSnapshot] = {*along.snapshots, *along.logs}
         good |= looked_at - set(checks.unusable)
         unusable += checks.unusable
         seen += checks.seen
@@ -100,7 +104,7 @@ def _check_moment(view: BackupView, meant: int, reached: int) -> None:
         )
 
 
-def _along(view: BackupView, path: RestorePath, good: set[KeptLog | KeptSnapshot]) -> _Along:
+def _along(view: BackupView, path: RestorePath, good: set[ArchivedLog | ArchivedSnapshot]) -> _Along:
     """As the view has them: a survey adds to what it says of logs."""
     wanted = {(piece.log.member, piece.log.history, piece.log.first) for piece in path.slices}
     base = () if path.base.snapshot is None or path.base.snapshot in good else (path.base.snapshot,)

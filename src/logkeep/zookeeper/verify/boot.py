@@ -18,7 +18,7 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import give_records
 from logkeep.zookeeper.model.tree import Node, Tree, is_ephemeral, new_tree, rows_of
@@ -121,7 +121,7 @@ def _begin_empty(path: RestorePath, version_2: Path) -> None:
         out.writelines(exact_snapshot({}, acls, rows, zxid=0, digest=None))
 
 
-def _copy(view: BackupView, snapshot: KeptSnapshot, target: Path) -> None:
+def _copy(view: BackupView, snapshot: ArchivedSnapshot, target: Path) -> None:
     with view.open(snapshot) as source, target.open("xb") as out:
         while piece := source.read(_CHUNK):
             out.write(piece)

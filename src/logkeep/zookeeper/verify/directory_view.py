@@ -6,17 +6,19 @@ stretch of good records; what is wrong is in `seen`. Nothing is written, and a s
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follows, parse_name
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStretch, ScannedLog, header, scan, tables
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, LogFileEnding, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member, digest_hex
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import LogPart
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
@@ -40,20 +42,20 @@ class FileBytes:
 class DirectoryView:
     name: str
     members: Sequence[Member]
-    snapshots: Sequence[KeptSnapshot]
-    logs: Sequence[KeptLog]
+    snapshots: Sequence[ArchivedSnapshot]
+    logs: Sequence[ArchivedLog]
     seen: tuple[FileFinding, ...]
     """What is wrong with the files themselves."""
-    places: dict[KeptLog | KeptSnapshot, FileBytes]
+    places: dict[ArchivedLog | ArchivedSnapshot, FileBytes]
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         place = self.places[kept]
-        return _opened(place, header()) if isinstance(kept, KeptLog) else _opened(place, b"")
+        return _opened(place, header()) if isinstance(kept, ArchivedLog) else _opened(place, b"")
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
 
@@ -76,7 +78,7 @@ def directory_view(member: Member, *, cold: bool = False) -> DirectoryView:
 
 def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
     """Several members as one view; their names must differ."""
-    places: dict[KeptLog | KeptSnapshot, FileBytes] = {}
+    places: dict[ArchivedLog | ArchivedSnapshot, FileBytes] = {}
     for view in views:
         places |= view.places
     return DirectoryView(
@@ -120,10 +122,10 @@ def _stray(name: str) -> FileFinding:
 class _Looked:
     def __init__(self, member: Member, cold: bool) -> None:
         self._member, self._cold = member, cold
-        self.snapshots: list[KeptSnapshot] = []
-        self.logs: list[KeptLog] = []
+        self.snapshots: list[ArchivedSnapshot] = []
+        self.logs: list[ArchivedLog] = []
         self.seen: list[FileFinding] = []
-        self.places: dict[KeptLog | KeptSnapshot, FileBytes] = {}
+        self.places: dict[ArchivedLog | ArchivedSnapshot, FileBytes] = {}
 
     def take_logs(self, files: Sequence[tuple[Path, FileName]]) -> None:
         scans = [(path, *_scanned(path)) for path, _ in files]
@@ -151,7 +153,7 @@ class _Looked:
                 self._keep(path, stretch, _sha256(path, stretch), ending, scanned.with_digests)
 
     def _keep(self, path: Path, stretch: RecordStretch, sha256: str, ending: LogFileEnding, digests: bool) -> None:
-        log = KeptLog(
+        log = ArchivedLog(
             member=self._member.name,
             history=_HISTORY,
             name=path.name,
@@ -170,7 +172,7 @@ class _Looked:
         place = FileBytes(path, stretch.start, stretch.end)
         if epoch_of(log.first) != epoch_of(log.last):
             with _opened(place, header()) as source:
-                log = replace(log, borders=borders_in(records.zxid for records in tables(source)))
+                log = msgspec.structs.replace(log, borders=borders_in(records.zxid for records in tables(source)))
         self.logs.append(log)
         self.places[log] = place
 
@@ -189,7 +191,7 @@ class _Looked:
             if log.name not in whole or epoch_of(log.last) == epoch_of(later.first):
                 continue
             if follows(log.last, later.first):
-                joined = replace(later, borders=((log.last, later.first), *later.borders))
+                joined = msgspec.structs.replace(later, borders=((log.last, later.first), *later.borders))
                 self.places[joined] = self.places.pop(later)
                 self.logs[number + 1] = joined
 
@@ -212,14 +214,14 @@ class _Looked:
     def _take_snapshot(self, path: Path, parsed: FileName) -> None:
         with path.open("rb") as file:
             facts = read_facts(Hashed(file), path.name)
-        snapshot = KeptSnapshot(
+        snapshot = ArchivedSnapshot(
             member=self._member.name,
             history=_HISTORY,
             name=path.name,
             zxid=parsed.zxid,
             fuzzy_end=facts.fuzzy_end,
             bound=self._bound(),
-            digest=facts.digest,
+            digest_hex=digest_hex(facts.digest),
             digest_zxid=facts.digest_zxid,
             nodes=facts.nodes,
             size_bytes=facts.size_bytes,

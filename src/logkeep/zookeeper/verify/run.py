@@ -14,7 +14,7 @@ from pathlib import Path
 from logkeep.errors import Interrupted, LogkeepError
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import BackupView, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.timeline.history_check import history_findings
 from logkeep.zookeeper.timeline.holdings import Holdings
@@ -189,6 +189,6 @@ def _verified(
     )
 
 
-def _snapshots(objects: ObjectChecks) -> list[KeptSnapshot]:
+def _snapshots(objects: ObjectChecks) -> list[ArchivedSnapshot]:
     """Those that cannot be used, each once."""
-    return [kept for kept in dict.fromkeys(objects.unusable) if isinstance(kept, KeptSnapshot)]
+    return [kept for kept in dict.fromkeys(objects.unusable) if isinstance(kept, ArchivedSnapshot)]

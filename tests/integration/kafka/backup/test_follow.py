@@ -14,12 +14,12 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import Locked
-from logkeep.kafka.backup.run import KafkaBackupOptions
-from logkeep.kafka.follow.rules import MERGE_EVERY
-from logkeep.kafka.follow.run import KafkaFollower, KafkaFollowRound
+from logkeep.kafka.backup.run import KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.follow.run import FollowedCluster
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.follow import MERGE_EVERY, Follower, FollowRound
 from logkeep.store.local import LocalStore
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.copied_logs import on_disk
@@ -178,17 +178,19 @@ def test_a_topic_that_retention_will_overtake_is_named(kafka: EmbeddedKafka, top
 
 
 def test_small_objects_are_merged_as_it_goes(topics: Matrix, archive: Archive) -> None:
-    topic, stop, rounds = topics.create("as-it-goes"), SignalStop(soft=True), list[KafkaFollowRound]()
+    topic, stop, rounds = topics.create("as-it-goes"), SignalStop(soft=True), list[FollowRound[KafkaBackupDone]]()
     _write(topics, topic, 2)
 
-    def tell(one: KafkaFollowRound) -> None:
+    def tell(one: FollowRound[KafkaBackupDone]) -> None:
         rounds.append(one)
         if len(rounds) == MERGE_EVERY + 3:
             stop.request()
         else:
             _write(topics, topic, 2)
 
-    KafkaFollower(archive.task, KafkaBackupOptions(include=(topic,)), lambda _: InlineEngine(), stop, 0.0, tell).run()
+    options = KafkaBackupOptions(include=(topic,))
+    cluster = FollowedCluster(archive.task, options, lambda _: InlineEngine(), 0.0)
+    Follower(cluster, stop, 0.0, tell).run()
     assert [r.error for r in rounds if r.error] == []
     (merged,) = [r.merged for r in rounds if r.merged]
     assert (merged.objects_before, merged.objects_after, merged.findings) == (MERGE_EVERY, 1, ())

@@ -4,6 +4,7 @@ import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -12,7 +13,11 @@ from confluent_kafka.cimpl import NewPartitions
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
+from logkeep.kafka.backup import run
 from logkeep.kafka.backup.assemble import exit_code
+from logkeep.kafka.backup.plan import Plan, plan_backup
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.cache import cache_dir
 from tests.support.kafka.copied_logs import on_disk
 from tests.support.kafka.topic_matrix import Matrix
@@ -145,3 +150,23 @@ def test_the_same_by_spark(kafka: EmbeddedKafka, topics: Matrix, archive: Archiv
     for partition in range(3):
         _same(archive, kafka, done.entry.id, "sparks", partition)
     archive.check(done.entry.id)
+
+
+def test_a_run_connects_once_and_plans_once(archive: Archive, topics: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, clusters, plans = topics.create("counted"), list[ClientSettings](), list[Plan]()
+
+    class CountedCluster(Cluster):
+        def __init__(self, settings: ClientSettings) -> None:
+            clusters.append(settings)
+            super().__init__(settings)
+
+    def counted_plan(*known: Any) -> Plan:
+        plans.append(plan_backup(*known))
+        return plans[-1]
+
+    monkeypatch.setattr(run, "Cluster", CountedCluster)
+    monkeypatch.setattr(run, "plan_backup", counted_plan)
+    for _ in range(2):
+        _write(topics, topic, 10)
+        archive.back_up(topic)
+    assert (len(clusters), [plan.records for plan in plans]) == (2, [10, 10])

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.admin.offsets import list_offsets
-from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition as LogPosition

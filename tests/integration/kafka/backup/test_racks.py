@@ -131,7 +131,7 @@ class Backups:
         self.received.clear()
         settings = ClientSettings(endpoints(f"{self.two.first.bootstrap},{self.two.second.bootstrap}"), rack=rack)
         task = KafkaBackup(self.archive.place, settings, utc_now, random_token)
-        return task.run(KafkaBackupOptions(include=(topic,)), CountingEngine(self.received))
+        return task.run(KafkaBackupOptions(include=(topic,)), lambda _: CountingEngine(self.received))
 
     def is_whole(self, done: KafkaBackupDone, topic: str, end: int) -> None:
         """What is archived is what the leader has in its files."""

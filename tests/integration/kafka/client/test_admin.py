@@ -35,8 +35,6 @@ from logkeep.kafka.admin.offsets import (
 from logkeep.kafka.admin.security import Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import (
     ResourceKind,
-    create_topic,
-    delete_topic,
     describe_configs,
     replica_sizes,
     topic_configs,
@@ -45,6 +43,7 @@ from logkeep.kafka.admin.transactions import describe_transactions, list_transac
 from logkeep.kafka.client import cluster as cluster_module
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
+from tests.support.kafka.single_topic import create_topic, delete_topic
 from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")
@@ -96,15 +95,14 @@ def _kafka_id(text: str) -> bytes:
 
 def test_a_topic_made_again_has_another_id(cluster: Cluster) -> None:
     first = create_topic(cluster, _name("again"))
-    delete_topic(cluster, first.name, first.id)
+    delete_topic(cluster, first)
     wait_for(lambda: cluster.metadata().topic(first.name) is None, "the broker to hear of it")
     with pytest.raises(TopicMissing) as caught:
         cluster.metadata([first.name])
     assert caught.value.exit_code == 40
     second = create_topic(cluster, first.name)
     assert second.id != first.id
-    with pytest.raises(TopicMissing):
-        delete_topic(cluster, first.name, first.id)
+    delete_topic(cluster, first)
     assert cluster.metadata([first.name]).topics[0].id == second.id
 
 

@@ -16,13 +16,13 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, ClusterUnreachable, NotAuthorised
 from logkeep.kafka.admin.offsets import list_offsets
-from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer, body_start, send_all
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.client.topology import TopicPartition
+from tests.support.kafka.single_topic import create_topic
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")
 FETCH = 13

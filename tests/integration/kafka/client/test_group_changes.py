@@ -17,11 +17,11 @@ from logkeep.kafka.admin.group_changes import (
     move_share_groups,
 )
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
-from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
+from tests.support.kafka.single_topic import create_topic
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")
 

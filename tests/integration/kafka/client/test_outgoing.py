@@ -16,9 +16,9 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View
 from logkeep.formats.kafka.synthetic_batches import MOST_RECORDS, filler_batches
-from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.client.cluster import Cluster
 from tests.support.kafka.client_readers import messages
+from tests.support.kafka.single_topic import create_topic
 from tests.support.kafka.slow_batches import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, Seen, Source
 from tests.support.kafka.slow_records import Slow
 

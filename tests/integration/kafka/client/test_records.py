@@ -8,10 +8,10 @@ from confluent_kafka import TopicPartition as Position
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterError
-from logkeep.kafka.admin.records import delete_records
-from logkeep.kafka.admin.topics import create_topic
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
+from tests.support.kafka.single_topic import create_topic
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")
 

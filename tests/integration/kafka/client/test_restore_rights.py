@@ -6,7 +6,6 @@ import uuid
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from logkeep.kafka.admin.topics import create_topic
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import load_settings
@@ -21,6 +20,7 @@ from logkeep.kafka.restore.facts.permissions import (
     rights_findings,
 )
 from tests.support.kafka.client_view_of_configs import acls, add_acls, delete_acls, topic_names
+from tests.support.kafka.single_topic import create_topic
 from tests.support.processes import wait_for
 from tests.support.servers.secured_kafka import SecuredKafka
 

@@ -11,7 +11,6 @@ from confluent_kafka import Producer
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterError, RestoreFailed, TargetUnsafe
 from logkeep.kafka.admin import topic_changes as new_topics_module
-from logkeep.kafka.admin.topics import create_topic, delete_topic
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.batch_traits import LogTraits
@@ -20,6 +19,7 @@ from logkeep.kafka.restore.facts.target import APIS, gather_target
 from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicPlan, TopicWishes, plan_topic
 from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, tried
 from tests.support.kafka.client_view_of_configs import own_configs, topic_names
+from tests.support.kafka.single_topic import create_topic, delete_topic
 from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")
@@ -144,7 +144,7 @@ def test_topics_of_others_and_topics_that_are_gone(kafka: EmbeddedKafka, cluster
     assert (caught.value.exit_code, caught.value.subject) == (31, other.name)
     assert mine.name not in topic_names(kafka), "nothing is made when something is wrong"
     ids = make_topics(cluster, [mine], {})
-    delete_topic(cluster, mine.name)
+    delete_topic(cluster, cluster.metadata([mine.name]).topics[0])
     wait_for(lambda: mine.name not in topic_names(kafka), "the topic to go")
     with pytest.raises(RestoreFailed, match="gone"):
         make_topics(cluster, [mine], ids)

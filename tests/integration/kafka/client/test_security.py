@@ -22,12 +22,13 @@ from logkeep.errors import (
 )
 from logkeep.kafka.admin.offsets import log_bounds
 from logkeep.kafka.admin.security import AclBinding, list_acls
-from logkeep.kafka.admin.topics import create_topic, replica_sizes
+from logkeep.kafka.admin.topics import replica_sizes
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
+from tests.support.kafka.single_topic import create_topic
 from tests.support.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 
 pytestmark = pytest.mark.xdist_group("kafka-secured")

@@ -14,7 +14,7 @@ from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.log_views import settled_of
-from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.repository.chain.commits import SourceRef
 from tests.support.kafka.copied_logs import unit_of, whole_range
@@ -71,11 +71,15 @@ class Target:
 
     def proof(self, source: Joined, offsets: Offsets, base: int = 0, end: int | None = None) -> LogProof:
         log = ReplayLog(
-            log=source.log,
-            start=source.span.start,
-            end=source.span.end,
-            segments=tuple(source.segments),
-            transactional=True,
+            sources=(
+                SourceLog(
+                    log=source.log,
+                    start=source.span.start,
+                    end=source.span.end,
+                    segments=tuple(source.segments),
+                    transactional=True,
+                ),
+            ),
             topic=self.topic,
             topic_id=self._topic_id.hex,
             partition=0,
@@ -85,7 +89,7 @@ class Target:
         )
         end = self._brokers.offset(self.topic, 0, -1) if end is None else end
         brokers = SettingsBrokers(ClientSettings(endpoints(self._kafka.bootstrap)))
-        return prove(log, self._place, brokers, settled_of(self._place, log), end, lambda _: None)
+        return prove(log, self._place, brokers, settled_of(self._place, log.first, log.isolation), end, lambda _: None)
 
 
 @pytest.fixture
@@ -128,13 +132,13 @@ def test_what_is_the_same_is_proven_in_the_same_and_in_other_batches(source: Joi
 FOREIGN: Timed = (START_MS, Slow(0, 0, b"foreign", b"record"))
 
 DEVIATIONS: list[tuple[str, list[Timed], int, str]] = [
-    ("value", _changed(17, value=b"another"), 17, "it is not the archived record of offset 17: another value"),
-    ("key", _changed(0, key=b"another"), 0, "another key"),
-    ("null", _changed(5, value=None), 5, "another value"),
-    ("empty", _changed(5, value=b""), 5, "another value"),
-    ("header order", _changed(29, headers=((b"b", None), (b"a", b"1"))), 29, "another headers"),
-    ("header null", _changed(9, headers=((b"a", b"1"), (b"b", b""))), 9, "another headers"),
-    ("time", [*RECORDS[:12], (START_MS + 99, RECORDS[12][1]), *RECORDS[13:]], 12, "another time"),
+    ("value", _changed(17, value=b"another"), 17, "it is not the archived record of offset 17: the value differs"),
+    ("key", _changed(0, key=b"another"), 0, "the key differs"),
+    ("null", _changed(5, value=None), 5, "the value differs"),
+    ("empty", _changed(5, value=b""), 5, "the value differs"),
+    ("header order", _changed(29, headers=((b"b", None), (b"a", b"1"))), 29, "the headers differs"),
+    ("header null", _changed(9, headers=((b"a", b"1"), (b"b", b""))), 9, "the headers differs"),
+    ("time", [*RECORDS[:12], (START_MS + 99, RECORDS[12][1]), *RECORDS[13:]], 12, "the time differs"),
     ("missing", [*RECORDS[:11], *RECORDS[12:]], 11, "the archived record of offset 11 is missing here"),
     ("missing last", RECORDS[:-1], 29, "the archived record of offset 29 is missing: the target ends before it"),
     ("missing all", [], 0, "the archived record of offset 0 is missing: the target ends before it"),
@@ -185,9 +189,9 @@ def test_preserved_offsets_are_proven_with_their_holes_and_their_start(
     assert (proof.first_difference, proof.detail) == (0, "the log begins at offset 0 instead of 5")
     foreign.abort(2, commit=True)
     proof = foreign.proof(source, Offsets.PRESERVE, end=36)
-    assert (proof.first_difference, "somebody else begins here and does not end" in proof.detail) == (34, True)
+    assert (proof.first_difference, "another client begins here and does not end" in proof.detail) == (34, True)
     proof = foreign.proof(source, Offsets.PRESERVE)
-    assert (proof.first_difference, proof.detail) == (36, "a transaction of somebody else was committed here")
+    assert (proof.first_difference, proof.detail) == (36, "a transaction of another client was committed here")
     good.delete_before(7)
     proof = good.proof(source, Offsets.PRESERVE)
     assert (proof.first_difference, proof.good) == (7, False)

@@ -15,7 +15,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, Producer, ReplayOutcome, ReplayUnit
-from logkeep.kafka.restore.replay.task import Ways, replay, replay_with
+from logkeep.kafka.restore.replay.task import ReplayTiming, replay, replay_with
 from tests.integration.kafka.replay.attempts import KILLED, Attempts
 from tests.integration.kafka.replay.conftest import Archived
 from tests.support.kafka.backup_steps import beside
@@ -41,7 +41,7 @@ def _assert_exact(logs: Archived, source: str, unit: ReplayUnit) -> None:
     seen, bounds = committed(logs.archive.bootstrap, unit.logs[0].topic, 0)
     if unit.logs[0].offsets is Offsets.PRESERVE:
         assert seen == wanted
-        assert bounds == (unit.logs[0].start, unit.logs[0].end)
+        assert bounds == (unit.logs[0].first.start, unit.logs[0].first.end)
     else:
         assert without_offsets(seen) == without_offsets(wanted)
         assert bounds == (0, len(wanted))
@@ -90,7 +90,7 @@ def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[s
 def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
     """Waited for, and in the end said what to look at; as soon as it is back another attempt goes on."""
     unit = _through_proxy(shaky, logs.target.unit("smooth", "left-alone", Offsets.TRANSLATE))
-    with beside(lambda: replay_with(unit, nothing, Ways(pause=nothing))) as running:
+    with beside(lambda: replay_with(unit, nothing, ReplayTiming(pause=nothing))) as running:
         with shaky.held_after(12_000):
             shaky.kafka.kill()
         with pytest.raises(ClusterUnreachable) as caught:
@@ -149,7 +149,7 @@ def _settled_end(unit: ReplayUnit) -> int:
         ends = looks()
         while any(a != b for a, b in pairwise(ends)):
             ends = looks()
-    assert 0 < ends[0] < unit.logs[0].end
+    assert 0 < ends[0] < unit.logs[0].first.end
     return ends[0]
 
 
@@ -176,7 +176,7 @@ def test_a_foreign_writer_in_the_middle_of_an_attempt(shaky: Shaky, logs: Archiv
             _write(shaky, "foreign-within")
         result = running.result()
     assert result.outcome is ReplayOutcome.FOREIGN, result
-    assert "came to stand at" in result.detail
+    assert "was appended at" in result.detail
     assert _one(unit).outcome is ReplayOutcome.FOREIGN
 
 
@@ -248,7 +248,7 @@ def test_a_topic_made_again_or_gone(logs: Archived) -> None:
     log = msgspec.structs.replace(unit.logs[0], topic_id="00" * 16)
     assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.GONE
     log = msgspec.structs.replace(unit.logs[0], topic="never-made")
-    gone = replay_with(msgspec.structs.replace(unit, logs=(log,)), nothing, Ways(pause=nothing))
+    gone = replay_with(msgspec.structs.replace(unit, logs=(log,)), nothing, ReplayTiming(pause=nothing))
     assert [r.outcome for r in gone.logs] == [ReplayOutcome.GONE]
 
 
@@ -261,7 +261,7 @@ def test_a_limit_is_kept_to(logs: Archived) -> None:
         pauses.append(wait_s)
         now_s[0] += wait_s
 
-    (result,) = replay_with(unit, nothing, Ways(pause=pause, clock=lambda: now_s[0])).logs
+    (result,) = replay_with(unit, nothing, ReplayTiming(pause=pause, clock=lambda: now_s[0])).logs
     assert result.outcome is ReplayOutcome.DONE
     assert sum(pauses) >= result.sent_bytes / 1_000_000 - 1
     _assert_exact(logs, "smooth", unit)

@@ -72,7 +72,7 @@ class Killing:
         seen, bounds = committed(self.shaky.kafka.bootstrap, result.topic, 0)
         if self.offsets is Offsets.PRESERVE:
             assert seen == self.wanted
-            assert bounds == (unit.logs[0].start, unit.logs[0].end)
+            assert bounds == (unit.logs[0].first.start, unit.logs[0].first.end)
         else:
             assert without_offsets(seen) == without_offsets(self.wanted)
             assert bounds == (0, len(self.wanted))

@@ -35,4 +35,4 @@ def test_offsets_are_kept_on_kafka_3_9(shaky: Shaky, older: EmbeddedKafka, logs:
     assert result.proof.good, result.proof
     seen, bounds = committed(older.bootstrap, "bumpy", 0)
     assert seen == expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, "bumpy", 0)
-    assert bounds == (unit.logs[0].start, unit.logs[0].end)
+    assert bounds == (unit.logs[0].first.start, unit.logs[0].first.end)

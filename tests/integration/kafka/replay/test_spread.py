@@ -10,7 +10,7 @@ import pytest
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.log_views import share_of
-from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit, source_of
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog, ReplayOutcome, ReplayUnit
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.proof.task import beginning_of
 from logkeep.kafka.restore.replay.task import replay
@@ -32,7 +32,7 @@ def _unit(shaky: Shaky, logs: Archived, topic: str) -> ReplayUnit:
     """Records of `bumpy`, then those of `smooth`, which have no keys."""
     topic_id = logs.target.create(topic, 2)
     first, second = (logs.target.log(name, 0, topic, topic_id, Offsets.TRANSLATE) for name in ("bumpy", "smooth"))
-    spread = msgspec.structs.replace(first, spread_over=2, others=(source_of(second),))
+    spread = msgspec.structs.replace(first, spread_over=2, sources=(first.first, second.first))
     return ReplayUnit(
         place=logs.archive.place,
         settings=ClientSettings(endpoints(shaky.bootstrap)),
@@ -98,7 +98,7 @@ def test_a_proof_is_of_exactly_this_share(logs: Archived, restored: tuple[Replay
     proof = _proof(place, settings, log, end)
     assert proof.good
     assert sum(proof.shares) == proof.records == end
-    fewer = _proof(place, settings, msgspec.structs.replace(log, others=()), end)
+    fewer = _proof(place, settings, msgspec.structs.replace(log, sources=log.sources[:1]), end)
     assert (fewer.first_difference, fewer.detail) == (proof.shares[0], "there is a record after the last archived one")
     other = _proof(place, settings, msgspec.structs.replace(log, spread_over=3), end)
     assert 0 <= other.first_difference < proof.shares[0]
@@ -113,5 +113,5 @@ def test_the_beginning_of_a_share_is_compared(logs: Archived, restored: tuple[Re
     log, end = restored
     place, there = logs.archive.place, int(end * part)
     begun = beginning_of(place, log, None, there)
-    assert sum(len(records) for source in begun.sources for records in share_of(place, source)) == there
+    assert sum(len(records) for source in begun.sources for records in share_of(place, begun, source)) == there
     assert _proof(place, logs.target.settings, begun, there).good

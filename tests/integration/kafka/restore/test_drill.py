@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.verbs.drill import SCRATCH
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import write as writing_logs
 from logkeep.kafka.restore.replay import task
+from logkeep.reports.drill import SCRATCH
 from tests.integration.kafka.restore.scene import Scene, positions, troubles, write
 from tests.support.kafka.client_view_of_configs import topic_names
 from tests.support.kafka.group_topic import commit

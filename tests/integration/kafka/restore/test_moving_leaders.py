@@ -24,7 +24,7 @@ from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedK
 from logkeep.kafka.restore.replay import request_sender, rounds
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.request_sender import Sender
-from logkeep.kafka.restore.replay.target_ends import Absent, Answer, ask_standings
+from logkeep.kafka.restore.replay.target_ends import Absent, TargetAnswer, read_target_ends
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
@@ -183,8 +183,8 @@ def test_nobody_leads_for_a_while(cluster: KafkaCluster, tmp_path: Path, monkeyp
     restoring = _restoring(cluster, tmp_path, topic, back, Offsets.TRANSLATE)
     looks = list[bool]()
 
-    def look(target: Cluster, logs: Sequence[ReplayLog]) -> list[Answer]:
-        answers = ask_standings(target, logs)
+    def look(target: Cluster, logs: Sequence[ReplayLog]) -> list[TargetAnswer]:
+        answers = read_target_ends(target, logs)
         looks.append(any(isinstance(each, Absent) for each in answers))
         return answers
 
@@ -194,7 +194,7 @@ def test_nobody_leads_for_a_while(cluster: KafkaCluster, tmp_path: Path, monkeyp
 
     with monkeypatch.context() as patched:
         Conversation(patched, kill)
-        patched.setattr(rounds, "ask_standings", look)
+        patched.setattr(rounds, "read_target_ends", look)
         with beside(restoring.run) as restore:
             wait_for(lambda: sum(looks) > 6 or restore.done(), "several looks at a partition without a leader")
             cluster.members[3].start()

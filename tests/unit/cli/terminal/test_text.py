@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, duration, size
-from logkeep.cli.verbs.backup_rows import BackupRow, backup_table
-from logkeep.cli.verbs.kafka.backup import KafkaBackupReport, backup
+from logkeep.cli.verbs.kafka.backup import backup
+from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
+from logkeep.cli.verbs.list import backup_table
 from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding, Severity
+from logkeep.reports.backups import BackupRow
 
 ROWS = [("orders", "12", "an unusually long remark that does not fit"), ("日本", "3", "short")]
 

@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.backup_rows import BackupRow, backup_table
-from logkeep.cli.verbs.last_restore import LastRestore, last_of_all, restore_cell, restore_line
-from logkeep.cli.verbs.receipts import ReceiptReport, ReceiptsReport, RestoreLine, list_receipts, show
+from logkeep.cli.verbs.list import backup_table
+from logkeep.cli.verbs.receipts import list_receipts, show
+from logkeep.cli.verbs.restore_text import restore_cell, restore_line
+from logkeep.reports.backups import BackupRow
+from logkeep.reports.restores import LastRestore, ReceiptReport, ReceiptsReport, RestoreLine, last_of_all
 from tests.support.scripted.restores import GROUP, NEW, PARTITION, TARGET
 
 LINE = RestoreLine(

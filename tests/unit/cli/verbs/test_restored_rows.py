@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.restore_text import finding_lines, rates_text
-from logkeep.cli.verbs.restored_rows import FEW, group_lines, partition_lines, planned_lines
+from logkeep.cli.verbs.restore_text import FEW, finding_lines, group_lines, partition_lines, planned_lines, rates_text
 from logkeep.model.findings import Finding, Severity
 from tests.support.scripted.restores import GROUP, PARTITION
 

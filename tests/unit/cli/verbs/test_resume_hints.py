@@ -8,14 +8,13 @@ import pytest
 
 from logkeep.cli.frame.signals import SigtermReceived
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending, run_again
-from logkeep.cli.verbs.zookeeper.restore.subtree import by_journal
+from logkeep.cli.verbs.zookeeper.restore.subtree_session import by_journal
 from logkeep.errors import Interrupted, RestoreFailed, Terminated, UsageError
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.finish import roll_back
-from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.target_dirs import JOURNAL
+from logkeep.zookeeper.restore.target_dirs import JOURNAL, MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server

@@ -3,8 +3,9 @@
 import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.verify import VerifyReport, ZooKeeperVerified, _code, _text
+from logkeep.cli.verbs.verify import _code, _text
 from logkeep.model.findings import Finding, Severity
+from logkeep.reports.verification import VerifyReport, ZooKeeperVerified
 
 
 def report(code: str) -> VerifyReport:

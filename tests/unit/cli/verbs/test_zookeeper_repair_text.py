@@ -1,7 +1,8 @@
 """What people read of a repair: why something is left, and who was not asked."""
 
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.zookeeper.repair import RepairedObject, ZooKeeperRepairReport, repair
+from logkeep.cli.verbs.zookeeper.repair import repair
+from logkeep.cli.verbs.zookeeper.repair_report import RepairedObject, ZooKeeperRepairReport
 
 
 def told(*objects: RepairedObject, unread: int = 0) -> str:

@@ -37,7 +37,7 @@ def test_the_outcome_is_neither_the_new_data_nor_a_rollback(server: Path) -> Non
     old = files(server / "version-2")
     ended = continue_restore(ServerTarget(data_dir=server))
     assert ended.outcome is RestoreEndState.NOTHING
-    assert ended.next_steps == ("run the restore again: what is in place is what was there before it",)
+    assert ended.next_steps == ("run the restore again: the data from before it is in place",)
     assert files(server / "version-2") == old
     assert not (server / JOURNAL).exists()
 

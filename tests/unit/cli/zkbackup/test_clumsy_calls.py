@@ -66,13 +66,13 @@ def test_the_number_of_the_server_is_kept_wherever_the_rest_of_its_configuration
     code, text = backed_up(server, tmp_path, "--include-config", f"--zk-conf-dir={tmp_path / 'conf'}")
     kept = json.loads((tmp_path / "backups" / "one" / "metadata" / "backup_info.json").read_text())["files"]["config"]
     assert (code, sorted(kept)) == (2, ["myid", "zoo.cfg"])
-    assert "Config:     2 files kept" in text
+    assert "Config:     2 files copied" in text
 
 
 def test_a_stray_file_is_not_configuration(server: MadeServer, tmp_path: Path) -> None:
     (server.snapshot_dir / "log.1.bak").write_bytes(b"ZKLG")
     code, text = backed_up(server, tmp_path)
-    assert (code, "Config:     not kept" in text, "log.1.bak" in text) == (2, True, True)
+    assert (code, "Config:     not copied" in text, "log.1.bak" in text) == (2, True, True)
 
 
 def test_next_steps_can_be_pasted(server: MadeServer, tmp_path: Path) -> None:

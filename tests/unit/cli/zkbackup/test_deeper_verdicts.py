@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup import standing
+from logkeep.cli.zkbackup import verdict
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.repaired_backups import byte_in
@@ -59,7 +59,7 @@ def test_a_shallow_look_does_not_unsay_it_and_prune_keeps_the_good_one(base: Pat
 def test_the_words_say_what_was_found_before_and_how_to_look_again(base: Path) -> None:
     _verified(base / "b2", "data")
     text = zkbackup("verify", f"--backup-dir={base / 'b2'}", "--level=files", home=base.parent).stdout
-    assert "level data found damage before, and level files cannot unsay it" in text
+    assert "level data found damage before; level files is not deep enough to clear it" in text
     assert "damaged, quality 0/100" in text
     assert f"zkbackup verify --backup-dir {base / 'b2'} --level data\n" in text
 
@@ -155,8 +155,8 @@ def test_worse_that_a_shallow_look_finds_does_not_make_it_enough_to_unsay_the_re
     assert "deeper" not in _stored(view.path)
 
 
-def _verdict(level: str, score: int, condition: str = "partial") -> standing.StoredVerdict:
-    found = standing.verdict_of({"level": level, "status": condition, "quality_score": score})
+def _verdict(level: str, score: int, condition: str = "partial") -> verdict.StoredVerdict:
+    found = verdict.parse_verdict({"level": level, "status": condition, "quality_score": score})
     assert found is not None
     return found
 
@@ -181,11 +181,11 @@ def test_the_worst_that_stands_counts(
     counts: tuple[str, int],
     deeper: tuple[str, int] | None,
 ) -> None:
-    found, beside = standing.settled([_verdict(*one) for one in stored], _verdict(*new))
+    found, beside = verdict.choose_verdict([_verdict(*one) for one in stored], _verdict(*new))
     assert (found.level, found.score) == counts
     assert (None if beside is None else (beside.level, beside.score)) == deeper
 
 
 @pytest.mark.parametrize("validation", [None, 3, {}, {"status": "lovely"}, {"status": "valid", "quality_score": "x"}])
 def test_what_nobody_can_make_sense_of_says_nothing(validation: object) -> None:
-    assert standing.stored_verdicts(validation) == ()
+    assert verdict.stored_verdicts(validation) == ()

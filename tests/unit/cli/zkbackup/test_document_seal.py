@@ -54,7 +54,7 @@ def test_a_document_that_is_not_what_was_written(view: BundleView, tmp_path: Pat
         assert (ended.returncode, told["status"], told["quality_score"]) == (10, "damaged", 0)
         assert ("document-changed", "metadata/backup_info.json") in {(f["code"], f["where"]) for f in told["findings"]}
     assert not (view.path / "damaged").exists()
-    assert "Document: ❌ not what was written" in zkbackup(*words, home=tmp_path).stdout
+    assert "Document: ❌ changed since it was written" in zkbackup(*words, home=tmp_path).stdout
 
 
 def test_whatever_character_is_changed(view: BundleView) -> None:

@@ -124,7 +124,7 @@ def test_moments_that_a_lost_snapshot_led_to_are_told_for_good(tmp_path: Path) -
     words = ("verify", f"--backup-dir={view.path}", "--format=json")
     before, fixed, again = (json.loads(zkbackup(*words, *more, home=tmp_path).stdout) for more in ([], ["--fix"], []))
     assert [told["exit_code"] for told in (before, fixed, again)] == [10, 10, 10]
-    assert "0x64 to 0xc7 cannot be restored to any more" in fixed["repairs"][0]
+    assert "0x64 to 0xc7 can no longer be restored" in fixed["repairs"][0]
     for told in (fixed, again):
         assert ["0x64 to 0xc7" in f["what"] for f in told["findings"] if f["code"] == "lost-moments"] == [True]
         counted = told["validation"]
@@ -139,7 +139,7 @@ def test_moments_that_a_lost_snapshot_led_to_are_told_for_good(tmp_path: Path) -
         [{"from": "0x64", "to": "0xc7"}],
     )
     shown = zkbackup("info", "one", f"--backup-base-dir={view.path.parent}", home=tmp_path).stdout
-    assert "Logs: ⚠️ the snapshot is lost that led to an older part" in zkbackup(*words[:2], home=tmp_path).stdout
+    assert "Logs: ⚠️ the snapshot that an older part needs is lost" in zkbackup(*words[:2], home=tmp_path).stdout
     assert ("Lost: 1" in shown, "Repaired: 0" in shown, "a hole in an older part" in shown) == (True, True, True), shown
 
 
@@ -148,6 +148,6 @@ def test_a_lost_snapshot_that_nothing_needs_costs_no_moment(tmp_path: Path) -> N
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", "--format=json", home=tmp_path)
     told = json.loads(fixed.stdout)
     assert (fixed.returncode, told["status"], told["quality_score"]) == (2, "partial", 95)
-    assert "every moment can be restored to without it" in told["repairs"][0]
+    assert "every point in time can be restored without it" in told["repairs"][0]
     assert (told["validation"]["repaired_files"], told["validation"]["unrecoverable_files"]) == (0, 1)
     assert zkbackup("verify", f"--backup-dir={view.path}", home=tmp_path).returncode == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logkeep.cli.zkbackup.leftovers import left_over, remove_bundle
+from logkeep.cli.zkbackup.leftovers import find_leftovers, remove_bundle
 from tests.support.cli.bundle_documents import PROGRAM, put, zkbackup
 from tests.support.cli.processes import clean_environment, logkeep
 
@@ -208,7 +208,7 @@ def test_whatever_a_killed_prune_leaves_is_known_by_the_next(base: Path, documen
         bundle = _filled(base / f".deleted-{step}", document=document)
         with pytest.MonkeyPatch.context() as patch:
             whole = _stopped_after(step, patch, bundle)
-        assert left_over(base, datetime.now(UTC)) == ([] if whole else [bundle]), step
+        assert find_leftovers(base, datetime.now(UTC)) == ([] if whole else [bundle]), step
         if whole:
             break
         shutil.rmtree(bundle)

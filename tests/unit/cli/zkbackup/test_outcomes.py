@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.cli.zkbackup import backup
 from logkeep.cli.zkbackup.backup import exit_code
-from logkeep.cli.zkbackup.frame import CommandRun
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Codec
 from logkeep.zookeeper.backup import findings as outcome
@@ -126,7 +126,7 @@ def test_the_remedy_of_a_broken_seal_is_named_and_it_costs_something(tmp_path: P
     assert "Result: ⚠️ the backup can be restored; a file in it is damaged" in text
     advice = [line.strip() for line in text.partition("Advice:")[2].strip().splitlines()]
     command = f"zkbackup verify --backup-dir {view.path} --fix"
-    assert advice == ["- nothing is lost; what is badly stored is written again by", command]
+    assert advice == ["- nothing is lost; to store the affected files again:", command]
     fixed = zkbackup("verify", f"--backup-dir={view.path}", "--fix", home=tmp_path).stdout
     assert ("partial, quality 95/100" in fixed, "--fix" in fixed) == (True, False), fixed
 

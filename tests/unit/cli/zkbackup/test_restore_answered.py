@@ -41,7 +41,7 @@ def test_one_that_was_asked_by_default(server: Path) -> None:
     before = files(server)
     code, error = _rolled_back(server)
     assert (code, files(server) == before) == (31, True)
-    assert error["message"] == "a server answers at localhost:2181, asked by default, for no --zk-host was given"
+    assert error["message"] == "a server answers at localhost:2181, the default of --zk-host"
     assert "stop the server" in error["remedy"]
     assert "--zk-host HOST:PORT" in error["remedy"]
 
@@ -49,7 +49,7 @@ def test_one_that_was_asked_by_default(server: Path) -> None:
 def test_one_that_the_configuration_names(server: Path) -> None:
     (server.parent / "zkbackup.yaml").write_text("zookeeper:\n  host: zk7:2181\n")
     code, error = _rolled_back(server)
-    assert (code, error["message"].startswith("a server answers at zk7:2181, as ")) == (31, True)
+    assert (code, error["message"].startswith("a server answers at zk7:2181, set by ")) == (31, True)
     assert "zkbackup.yaml" in error["message"]
 
 

@@ -11,9 +11,9 @@ from logkeep.cli.zkbackup import restore
 from logkeep.cli.zkbackup.receipts import receipt_path, unfinished_path, write_ahead
 from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.marker import MARKER
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
 from logkeep.zookeeper.restore.run import carry_out
+from logkeep.zookeeper.restore.target_dirs import MARKER
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled

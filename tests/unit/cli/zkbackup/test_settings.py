@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.cli.zkbackup.command import with_boolean_values
 from logkeep.cli.zkbackup.options import (
     BACKUP_BEFORE_RESTORE,
     BASE_DIR,
@@ -18,7 +19,6 @@ from logkeep.cli.zkbackup.options import (
     VERIFY,
     BundleId,
 )
-from logkeep.cli.zkbackup.parser import spelled_out
 from logkeep.cli.zkbackup.settings import load_settings, places
 from logkeep.config.option_types import ZxidNumber
 from logkeep.errors import ConfigError
@@ -126,7 +126,7 @@ def test_an_unknown_variable_is_a_warning(tmp_path: Path) -> None:
 def test_booleans_in_every_spelling() -> None:
     said = ["--x", "--no-x", "--x=true", "--x=false", "--y", "name", "--", "--x"]
     wanted = ["--x=true", "--x=false", "--x=true", "--x=false", "--y", "name", "--", "--x"]
-    assert spelled_out(said, {"--x"}) == wanted
+    assert with_boolean_values(said, {"--x"}) == wanted
 
 
 @pytest.mark.parametrize(

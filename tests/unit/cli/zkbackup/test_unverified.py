@@ -71,7 +71,7 @@ def test_a_document_that_cannot_be_read_here_makes_no_damaged_backup(
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(bundles, "claims", unreadable)
-    (one,) = bundles.shelved(base)
+    (one,) = bundles.list_bundles(base)
     assert (one.condition, os.strerror(error).lower() in one.problem) == (Condition.UNVERIFIED, True)
 
 
@@ -81,4 +81,4 @@ def test_one_that_is_not_there_does(base: Path, error: int, monkeypatch: pytest.
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(bundles, "claims", gone)
-    assert bundles.shelved(base)[0].condition is Condition.DAMAGED
+    assert bundles.list_bundles(base)[0].condition is Condition.DAMAGED

@@ -1,7 +1,7 @@
 """Batches whose record bytes are the same and whose times are not."""
 
 from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.compare.record_compare import LogSide, Twins
+from logkeep.formats.compare.record_compare import LogSide, PairedComparison
 from logkeep.formats.kafka.batches import APPEND_TIME, walk
 from logkeep.formats.kafka.record_view import View
 from tests.support.kafka.slow_records import Slow, batch_of
@@ -14,5 +14,5 @@ def _appended(at_ms: int) -> LogSide:
 
 
 def test_append_times_are_compared_although_records_do_not_hold_them() -> None:
-    assert Twins(_appended(5), _appended(5)).run().same
-    assert not Twins(_appended(5), _appended(6)).run().same
+    assert PairedComparison(_appended(5), _appended(5)).run().same
+    assert not PairedComparison(_appended(5), _appended(6)).run().same

@@ -82,7 +82,6 @@ def test_it_knows_what_the_headers_say() -> None:
 
 def test_lookups() -> None:
     assert [INDEX.at_offset(o) for o in (0, 11, 12, 25, 29, 30, 31, 32)] == [0, 0, 1, 1, 1, 2, 3, 4]
-    assert [INDEX.at_time(t) for t in (-1, 0, 700, 900, 901, 950, 951)] == [0, 0, 0, 0, 2, 2, 4]
 
 
 def test_pieces_join() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from logkeep.errors import Damaged, OldMessageFormat
 from logkeep.formats.kafka.batches import HEADER, HEADER_BYTES, WalkEnd, first_broken, walk
 from tests.support.kafka.handmade_batches import Batch, dense
 
@@ -42,7 +41,6 @@ def test_every_cut_is_torn_and_keeps_the_batches_before_it() -> None:
         walked = walk(data[:size])
         assert len(walked.batches) == sum(end <= size for end in ends)
         assert walked.stop is (WalkEnd.END if size in (0, *ends) else WalkEnd.TORN), size
-        walked.require_sound("log")
 
 
 def test_every_changed_byte_under_the_checksum_is_noticed() -> None:
@@ -71,8 +69,7 @@ def test_headers_that_cannot_be_right_are_damage(bad: Batch, reason: str) -> Non
     walked = walk(_log([THREE[0], bad, THREE[2]]))
     assert (walked.stop, len(walked.batches)) == (WalkEnd.DAMAGED, 1)
     assert walked.stopped_at == len(THREE[0].encode())
-    with pytest.raises(Damaged, match=reason):
-        walked.require_sound("log")
+    assert reason in walked.reason
 
 
 def test_a_compressed_batch_may_hold_more_records_than_bytes() -> None:
@@ -99,8 +96,7 @@ def test_old_messages_are_named_as_such(version: int, payload: int) -> None:
     old = struct.pack(">qiIb", 77, payload, 0, version) + bytes(payload - 5)
     walked = walk(_log(THREE) + old)
     assert (walked.stop, len(walked.batches)) == (WalkEnd.OLD_FORMAT, 3)
-    with pytest.raises(OldMessageFormat, match=f"version {version} at offset 77"):
-        walked.require_sound("log")
+    assert f"version {version} at offset 77" in walked.reason
 
 
 def test_zeros_that_were_set_aside_are_damage_not_an_old_format() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
-from logkeep.formats.run_map.stored import Route, decode, decode_all, encode, encode_all, unbundle
+from logkeep.formats.run_map.stored import Route, decode, decode_all, encode, unbundle
+from tests.support.kafka.run_maps import encode_all
 
 GOLDEN = bytes.fromhex(
     "4c4b524d4150303103000000885a283c0a0000000000000028000000000000003a01000000000000789c636080005628cd09"
@@ -69,18 +70,18 @@ def test_records_can_stand_at_their_own_offsets_with_a_filled_end() -> None:
     builder.skip_to(200)
     runs = builder.finish()
     assert runs.at([100, 112, 115, 123, 200])[0].tolist() == [110, 112, 120, 200, 200]
-    assert (runs.records_in(112, 121), runs.placed_before(121), runs.records_after(115)) == (4, 6, 3)
+    assert runs.placed_before(121) == 6
 
 
 def test_a_map_only_rises() -> None:
     builder = RunMapBuilder(10, 40, 5)
     builder.append(20, 4)
     for rows in ([[23, 30, 1]], [[24, 8, 1]], [[30, 30, 11]], [[30, 30, 2], [31, 40, 1]], [[30, 30, 2], [35, 31, 1]]):
-        with pytest.raises(ValueError, match="only rises"):
+        with pytest.raises(ValueError, match="must rise"):
             builder.place(np.array(rows, np.int64))
-    with pytest.raises(ValueError, match="only rises"):
+    with pytest.raises(ValueError, match="must rise"):
         builder.skip_to(8)
-    with pytest.raises(ValueError, match="only rises"):
+    with pytest.raises(ValueError, match="must rise"):
         RunMapBuilder(10, 40, 5).append(9, 1)
     assert builder.finish().records == 4
 

@@ -6,13 +6,13 @@ from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
-    ended_logs,
+    changed_log_findings,
+    changed_logs,
+    deleted_logs,
     exit_code,
-    left_logs,
+    join_rounds,
     refuse_failures,
-    refuse_hearsay,
-    together,
-    why_left,
+    refuse_unconfirmed_deletions,
 )
 from logkeep.kafka.backup.plan import Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
@@ -73,15 +73,15 @@ def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results, {A})
     assert made.cut == (LogCut(B, 5, 9),)
     assert {s.log for s in made.segments} == {B}
-    assert [r.log for r in left_logs(results)] == [A]
+    assert [r.log for r in changed_logs(results)] == [A]
 
 
 @pytest.mark.parametrize(
-    ("cause", "words"), [(Cause.RECREATED, "made again while the backup ran"), (Cause.DELETED, "was deleted while")]
+    ("cause", "words"), [(Cause.RECREATED, "re-created while the backup ran"), (Cause.DELETED, "was deleted while")]
 )
 def test_a_topic_that_was_deleted_is_kept_as_far_as_it_was_copied(cause: Cause, words: str) -> None:
     results = [copied(A, 0, 10), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, cause), copied(B, 5, 9)]
-    assert left_logs(results) == []
+    assert changed_logs(results) == []
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results)
     assert made.cut == (LogCut(A, 0, 20), LogCut(B, 5, 9))
     assert [(s.log, s.start, s.end) for s in made.segments] == [(A, 0, 10), (B, 5, 9)]
@@ -97,7 +97,7 @@ def test_a_second_round_adds_what_the_first_one_left() -> None:
         plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), [ended(A, 0, 20, CopyOutcome.NEW_HISTORY), copied(B, 5, 9)], {A}
     )
     second = assemble(plan(LogCut(other, 0, 4)), [copied(other, 0, 4, epochs=(EpochRun(1, 0, 4),))])
-    whole = together(first, second)
+    whole = join_rounds(first, second)
     assert whole.cut == (LogCut(B, 5, 9), LogCut(other, 0, 4))
     assert [s.log for s in whole.segments] == [B, other]
     assert whole.tips == {other: EpochRun(1, 0, 4)}
@@ -107,14 +107,14 @@ def test_a_second_round_adds_what_the_first_one_left() -> None:
     ("cause", "words"),
     [
         (Cause.TRUNCATED, "lost its end while"),
-        (Cause.UNKNOWN_EPOCH, "another one than the one that was archived while"),
+        (Cause.UNKNOWN_EPOCH, "not the one that was archived while"),
     ],
 )
 def test_a_log_that_became_another_is_told_once(cause: Cause, words: str) -> None:
-    left = left_logs(
+    left = changed_logs(
         [ended(A, 0, 10, CopyOutcome.NEW_HISTORY, cause), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, cause)]
     )
-    (finding,) = why_left(left)
+    (finding,) = changed_log_findings(left)
     assert (finding.code, finding.severity, finding.where) == ("new-history", Severity.WARNING, "a/0")
     assert words in finding.what
 
@@ -123,7 +123,7 @@ def test_a_new_history_of_the_plan_is_told_with_its_reason() -> None:
     lost = LogName(Collection.TOPICS, "b", "bb-1", 0)
     again, truncated = assemble(plan(LogCut(A, 0, 0), LogCut(lost, 0, 0), new=(A, lost)), []).findings
     assert again.severity is Severity.NOTE
-    assert "deleted and made again since the last backup" in again.what
+    assert "deleted and re-created since the last backup" in again.what
     assert truncated.severity is Severity.WARNING
     assert "lost its end since the last backup" in truncated.what
 
@@ -165,9 +165,9 @@ def test_a_topic_that_is_there_after_all_was_not_deleted() -> None:
     again = topic("orders")
     log = LogName(Collection.TOPICS, "orders", history_of(again), 0)
     results = [ended(log, 0, 20, CopyOutcome.NEW_HISTORY, Cause.DELETED)]
-    refuse_hearsay(ended_logs(results), [topic("orders", topic_id=OTHER_ID)])
-    with pytest.raises(ClusterNotReady, match="it is there"):
-        refuse_hearsay(ended_logs(results), [again])
+    refuse_unconfirmed_deletions(deleted_logs(results), [topic("orders", topic_id=OTHER_ID)])
+    with pytest.raises(ClusterNotReady, match="it exists"):
+        refuse_unconfirmed_deletions(deleted_logs(results), [again])
 
 
 def test_a_batch_that_reaches_over_the_cut_takes_the_cut_with_it() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.backup.cut import Clamped, Question, SettledCut, clamp, judge, open_at_cut, settle, torn
+from logkeep.kafka.backup.cut import Clamped, OpenStates, SettledCut, clamp, classify, open_at_cut, settle, torn
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
 from tests.support.kafka.cluster_values import bounds
@@ -91,10 +91,10 @@ def test_a_transaction_at_offset_zero_is_one() -> None:
 def test_what_the_coordinator_calls_ongoing_stays_open() -> None:
     found = [OpenTransaction("a", 0, 1, 5), OpenTransaction("a", 0, 2, 6), OpenTransaction("b", 0, 1, 7)]
     decided = {1: "Ongoing", 2: "PrepareCommit"}
-    assert judge(found, decided) == Question(frozenset({A}), (found[0], found[2]))
-    assert judge(found, {1: "Ongoing", 2: "Ongoing"}) == Question(frozenset(), tuple(found))
-    assert judge(found, {1: "Ongoing"}) == Question(frozenset(), (found[0], found[2]), (found[1],))
-    assert judge([], {1: "Ongoing"}) == Question(frozenset(), ())
+    assert classify(found, decided) == OpenStates(frozenset({A}), (found[0], found[2]))
+    assert classify(found, {1: "Ongoing", 2: "Ongoing"}) == OpenStates(frozenset(), tuple(found))
+    assert classify(found, {1: "Ongoing"}) == OpenStates(frozenset(), (found[0], found[2]), (found[1],))
+    assert classify([], {1: "Ongoing"}) == OpenStates(frozenset(), ())
 
 
 def test_only_logs_with_something_undecided_can_be_torn() -> None:

@@ -7,11 +7,11 @@ import pytest
 from logkeep.kafka.admin.offsets import EpochEnd
 from logkeep.kafka.backup.history_check import (
     ArchiveProgress,
-    Broken,
-    begun_since,
+    BrokenLog,
+    archive_progress,
     broken_logs,
     changed_meanwhile,
-    standing,
+    truncated_since,
 )
 from logkeep.kafka.backup.plan import next_history
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
@@ -26,7 +26,7 @@ LOG = TopicPartition("orders", 0)
 HISTORY = ID.hex
 
 
-def broken(known: ArchivedReach, start: int, end: int, answer: EpochEnd | None) -> list[Broken]:
+def broken(known: ArchivedReach, start: int, end: int, answer: EpochEnd | None) -> list[BrokenLog]:
     def ask(wanted: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, EpochEnd]:
         assert wanted == ({LOG: known.last_epoch} if answer else {})
         return {LOG: answer} if answer else {}
@@ -50,7 +50,7 @@ def broken(known: ArchivedReach, start: int, end: int, answer: EpochEnd | None) 
 def test_the_epoch_of_the_last_batch_tells(
     known: ArchivedReach, end: int, answer: EpochEnd | None, cause: Cause | None
 ) -> None:
-    assert broken(known, 0, end, answer) == ([Broken(LOG, cause, known.history)] if cause else [])
+    assert broken(known, 0, end, answer) == ([BrokenLog(LOG, cause, known.history)] if cause else [])
 
 
 def test_retention_breaks_nothing() -> None:
@@ -72,7 +72,7 @@ def result(lo: int, hi: int, *epochs: EpochRun, history: str = HISTORY) -> CopyR
 
 
 def stand(reached: dict[TopicPartition, ArchivedReach], *earlier: CopyResult) -> ArchiveProgress:
-    return standing([topic("orders")], {LOG: bounds(3, 600)}, reached, earlier)
+    return archive_progress([topic("orders")], {LOG: bounds(3, 600)}, reached, earlier)
 
 
 def test_compaction_behind_the_last_batch_breaks_nothing() -> None:
@@ -99,7 +99,7 @@ def test_of_two_pasts_that_an_interrupted_run_met_the_later_one_counts() -> None
             found = stand(base, *order)
             assert found.reached == {LOG: ArchivedReach(f"{HISTORY}-1", 3, -1)}
             assert found.furthest == {LOG: ArchivedReach(f"{HISTORY}-1", 30, 5, 30)}
-            assert begun_since(base, found) == ([Broken(LOG, Cause.TRUNCATED, HISTORY)] if base else [])
+            assert truncated_since(base, found) == ([BrokenLog(LOG, Cause.TRUNCATED, HISTORY)] if base else [])
 
 
 def test_what_an_interrupted_run_copied_of_a_topic_that_was_made_again_counts_for_nothing() -> None:

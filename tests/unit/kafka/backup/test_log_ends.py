@@ -1,7 +1,7 @@
-"""What makes a look at a cluster steady, with answers that are written down."""
+"""When two reads of log ends agree, with scripted answers."""
 
 from logkeep.kafka.admin.offsets import LogBounds, ProducerState
-from logkeep.kafka.backup.log_ends import LogEnds, renewed, widened
+from logkeep.kafka.backup.log_ends import LogEnds, with_new_transactions, with_reread
 from logkeep.kafka.backup.transaction_activity import changed_producers, moved_producers, transactional_logs
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
@@ -42,16 +42,18 @@ def test_a_producer_without_transactions_may_do_what_it_wants() -> None:
 
 def test_what_was_asked_again_replaces_what_was_known_of_those_logs() -> None:
     first = LogEnds((), {A: bounds(0, 10), B: bounds(0, 20)}, (open_in(A), open_in(B)), (open_in(A),), ("g",), (1,))
-    again = LogEnds((), {A: bounds(0, 15)}, (), transactional=frozenset({A}), remembered={A: (state(1),)})
+    again = LogEnds((), {A: bounds(0, 15)}, (), transactional=frozenset({A}), producers={A: (state(1),)})
     ends: dict[TopicPartition, LogBounds] = {A: bounds(0, 15), B: bounds(0, 20)}
-    both = renewed(first, again)
+    both = with_reread(first, again)
     assert (both.bounds, both.open_transactions, both.undecided) == (ends, (open_in(B),), ())
-    assert both.steady
-    assert both.remembered == {A: (state(1),)}
+    assert both.stable
+    assert both.producers == {A: (state(1),)}
 
 
 def test_a_transaction_that_came_to_a_log_that_was_not_asked_again_is_seen() -> None:
-    look = LogEnds((), {A: bounds(0, 1)}, transactional=frozenset({A}), remembered={A: (state(1),), B: (state(1),)})
-    assert widened(look, {A: (state(1, 9),), B: (state(1),)}).steady, "A was asked: what happened since is behind it"
-    wider = widened(look, {A: (state(1),), B: (state(1, 3),), C: ()})
-    assert (wider.restless_producers, wider.transactional) == ((1,), frozenset({A, B}))
+    ends = LogEnds((), {A: bounds(0, 1)}, transactional=frozenset({A}), producers={A: (state(1),), B: (state(1),)})
+    assert with_new_transactions(ends, {A: (state(1, 9),), B: (state(1),)}).stable, (
+        "A was asked: what happened since is behind it"
+    )
+    wider = with_new_transactions(ends, {A: (state(1),), B: (state(1, 3),), C: ()})
+    assert (wider.unstable_producers, wider.transactional) == ((1,), frozenset({A, B}))

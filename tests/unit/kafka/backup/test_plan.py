@@ -12,7 +12,7 @@ from logkeep.kafka.backup.plan import (
     PlannedUnit,
     history_of,
     plan_backup,
-    refuse_to_forget,
+    refuse_no_topics,
     split,
 )
 from logkeep.kafka.backup.units import CopyRange
@@ -241,10 +241,10 @@ def test_a_log_of_unknown_size_is_not_taken_for_a_small_one() -> None:
 
 
 def test_a_backup_of_nothing_after_one_of_something_is_refused() -> None:
-    refuse_to_forget([], [])
-    refuse_to_forget([topic("orders")], [LOG])
+    refuse_no_topics([], [])
+    refuse_no_topics([topic("orders")], [LOG])
     with pytest.raises(BackupFailed, match="no topic is left"):
-        refuse_to_forget([], [LOG])
+        refuse_no_topics([], [LOG])
 
 
 @pytest.mark.parametrize(("start", "lost"), [(150, []), (200, []), (300, [(200, 300)])])

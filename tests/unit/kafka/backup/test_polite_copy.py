@@ -90,7 +90,7 @@ def test_a_reply_with_records_may_be_throttled_too() -> None:
 
 def test_a_broker_that_never_gives_anything_is_still_noticed() -> None:
     copying = Copying(lambda _: Reply(high_watermark=100))
-    with pytest.raises(ClusterNotReady, match="nothing comes from offset 0"):
+    with pytest.raises(ClusterNotReady, match="no records come from offset 0"):
         copying.run()
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from logkeep.errors import ClusterNotReady
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.client.rate_limit import BURST_S, LEAST_REPLY_BYTES, Courtesy, FetchRate, paced, share
+from logkeep.kafka.client.rate_limit import BURST_S, LEAST_REPLY_BYTES, FetchRate, RateLimiter, paced, share
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 @given(st.lists(st.tuples(st.integers(0, 10_000_000), st.floats(0, 5)), min_size=1, max_size=50))
 def test_what_was_received_never_outruns_the_rate(replies: list[tuple[int, float]]) -> None:
     clock, rate, received = Clock(), 1_000_000, 0
-    courtesy = Courtesy(rate, clock.pause, clock)
+    courtesy = RateLimiter(rate, clock.pause, clock)
     for size, took_s in replies:
         courtesy.before_asking(1)
         assert received <= rate * (clock.now_s - 1000 + BURST_S) + 1
@@ -38,7 +38,7 @@ def test_what_was_received_never_outruns_the_rate(replies: list[tuple[int, float
 
 def test_a_steady_stream_is_paced_exactly() -> None:
     clock = Clock()
-    courtesy = Courtesy(1_000_000, clock.pause, clock)
+    courtesy = RateLimiter(1_000_000, clock.pause, clock)
     for _ in range(10):
         courtesy.before_asking(1)
         courtesy.received(1, 500_000, 0)
@@ -48,7 +48,7 @@ def test_a_steady_stream_is_paced_exactly() -> None:
 
 def test_the_rate_is_one_for_all_brokers_and_a_throttle_is_one_brokers() -> None:
     clock = Clock()
-    courtesy = Courtesy(1_000_000, clock.pause, clock)
+    courtesy = RateLimiter(1_000_000, clock.pause, clock)
     courtesy.received(1, 1_250_000, 7000)
     courtesy.before_asking(2)
     assert clock.pauses == [1.0]
@@ -58,7 +58,7 @@ def test_the_rate_is_one_for_all_brokers_and_a_throttle_is_one_brokers() -> None
 
 def test_time_that_passed_anyway_is_not_waited_again() -> None:
     clock = Clock()
-    courtesy = Courtesy(0, clock.pause, clock)
+    courtesy = RateLimiter(0, clock.pause, clock)
     courtesy.received(1, 10**9, 2000)
     clock.now_s += 3
     courtesy.before_asking(1)
@@ -67,8 +67,8 @@ def test_time_that_passed_anyway_is_not_waited_again() -> None:
 
 def test_a_throttle_without_end_is_told() -> None:
     clock = Clock()
-    with pytest.raises(ClusterNotReady, match="left alone for 2147483 s"):
-        Courtesy(0, clock.pause, clock).received(1, 0, 2**31 - 1)
+    with pytest.raises(ClusterNotReady, match="throttles this client for 2147483 s"):
+        RateLimiter(0, clock.pause, clock).received(1, 0, 2**31 - 1)
 
 
 def test_without_a_limit_nothing_is_owed() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.follow.retention_race import (
-    LogLook,
+    LogReading,
     Retention,
     near_s,
     retention_of,
@@ -15,9 +15,9 @@ from logkeep.kafka.follow.retention_race import (
     total_lag,
 )
 
-BEHIND = LogLook(start=0, archived=1000, end=1500, bytes_per_offset=10.0, cut_at_s=90.0, seen_at_s=100.0)
+BEHIND = LogReading(start=0, archived=1000, end=1500, bytes_per_offset=10.0, cut_at_s=90.0, read_at_s=100.0)
 FOR_EVER = Retention(None, None)
-EARLIER = replace(BEHIND, cut_at_s=0.0, seen_at_s=0.0)
+EARLIER = replace(BEHIND, cut_at_s=0.0, read_at_s=0.0)
 
 
 def test_nothing_threatens_what_is_archived() -> None:
@@ -47,9 +47,9 @@ def test_by_a_log_start_that_comes_closer() -> None:
 
 
 def test_only_what_is_near_is_told_the_nearest_first() -> None:
-    looks = {TopicPartition(topic, p): BEHIND for topic in ("a", "b", "c") for p in (0, 1)}
+    readings = {TopicPartition(topic, p): BEHIND for topic in ("a", "b", "c") for p in (0, 1)}
     kept = {"a": Retention(60.0, None), "b": Retention(30.0, None), "c": Retention(3600.0, None)}
-    assert [(t.topic, t.left_s) for t in threats(looks, {}, kept, 55.0)] == [("b", 20.0), ("a", 50.0)]
+    assert [(t.topic, t.left_s) for t in threats(readings, {}, kept, 55.0)] == [("b", 20.0), ("a", 50.0)]
 
 
 def test_near_is_three_rounds_or_twice_the_time_to_catch_up() -> None:

@@ -14,7 +14,7 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.logs.read_ahead import ahead
-from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog
+from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.model.segments import Codec
 from logkeep.repository.chain import layout
@@ -55,8 +55,9 @@ class Case:
             _damage(self.place, layout.segment("prod", segments[0]))
         script = Script(self.answer, lambda: 0.0, LogFacts(TOPIC_ID, self.log_start, self.log_end))
         log = ReplayLog(
-            log=LOG, start=0, end=60, segments=segments, transactional=False, topic="t", topic_id=TOPIC_ID.hex,
-            partition=0, offsets=offsets, base=0, producer=Producer(producer_id=1, epoch=0, position=0),
+            sources=(SourceLog(log=LOG, start=0, end=60, segments=segments, transactional=False),),
+            topic="t", topic_id=TOPIC_ID.hex, partition=0, offsets=offsets, base=0,
+            producer=Producer(producer_id=1, epoch=0, position=0),
         )  # fmt: skip
         return prove_with(log, self.place, script, SettledTransactions((), ()), 60, self._progress, self.pauses.append)
 
@@ -196,4 +197,7 @@ def test_the_same_record_bytes_at_another_time_are_other_records(fields: dict[st
     """The time of a batch is in its header, and a broker that stamps its own leaves the records as they are."""
     other = batch_of(30, [Slow(d, 0, b"%d" % d, b"v3") for d in range(10)], None, **fields)
     proof = Case(batches=[*BATCHES[:3], other, *BATCHES[4:]]).proof()
-    assert (proof.first_difference, proof.detail) == (30, "it is not the archived record of offset 30: another time")
+    assert (proof.first_difference, proof.detail) == (
+        30,
+        "it is not the archived record of offset 30: the time differs",
+    )

@@ -1,7 +1,7 @@
 """A run that follows outlives what passes by itself: another run's lease, a task that failed, a store that is busy."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,9 @@ from logkeep import errors
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
-from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
-from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.repository.follow import Follower, FollowRound
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
 from tests.support.zookeeper.handmade_directories import MadeServer, rounds
 from tests.support.zookeeper.repositories import new_place, newest, zxids
@@ -33,6 +34,9 @@ class Rest:
         self.left -= 1
         self.between()
 
+    def raising(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> MadeServer:
@@ -42,10 +46,13 @@ def server(tmp_path: Path) -> MadeServer:
     return made
 
 
-def followed(server: MadeServer, opened: Archiving, between: Callable[[], None]) -> list[ZooKeeperFollowRound]:
-    heard: list[ZooKeeperFollowRound] = []
-    wish = ZooKeeperBackupOptions((server.place("zk1"),))
-    follow(opened, wish, rounds(server), lambda _, word: word, Rest(between), interval_s=0.0, tell=heard.append)
+def followed(
+    server: MadeServer, place: SourceRef, opened: Archiving, between: Callable[[], None]
+) -> list[FollowRound[ZooKeeperBackupDone]]:
+    heard: list[FollowRound[ZooKeeperBackupDone]] = []
+    options = ZooKeeperBackupOptions((server.place("zk1"),))
+    source = FollowedEnsemble(place, opened, options, rounds(server), lambda _, word: word, 0.0)
+    Follower(source, Rest(between), 0.0, heard.append).run()
     return heard
 
 
@@ -57,7 +64,7 @@ def test_the_lease_of_a_prune_beside_it_is_waited_for(server: MadeServer) -> Non
     place = new_place()
     with ExitStack() as pruning:
         pruning.enter_context(writing(place, "prune", utc_now, random_token))
-        heard = followed(server, lambda: opening(place), pruning.close)
+        heard = followed(server, place, lambda: opening(place), pruning.close)
     assert [type(one.error) for one in heard] == [errors.Locked, type(None)]
     assert zxids(newest(place)) == [(1, 4)]
 
@@ -68,7 +75,7 @@ def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
 ) -> None:
     place = new_place()
     failing: list[errors.LogkeepError] = [kind("it happened")]
-    heard = followed(server, lambda: _failing_first(place, failing), lambda: None)
+    heard = followed(server, place, lambda: _failing_first(place, failing), lambda: None)
     assert [type(one.error) for one in heard] == [kind, type(None)]
     assert zxids(newest(place)) == [(1, 4)]
 
@@ -79,7 +86,7 @@ def test_what_no_retry_cures_ends_the_run(server: MadeServer, kind: type[errors.
     place = new_place()
     failing: list[errors.LogkeepError] = [kind("it happened")]
     with pytest.raises(kind):
-        followed(server, lambda: _failing_first(place, failing), lambda: None)
+        followed(server, place, lambda: _failing_first(place, failing), lambda: None)
 
 
 @contextmanager

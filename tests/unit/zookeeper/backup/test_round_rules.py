@@ -10,15 +10,15 @@ from logkeep.formats.zookeeper.names import epoch_of, follows, parse_name
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range, tile
 from logkeep.model.segments import Codec, Proof
+from logkeep.repository.object_writer import StoredObject
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.log_task import wanted_until
 from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, holes, logs_to_read, settled
 from logkeep.zookeeper.backup.server_files import FoundFile
-from logkeep.zookeeper.model.archived import KeptLog, LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.model.config_files import gather_config
-from logkeep.zookeeper.model.sink import PlacedLog, StoredObject
+from logkeep.zookeeper.model.sink import PlacedLog
 from logkeep.zookeeper.repo.claims import claimed, within
-from logkeep.zookeeper.repo.record import LogRecord, SnapshotRecord
 
 EPOCH = 1 << 32
 NOTHING = "0" * 64
@@ -106,7 +106,7 @@ def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], befo
 
 
 def placed(first: int, last: int) -> PlacedLog:
-    kept = KeptLog(
+    kept = ArchivedLog(
         member="m",
         history="1",
         name="log.1",
@@ -154,7 +154,7 @@ def test_a_log_is_read_for_its_times_only_where_a_snapshot_ends_within_it(
     """And none behind it: what counts is the first transaction of the time."""
     read: list[int] = []
 
-    def first_since(log: LogRecord, since_ms: int) -> int:
+    def first_since(log: ArchivedLog, since_ms: int) -> int:
         read.append(log.first)
         return max(log.first, since_ms)
 
@@ -167,7 +167,7 @@ def test_a_log_is_read_for_its_times_only_where_a_snapshot_ends_within_it(
 def test_no_log_is_read_for_a_snapshot_before_which_there_is_nothing_to_let_go() -> None:
     snapshots, logs = [snapshot_at(25), snapshot_at(40)], [log_from(21), log_from(31)]
 
-    def unasked(log: LogRecord, _since_ms: int) -> int:
+    def unasked(log: ArchivedLog, _since_ms: int) -> int:
         raise AssertionError(log.name)
 
     assert within(logs, snapshots, 25, unasked) == (logs, snapshots)
@@ -187,16 +187,16 @@ def test_how_far_a_piece_goes(first: int, proven: tuple[int, ...], limit: int, e
     assert wanted_until(first, proven, limit) == expected
 
 
-def snapshot_at(zxid: int) -> SnapshotRecord:
+def snapshot_at(zxid: int) -> ArchivedSnapshot:
     name = f"snapshot.{zxid:x}"
-    return SnapshotRecord(
-        token=TOKEN, member="m", history="1", name=name, zxid=zxid, fuzzy_end=zxid, size=1, sha256=NOTHING
+    return ArchivedSnapshot(
+        token=TOKEN, member="m", history="1", name=name, zxid=zxid, fuzzy_end=zxid, size_bytes=1, sha256=NOTHING
     )
 
 
-def log_from(first: int) -> LogRecord:
+def log_from(first: int) -> ArchivedLog:
     name, last = f"log.{first:x}", first + 9
-    return LogRecord(
+    return ArchivedLog(
         token=TOKEN, member="m", history="1", name=name, first=first, last=last, last_adler=1, max_time_ms=last
     )
 

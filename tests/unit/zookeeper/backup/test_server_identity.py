@@ -1,6 +1,7 @@
 """A --zk-host that is another server: its word cuts no backup, in a bundle, in a repository, or round by round."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from logkeep.errors import ClusterUnreachable
 from logkeep.model.segments import Proof
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.follow import Follower, FollowRound
 from logkeep.zookeeper.backup.rounds import RoundSettings
-from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.backup.server_identity import contradicted, processes_all
-from logkeep.zookeeper.follow import ZooKeeperFollower, ZooKeeperFollowRound
+from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.server.four_letter import ServerState
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled, rounds
@@ -85,7 +87,7 @@ def test_what_a_server_logged_before_it_went_away_is_kept_and_labelled(server: M
             raise ClusterUnreachable("it was stopped", subject="made:2181")
         return ServerState(zxid, mode, "3.9.5")
 
-    place, heard = new_place(), list[ZooKeeperFollowRound]()
+    place, heard = new_place(), list[FollowRound[ZooKeeperBackupDone]]()
     follower(place, server, heard, replace(rounds(server), ask=ask), rounds_wanted=1).run()
     assert sorted(zxids(newest(place))) == [(1, 2), (3, 3), (4, 8)]
     assert heard[0].done is not None
@@ -99,7 +101,7 @@ def test_what_a_slow_disk_or_majority_holds_back_is_waited_for(server: MadeServe
     words = iter([6, 6, 7])
     slow = rounds(server, patience_s=5.0)
     asking = replace(slow, ask=lambda _host: ServerState(next(words, 8), mode, "3.9.5"))
-    place, heard = new_place(), list[ZooKeeperFollowRound]()
+    place, heard = new_place(), list[FollowRound[ZooKeeperBackupDone]]()
     follower(place, server, heard, asking, rounds_wanted=1).run()
     assert zxids(newest(place)) == [(1, 3), (4, 6)]
     assert heard[0].done is not None
@@ -138,29 +140,32 @@ class StopAfter:
     def wait(self, _seconds: float) -> None:
         self.left -= 1
 
+    def raising(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 def follower(
     place: SourceRef,
     server: MadeServer,
-    heard: list[ZooKeeperFollowRound],
+    heard: list[FollowRound[ZooKeeperBackupDone]],
     asking: RoundSettings,
     *,
     rounds_wanted: int,
-) -> ZooKeeperFollower:
-    return ZooKeeperFollower(
+) -> Follower[ZooKeeperBackupDone]:
+    ensemble = FollowedEnsemble(
+        place,
         lambda: archiving(place, clock=utc_now, tokens=random_token),
         ZooKeeperBackupOptions((server.place("zk1"),)),
         asking,
         lambda _, word: word,
-        StopAfter(rounds_wanted),
         0.0,
-        heard.append,
     )
+    return Follower(ensemble, StopAfter(rounds_wanted), 0.0, heard.append)
 
 
 @pytest.mark.parametrize("word", [None, 0, 1, 5])
 def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeServer, word: int | None) -> None:
-    place, heard = new_place(), list[ZooKeeperFollowRound]()
+    place, heard = new_place(), list[FollowRound[ZooKeeperBackupDone]]()
     archived(place, server)
     log = server.log([9, 10])
     server.zxid = word
@@ -182,7 +187,7 @@ def test_rounds_that_cannot_ask_the_server_commit_what_is_new_once(server: MadeS
 def test_an_epoch_in_which_nobody_writes_is_nothing_new(server: MadeServer) -> None:
     """What the end of the epoch before brought is, though the new epoch's zxid does not tell of it."""
     server.mode = "leader"
-    place, heard = new_place(), list[ZooKeeperFollowRound]()
+    place, heard = new_place(), list[FollowRound[ZooKeeperBackupDone]]()
     following = follower(place, server, heard, rounds(server), rounds_wanted=2)
     following.run()
     assert [one.done is not None for one in heard] == [True, False]

@@ -1,9 +1,10 @@
 """Damaged logs and the past: what can be read is told, what cannot is named, and nothing is made up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvent
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.history.selection import choice
 from logkeep.zookeeper.history.sql_rows import readable_units, rows
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from tests.support.zookeeper.handmade_history import MemoryView, Past, add_member, backup_of, epoch
 
 PAST = Past([*epoch(1, 12), *epoch(3, 8)])
@@ -35,13 +36,13 @@ def _missing(view: MemoryView, member: str | None = None) -> tuple[Missing, ...]
     return around(view, InlineEngine(), choice(view, _engine, member), ALL).missing
 
 
-def _flipped(view: MemoryView, log: KeptLog, at: int, bit: int = 0) -> None:
+def _flipped(view: MemoryView, log: ArchivedLog, at: int, bit: int = 0) -> None:
     content = bytearray(view.objects[log])
     content[at] ^= 1 << bit
     view.objects[log] = bytes(content)
 
 
-def _at(view: MemoryView, log: KeptLog, zxid: int) -> int:
+def _at(view: MemoryView, log: ArchivedLog, zxid: int) -> int:
     """A byte inside of a record."""
     return view.objects[log].index(PAST.records[zxid]) + 40
 
@@ -86,10 +87,10 @@ def test_another_member_has_what_one_lacks() -> None:
 class _Without(MemoryView):
     """A store that has lost an object, or cannot unpack it."""
 
-    gone: tuple[KeptLog, ...] = ()
+    gone: tuple[ArchivedLog, ...] = ()
     error: type[Damaged] | type[ObjectMissing] = ObjectMissing
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         if kept in self.gone:
             raise self.error("gone", subject="object")
         return super().open(kept)
@@ -126,7 +127,7 @@ def test_what_no_log_holds_between_others_is_told_without_any_damage(
     logs: tuple[Sequence[int], ...], missing: list[tuple[int, int]]
 ) -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=logs)
-    view.logs[1:] = [replace(log, borders=()) for log in view.logs[1:]]
+    view.logs[1:] = [msgspec.structs.replace(log, borders=()) for log in view.logs[1:]]
     view.objects.update(zip(view.logs, list(view.objects.values())[1:], strict=True))
     found = _history(view)
     assert [event.zxid for event in found.events] == [zxid for log in logs for zxid in log]
@@ -137,7 +138,7 @@ def test_what_no_log_holds_between_others_is_told_without_any_damage(
 
 def test_the_lost_end_of_an_epoch_is_told_where_a_log_knows_how_it_ended() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:10], PAST.zxids[12:]))
-    log = replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
+    log = msgspec.structs.replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
     view.objects[log] = view.objects[view.logs[1]]
     view.logs[1] = log
     assert [(one.first, one.last) for one in between(choice(view, _engine))] == [(E1 + 11, E1 + 12)]

@@ -4,6 +4,7 @@ import pickle
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+import msgspec
 import pytest
 
 from logkeep.engine.inline import InlineEngine
@@ -14,7 +15,7 @@ from logkeep.zookeeper.history.conflicts import PairUnit, compare_logs
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.history.selection import choice
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.timeline.survey import to_compare
 from tests.support.zookeeper.encoding import body, record
 from tests.support.zookeeper.handmade_history import MemoryView, Past, add_member, epoch
@@ -27,9 +28,9 @@ E1, E2 = 1 << 32, 2 << 32
 
 @dataclass
 class _Watched(MemoryView):
-    opened: list[KeptSnapshot | KeptLog] = field(default_factory=list)
+    opened: list[ArchivedSnapshot | ArchivedLog] = field(default_factory=list)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         self.opened.append(kept)
         return super().open(kept)
 
@@ -58,7 +59,7 @@ def test_the_same_bytes_are_not_compared() -> None:
     logs = _ensemble().logs
     pairs = {(left.member, right.member) for left, right in to_compare(logs)}
     assert pairs == {("a", "c"), ("b", "c")}
-    unknown = [KeptLog(**{**log.__dict__, "sha256": ""}) for log in logs]
+    unknown = [msgspec.structs.replace(log, sha256="") for log in logs]
     assert ("a", "b") in {(left.member, right.member) for left, right in to_compare(unknown)}
 
 

@@ -2,9 +2,9 @@
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,7 +50,9 @@ RUNS = st.lists(
 
 @given(RUNS)
 def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str, int, int]]) -> None:
-    logs = [replace(LOG, member=m, history=h, first=first, last=first + more) for m, h, first, more in drawn]
+    logs = [
+        msgspec.structs.replace(LOG, member=m, history=h, first=first, last=first + more) for m, h, first, more in drawn
+    ]
     found = pieces([Slice(log, log.first, log.last) for log in logs])
     read = [(piece.log.history, zxid) for piece in found for zxid in range(piece.first, piece.last + 1)]
     held = {(log.history, zxid) for log in logs for zxid in range(log.first, log.last + 1)}

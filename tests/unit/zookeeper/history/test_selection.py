@@ -1,7 +1,6 @@
 """What was never committed is no past: which transactions an answer is made of, and whose log they are read from."""
 
-from dataclasses import replace
-
+import msgspec
 import pytest
 
 from logkeep.cli.verbs.zookeeper.moment import damaged_if
@@ -146,6 +145,6 @@ def test_around_damage_a_log_is_looked_at_again_for_what_was_not_read_of_it() ->
 def test_borders_that_only_a_survey_tells_count() -> None:
     view = _ensemble("zk2", "zk3")
     for number, log in enumerate(view.logs):
-        view.logs[number] = replace(log, borders=())
+        view.logs[number] = msgspec.structs.replace(log, borders=())
         view.objects[view.logs[number]] = view.objects[log]
     assert [event.zxid for event in _history(view).events] == list(COMMITTED.zxids)

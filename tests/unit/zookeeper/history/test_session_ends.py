@@ -14,7 +14,7 @@ from logkeep.model.work import Engine
 from logkeep.zookeeper.history.ephemeral_owners import witnesses
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.model.archived import KeptLog, KeptSnapshot, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.model.tree import new_tree, rows_of
 from tests.support.zookeeper.encoding import body, record
 from tests.support.zookeeper.handmade_history import MemoryView
@@ -31,9 +31,9 @@ WRITTEN: Told = (8, 5, SetData(PATH, b"y", 1))
 
 @dataclass
 class _View(MemoryView):
-    broken: list[KeptSnapshot] = field(default_factory=list)
+    broken: list[ArchivedSnapshot] = field(default_factory=list)
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         if kept in self.broken:
             raise Damaged("broken")
         return super().open(kept)
@@ -49,7 +49,7 @@ def _view(*logs: Mapping[int, Told]) -> _View:
 
 def _snapshot(
     view: MemoryView, zxid: int, made: Mapping[bytes, tuple[int, int]], *, bound: int | None, member: str = "a"
-) -> KeptSnapshot:
+) -> ArchivedSnapshot:
     """`made`: session and transaction of each ephemeral node. `bound`: where its window ends."""
     tree = new_tree(with_config=False)
     tree.apply(Transaction(1, 0, 1, 1, 1, Create(b"/a", b"", OPEN_ACL, False, 1), None))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged
@@ -12,7 +13,7 @@ from logkeep.formats.zookeeper.txnlog import tables
 from logkeep.model.segments import Proof
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.zookeeper.model.archived import BackupView, KeptLog, KeptSnapshot
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import foresee, repair
 from logkeep.zookeeper.repo import repair_donors
@@ -105,16 +106,16 @@ class _Fading:
         self.of, self.left = of, times
         self.name, self.members, self.snapshots, self.logs = of.name, of.members, of.snapshots, of.logs
 
-    def open(self, kept: KeptSnapshot | KeptLog) -> BinaryIO:
+    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
         self.left -= 1
         if self.left < 0:
             raise Damaged("gone", subject=kept.name)
         return self.of.open(kept)
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: KeptSnapshot | KeptLog) -> bool:
+    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
         return False
 
 
@@ -350,7 +351,7 @@ def test_a_history_that_says_nothing_is_no_reason_to_refuse(server: MadeServer, 
     damage(place, view, view.logs[0], byte_in(1), byte_in(4))
     partly: DirectoryView = beside(server)
     (log,) = partly.logs
-    short = replace(log, last=4)
+    short = msgspec.structs.replace(log, last=4)
     known = replace(partly, logs=(short,), places={short: partly.places[log]})
     damaged_first(place, 1, 4)
     done = repaired(place, ids(place)[1], known, accept_loss=True)

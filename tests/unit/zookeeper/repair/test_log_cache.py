@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from logkeep.errors import BackupFailed
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.repair import run as repairing
 from logkeep.zookeeper.repair.donors import Views, disputed_in
@@ -25,7 +25,7 @@ class Packed(MemoryView):
 
     unpacked = 0
 
-    def salvage(self, kept: KeptLog) -> BinaryIO:
+    def salvage(self, kept: ArchivedLog) -> BinaryIO:
         self.unpacked += 1
         return unpacked_stream(iter([memoryview(self.objects[kept])]))
 
@@ -68,7 +68,7 @@ def test_few_lie_on_the_disk_at_a_time(scratch: Path) -> None:
         for _ in range(2):
             for view in views:
                 ((log, content),) = view.objects.items()
-                assert isinstance(log, KeptLog)
+                assert isinstance(log, ArchivedLog)
                 with reading.open(view, log) as one, reading.open(view, log) as two:
                     assert (one.read(), two.read()) == (content, content)
                 assert sum(path.is_file() for path in scratch.rglob("*")) <= MOST_COPIES
@@ -114,7 +114,7 @@ def test_no_room_to_unpack_is_told_with_a_remedy(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def another(view: Packed) -> KeptLog:
+def another(view: Packed) -> ArchivedLog:
     return view.add_log([PAST.records[zxid] for zxid in PAST.zxids], member="b")
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.zookeeper.txnlog import header
-from logkeep.zookeeper.model.archived import KeptLog, Member
+from logkeep.zookeeper.model.archived import ArchivedLog, Member
 from logkeep.zookeeper.repair.plan import Repair
 from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.verify.run import Level
@@ -38,7 +38,7 @@ def test_alone_a_flipped_record_is_lost_and_its_log_becomes_two() -> None:
     (plan,) = done.repairs
     assert plan.kind is Repair.SPLIT
     assert done.lost == ((14, 14),)
-    assert [(log.first, log.last) for log in sink.made if isinstance(log, KeptLog)] == [(11, 13), (15, 20)]
+    assert [(log.first, log.last) for log in sink.made if isinstance(log, ArchivedLog)] == [(11, 13), (15, 20)]
     assert str(plan) == "log.b: split, lost transactions 0xe to 0xe"
     assert done.verified.failed
     assert done.verified.lost == ((14, 14),)
@@ -142,7 +142,7 @@ def test_whatever_is_destroyed_what_comes_back_was_written_and_the_rest_is_named
     earlier = backup_of(PAST, snapshot_at=[], logs=[range(1, held + 1)] if held else [])
     sink = MemorySink(view)
     done = repair(view, sink, earlier=[earlier])
-    found = {kept: made for kept, made in sink.made.items() if isinstance(kept, KeptLog)}
+    found = {kept: made for kept, made in sink.made.items() if isinstance(kept, ArchivedLog)}
     for kept, made in found.items():
         assert made == header() + b"".join(PAST.records[zxid] for zxid in range(kept.first, kept.last + 1))
     if done.repairs:

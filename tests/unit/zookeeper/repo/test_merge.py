@@ -1,6 +1,7 @@
 """Small pieces of transaction logs become few objects, and every backup stays what it was."""
 
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository import follow
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -20,9 +22,8 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.optimize import MergeUnit
 from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Verifier
-from logkeep.zookeeper import follow as following
-from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions
-from logkeep.zookeeper.follow import ZooKeeperFollowRound, follow
+from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
+from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.merge import merge_with
 from logkeep.zookeeper.repo.pieces import settled
 from logkeep.zookeeper.repo.record import log_record
@@ -166,7 +167,7 @@ def test_pieces_that_a_record_says_too_little_of_are_left(tmp_path: Path, monkey
     with monkeypatch.context() as patched:
         patched.setattr(
             "logkeep.zookeeper.repo.sink.log_record",
-            lambda p, apart: replace(log_record(p, apart), size=0, sha256=None, records=0, min_time_ms=0),
+            lambda p, apart: replace(log_record(p, apart), size_bytes=0, sha256="", records=0, min_time_ms=0),
         )
         growing = Growing(tmp_path / "server", new_place())
         growing.backup()
@@ -189,7 +190,7 @@ def test_a_record_and_rows_that_do_not_belong_together_are_damage(tmp_path: Path
     for wrong in (
         view.record.logs[1:],
         (view.record.logs[0], view.record.logs[2]),
-        (replace(view.record.logs[0], size=1 << 20), *view.record.logs[1:]),
+        (replace(view.record.logs[0], size_bytes=1 << 20), *view.record.logs[1:]),
         (replace(view.record.logs[0], last=99), *view.record.logs[1:]),
     ):
         with pytest.raises(Damaged, match="does not have"):
@@ -210,20 +211,23 @@ class _StopAfter:
         self.growing.server.add(self.growing.log, [self.growing.last])
         self.growing.server.zxid = self.growing.last
 
+    def raising(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 def test_who_follows_merges_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "MERGE_EVERY", 10)
-    growing, heard = Growing(tmp_path / "server", new_place()), list[ZooKeeperFollowRound]()
-    follow(
+    monkeypatch.setattr(follow, "MERGE_EVERY", 10)
+    growing, heard = Growing(tmp_path / "server", new_place()), list[follow.FollowRound[ZooKeeperBackupDone]]()
+    ensemble = FollowedEnsemble(
+        growing.place,
         lambda: archiving(growing.place, clock=utc_now, tokens=random_token),
         ZooKeeperBackupOptions((growing.server.place("zk1"),)),
         rounds(growing.server),
         lambda _, word: word,
-        _StopAfter(growing, 13),
-        interval_s=0.0,
-        tell=heard.append,
-        merge=lambda: optimize(growing.place, least=8),
+        0.0,
+        lambda: optimize(growing.place, least=8),
     )
+    follow.Follower(ensemble, _StopAfter(growing, 13), 0.0, heard.append).run()
     merged = {one.number: one.merged.objects_before for one in heard if one.merged}
     assert (merged, [one.error for one in heard if one.error]) == ({11: 11}, [])
     sweep(growing.place)

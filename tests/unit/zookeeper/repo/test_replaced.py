@@ -7,8 +7,8 @@ import pytest
 
 from logkeep.errors import Damaged
 from logkeep.model.segments import Collection, Segment
-from logkeep.zookeeper.model.archived import LogFileEnding
-from logkeep.zookeeper.repo.record import EnsembleRecord, LogRecord, SnapshotRecord, log_of
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
+from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 from logkeep.zookeeper.repo.replaced import as_served, last_adler_in, tokens_of, told_adler
 
 A, B, C, D = (letter * 16 for letter in "abcd")
@@ -29,20 +29,20 @@ def row(
     )  # fmt: skip
 
 
-def log(token: str, first: int, last: int, borders: tuple[tuple[int, int], ...] = ()) -> LogRecord:
-    return LogRecord(
+def log(token: str, first: int, last: int, borders: tuple[tuple[int, int], ...] = ()) -> ArchivedLog:
+    return ArchivedLog(
         token=token, member="zk1", history="1", name=f"log.{first:x}", first=first, last=last, last_adler=77,
         max_time_ms=last, borders=borders,
     )  # fmt: skip
 
 
-def snapshot(token: str, zxid: int, held: str) -> SnapshotRecord:
-    return SnapshotRecord(
-        token=token, member="zk1", history="1", name=f"snapshot.{zxid:x}", zxid=zxid, size=1, sha256=sha(held)
+def snapshot(token: str, zxid: int, held: str) -> ArchivedSnapshot:
+    return ArchivedSnapshot(
+        token=token, member="zk1", history="1", name=f"snapshot.{zxid:x}", zxid=zxid, size_bytes=1, sha256=sha(held)
     )
 
 
-def record(*logs: LogRecord, snapshots: tuple[SnapshotRecord, ...] = ()) -> EnsembleRecord:
+def record(*logs: ArchivedLog, snapshots: tuple[ArchivedSnapshot, ...] = ()) -> EnsembleRecord:
     return EnsembleRecord(
         repository="0" * 32, source="zk", id=1, history="1", backup_zxid=9, members=(), snapshots=snapshots, logs=logs
     )

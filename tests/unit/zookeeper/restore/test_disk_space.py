@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore import prepare as preparing
-from logkeep.zookeeper.restore.disk_space import FileSystem, Sizes, check_room
+from logkeep.zookeeper.restore.disk_space import FileSystem, Sizes, check_free_space
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
@@ -23,21 +23,21 @@ def _disks(**free: int) -> Callable[[Path], FileSystem]:
 
 
 def test_logs_count_where_they_go() -> None:
-    check_room([APART], Sizes(100, 900), _disks(data=100, logs=900))
+    check_free_space([APART], Sizes(100, 900), _disks(data=100, logs=900))
     with pytest.raises(TargetUnsafe, match="900 bytes are to be written, and 899 are free") as caught:
-        check_room([APART], Sizes(100, 900), _disks(data=5000, logs=899))
+        check_free_space([APART], Sizes(100, 900), _disks(data=5000, logs=899))
     assert caught.value.subject == "/logs/zk"
     with pytest.raises(TargetUnsafe, match="100 bytes are to be written, and 99 are free") as caught:
-        check_room([APART], Sizes(100, 900), _disks(data=99, logs=5000))
+        check_free_space([APART], Sizes(100, 900), _disks(data=99, logs=5000))
     assert caught.value.subject == "/data/zk"
 
 
 def test_what_goes_to_one_file_system_counts_together() -> None:
-    check_room([TOGETHER], Sizes(100, 900), _disks(data=1000))
+    check_free_space([TOGETHER], Sizes(100, 900), _disks(data=1000))
     with pytest.raises(TargetUnsafe, match="1000 bytes"):
-        check_room([TOGETHER], Sizes(100, 900), _disks(data=999))
+        check_free_space([TOGETHER], Sizes(100, 900), _disks(data=999))
     with pytest.raises(TargetUnsafe, match="2000 bytes"):
-        check_room(
+        check_free_space(
             [TOGETHER, ServerDirectories(Path("/data/zk2"), Path("/data/zk2"))], Sizes(100, 900), _disks(data=1999)
         )
 
@@ -52,7 +52,7 @@ def test_behind_a_link_its_file_system_is_asked(tmp_path: Path) -> None:
         asked.append(path)
         return FileSystem(1, 1000)
 
-    check_room([ServerDirectories(tmp_path / "zk", tmp_path / "zk")], Sizes(1), look)
+    check_free_space([ServerDirectories(tmp_path / "zk", tmp_path / "zk")], Sizes(1), look)
     assert set(asked) == {tmp_path / "large"}
 
 
@@ -61,7 +61,7 @@ def test_a_plan_asks_for_logs_only_where_it_writes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form
 ) -> None:
     asked = list[Sizes]()
-    monkeypatch.setattr(preparing, "check_room", lambda _places, sizes: asked.append(sizes))
+    monkeypatch.setattr(preparing, "check_free_space", lambda _places, sizes: asked.append(sizes))
     for name in ("data", "logs"):
         (tmp_path / name).mkdir()
     view = made_backup()

@@ -5,8 +5,8 @@ import pytest
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.jute import packed_buffer
 from logkeep.formats.zookeeper.transactions import HEADER, decode
-from logkeep.zookeeper.restore.limits import content_of, impossible, parse_version, worth_telling
-from logkeep.zookeeper.restore.sessions import drop_sessions
+from logkeep.zookeeper.restore.limits import content_of, parse_version, tree_findings, tree_obstacles
+from logkeep.zookeeper.restore.staged_files import drop_sessions
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import create, create_session, create_special, tree_after
 
@@ -18,12 +18,12 @@ _TTL = [*_PLAIN, create_special(2, b"/short", 1000)]
 
 def _refused(bodies: list[bytes], **wish: object) -> list[str]:
     wanted = ZooKeeperRestoreOptions(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
-    return [error.what for error in impossible(content_of(tree_after(bodies), NOW_MS), wanted)]
+    return [error.what for error in tree_obstacles(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
 def _told(bodies: list[bytes], **wish: object) -> list[str]:
     wanted = ZooKeeperRestoreOptions(targets=(), **wish)  # type: ignore[arg-type] # each test names one field
-    return [finding.code for finding in worth_telling(content_of(tree_after(bodies), NOW_MS), wanted)]
+    return [finding.code for finding in tree_findings(content_of(tree_after(bodies), NOW_MS), wanted)]
 
 
 def test_usual_nodes_go_everywhere() -> None:
@@ -68,7 +68,7 @@ def test_nodes_whose_time_is_up() -> None:
     tree.apply(decode(HEADER.pack(1, 0, 6, NOW_MS, 2) + packed_buffer(b"/full/child")))
     assert content_of(tree, NOW_MS).dying == 1
     wish = ZooKeeperRestoreOptions(targets=(), version="3.9.5", extended_types=True)
-    assert "short-lived-nodes" in [finding.code for finding in worth_telling(content_of(tree, NOW_MS), wish)]
+    assert "short-lived-nodes" in [finding.code for finding in tree_findings(content_of(tree, NOW_MS), wish)]
 
 
 def test_a_node_that_servers_could_not_read() -> None:
@@ -95,7 +95,7 @@ def test_sessions_go_with_their_nodes_and_the_digest_follows() -> None:
 
 
 def test_refusals_have_an_exit_code() -> None:
-    (error,) = impossible(
+    (error,) = tree_obstacles(
         content_of(tree_after(_CONTAINER), NOW_MS), ZooKeeperRestoreOptions(targets=(), version="3.4.14")
     )
     assert isinstance(error, TargetUnsafe)

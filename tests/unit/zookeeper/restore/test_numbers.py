@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import TargetUnsafe
-from logkeep.zookeeper.restore.numbers import HIGHEST_ZXID, epoch_above, highest_used, lone_name, member_name
+from logkeep.zookeeper.restore.numbers import HIGHEST_ZXID, epoch_above, highest_used, member_name, standalone_name
 
 _ZXIDS = st.integers(0, (1 << 62) - 1)
 _EPOCHS = st.integers(0, (1 << 30) - 1)
@@ -21,14 +21,14 @@ def test_the_epoch_is_above_all_and_the_next_one(epochs: list[int], zxids: list[
 
 @given(_ZXIDS, _ZXIDS)
 def test_a_lone_server_never_counts_again_what_it_had_counted(zxid: int, replaced: int) -> None:
-    named = lone_name(zxid, replaced)
+    named = standalone_name(zxid, replaced)
     assert named >= zxid
     assert named > replaced or (named == zxid > replaced)
     assert named in (zxid, replaced + 1)
 
 
 def test_an_empty_target_keeps_the_zxid() -> None:
-    assert lone_name(0x500000001, 0) == 0x500000001
+    assert standalone_name(0x500000001, 0) == 0x500000001
 
 
 def test_what_counts_as_used() -> None:
@@ -40,7 +40,7 @@ def test_what_counts_as_used() -> None:
 
 
 def test_there_is_an_end_of_numbers() -> None:
-    with pytest.raises(TargetUnsafe, match="and none lies above"):
-        lone_name(1, HIGHEST_ZXID - 2)
+    with pytest.raises(TargetUnsafe, match="and there is none above"):
+        standalone_name(1, HIGHEST_ZXID - 2)
     with pytest.raises(TargetUnsafe, match="there is none"):
         epoch_above([], [HIGHEST_ZXID], 0)

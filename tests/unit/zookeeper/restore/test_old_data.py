@@ -31,7 +31,7 @@ def _as_before(data: Path) -> None:
 
 def _refused(home: Path, target: ServerTarget) -> TargetUnsafe:
     before = files(home)
-    with pytest.raises(TargetUnsafe, match="the old data is gone") as caught:
+    with pytest.raises(TargetUnsafe, match="the old data is missing") as caught:
         roll_back(target)
     assert files(home) == before
     return caught.value

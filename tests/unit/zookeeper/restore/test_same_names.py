@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.zookeeper.restore import host_identity
+from logkeep.zookeeper.restore.ensemble import host_identity
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, decoded, encoded
+from logkeep.zookeeper.restore.ensemble.host_identity import HostIdentity, this_host
 from logkeep.zookeeper.restore.ensemble.survey import check_surveys, survey_host
-from logkeep.zookeeper.restore.host_identity import HostIdentity, this_host
 from logkeep.zookeeper.restore.values import ServerTarget
 from tests.support.zookeeper.handmade_server import old_server
 

@@ -10,7 +10,7 @@ from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.finish import continue_restore, roll_back
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.run import carry_out
-from logkeep.zookeeper.restore.running_server import look_for_servers
+from logkeep.zookeeper.restore.running_server import find_running_servers
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
@@ -25,7 +25,7 @@ def test_a_member_whose_file_system_is_not_mounted(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "2")
     before = files(tmp_path)
     for end in (continue_restore, roll_back):
-        with pytest.raises(TargetUnsafe, match="is gone") as caught:
+        with pytest.raises(TargetUnsafe, match="is missing") as caught:
             end(targets[0])
         assert (caught.value.subject, "mounted" in caught.value.remedy) == (str(tmp_path / "2"), True)
     assert files(tmp_path) == before
@@ -42,7 +42,7 @@ def test_files_that_may_not_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
     with pytest.raises(TargetUnsafe, match="permission denied") as caught:
-        look_for_servers([ServerDirectories(tmp_path, tmp_path)])
+        find_running_servers([ServerDirectories(tmp_path, tmp_path)])
     assert caught.value.subject == str(tmp_path / "version-2")
 
 
@@ -56,4 +56,4 @@ def test_a_file_that_goes_away_while_it_is_looked_for(tmp_path: Path, monkeypatc
             yield self / "gone"
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
-    assert look_for_servers([ServerDirectories(tmp_path, tmp_path)]).running == ()
+    assert find_running_servers([ServerDirectories(tmp_path, tmp_path)]).running == ()

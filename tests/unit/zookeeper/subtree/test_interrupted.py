@@ -12,7 +12,7 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.transactions import OPEN_ACL
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession, hidden
 from logkeep.zookeeper.subtree import run
-from logkeep.zookeeper.subtree.batches import Batch, BatchState, standing
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, batch_state
 from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode
 from logkeep.zookeeper.subtree.journal import Heading, read_journal
 from logkeep.zookeeper.subtree.run import begin, resume, undo
@@ -53,7 +53,7 @@ class ModelSession:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> LiveModel:
-    monkeypatch.setattr(run, "sent", lambda batch: batch)
+    monkeypatch.setattr(run, "batch_request", lambda batch: batch)
     nodes = [live(b"", b"", OPEN_ACL), live(b"/a", b"old a", OPEN_ACL, version=3)]
     return LiveModel({node.path: node for node in (*nodes, live(b"/b", b"old b", OPEN_ACL, version=5))})
 
@@ -109,7 +109,7 @@ def test_where_nobody_can_tell_the_batches_before_are_taken_back(model: LiveMode
     killed(model, tmp_path / "journal", "sent 1", MADE, TWO_SETS)
     written(model, b"/a")
     written(model, b"/b")
-    with pytest.raises(TargetUnsafe, match=r"nobody can tell whether .*; 2 of 4 changes were made before it"):
+    with pytest.raises(TargetUnsafe, match=r"it is not known whether .*; 2 of 4 changes were made before it"):
         resume(session(model), tmp_path / "journal")
     told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
     assert (set(model.nodes), told.left_alone, told.exit_code) == ({b"", b"/a", b"/b"}, ("/a", "/b"), 2)
@@ -193,11 +193,13 @@ def test_what_one_node_proves_for_all() -> None:
     creates = Batch(tuple(CreateNode(path, b"", OPEN_ACL) for path in (b"/a", b"/b", b"/c")))
     ours, other = live(b"/a", b"", OPEN_ACL), live(b"/b", b"other", OPEN_ACL)
     third = live(b"/c", b"", OPEN_ACL)
-    assert standing(creates, {b"/a": ours, b"/b": other, b"/c": third}) is BatchState.DONE_THEN_CHANGED
-    assert standing(creates, {b"/a": ours, b"/c": third}) is BatchState.DONE_THEN_CHANGED, "one transaction made both"
-    assert standing(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is BatchState.CHANGED
+    assert batch_state(creates, {b"/a": ours, b"/b": other, b"/c": third}) is BatchState.DONE_THEN_CHANGED
+    assert batch_state(creates, {b"/a": ours, b"/c": third}) is BatchState.DONE_THEN_CHANGED, (
+        "one transaction made both"
+    )
+    assert batch_state(creates, {b"/a": ours, b"/c": third._replace(mzxid=7)}) is BatchState.CHANGED
     unread = {b"/a": hidden(b"/a"), b"/b": other, b"/c": third._replace(data=b"other")}
-    assert standing(creates, unread) is BatchState.CHANGED, "what nobody may look at proves nothing"
+    assert batch_state(creates, unread) is BatchState.CHANGED, "what nobody may look at proves nothing"
 
 
 def created_anew(model: LiveModel, path: bytes, data: bytes, version: int = 0) -> None:
@@ -213,7 +215,7 @@ def test_a_node_that_was_created_again_proves_nothing(model: LiveModel, tmp_path
     killed(model, tmp_path / "journal", steps, first)
     created_anew(model, b"/a", b"theirs")
     written(model, b"/b")
-    with pytest.raises(TargetUnsafe, match="nobody can tell whether this multi was carried out"):
+    with pytest.raises(TargetUnsafe, match="it is not known whether this multi was applied"):
         resume(session(model), tmp_path / "journal")
     told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
     assert (model.nodes[b"/a"].data, model.nodes[b"/b"].data) == (b"theirs", b"theirs")
@@ -227,18 +229,18 @@ def test_a_single_change_is_not_made_to_a_node_that_was_created_again(
     model.nodes[b"/a"] = live(b"/a", b"", OPEN_ACL)
     killed(model, tmp_path / "journal", "sent 0", Batch((change,)))
     created_anew(model, b"/a", b"theirs")
-    with pytest.raises(TargetUnsafe, match="nobody can tell"):
+    with pytest.raises(TargetUnsafe, match="it is not known whether"):
         resume(session(model), tmp_path / "journal")
     assert model.nodes[b"/a"].data == b"theirs"
 
 
 def test_a_node_that_was_created_again_is_no_proof_that_a_batch_was_done() -> None:
     nodes = {b"/a": live(b"/a", b"new a", OPEN_ACL, version=4), b"/b": live(b"/b", b"other", OPEN_ACL, version=9)}
-    assert standing(TWO_SETS, nodes) is BatchState.DONE_THEN_CHANGED
+    assert batch_state(TWO_SETS, nodes) is BatchState.DONE_THEN_CHANGED
     anew = {**nodes, b"/a": nodes[b"/a"]._replace(czxid=77)}
-    assert standing(TWO_SETS, anew) is BatchState.CHANGED
+    assert batch_state(TWO_SETS, anew) is BatchState.CHANGED
     unknown = Batch(tuple(msgspec.structs.replace(change, czxid=0) for change in TWO_SETS.changes))
-    assert standing(unknown, nodes) is BatchState.CHANGED, "a journal that does not tell proves nothing"
+    assert batch_state(unknown, nodes) is BatchState.CHANGED, "a journal that does not tell proves nothing"
 
 
 def test_the_root_proves_as_much_as_any_node_though_its_czxid_is_0() -> None:
@@ -246,7 +248,7 @@ def test_the_root_proves_as_much_as_any_node_though_its_czxid_is_0() -> None:
     theirs = live(b"/a", b"theirs", OPEN_ACL, version=9)
     for version, data, expected in ((1, b"new", BatchState.DONE_THEN_CHANGED), (0, b"old", BatchState.NOT_DONE)):
         root = live(b"", data, OPEN_ACL, version=version)._replace(czxid=0)
-        assert standing(both, {b"": root, b"/a": theirs}) is expected
+        assert batch_state(both, {b"": root, b"/a": theirs}) is expected
 
 
 def test_an_undo_leaves_alone_what_somebody_has_created_again(model: LiveModel, tmp_path: Path) -> None:
@@ -274,13 +276,13 @@ def test_what_is_taken_back_is_not_resumed(model: LiveModel, tmp_path: Path, las
     with pytest.raises(Killed):
         undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER, dies)
     before = dict(model.nodes)
-    with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun") as caught:
         resume(session(model), tmp_path / "journal")
     assert f"--resume {tmp_path / 'undo'}" in caught.value.remedy
     assert model.nodes == before
     resume(session(model), tmp_path / "undo")
     assert set(model.nodes) == {b"", b"/a", b"/b"}
-    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun"):
         resume(session(model), tmp_path / "journal")
 
 
@@ -289,7 +291,7 @@ def test_an_undo_that_never_came_to_its_first_change_leaves_the_journal_as_it_is
 ) -> None:
     killed(model, tmp_path / "journal", "noted 0", MADE, TWO_SETS)
     (tmp_path / "undo").touch()
-    with pytest.raises(UsageError, match="there is such a file already"):
+    with pytest.raises(UsageError, match="this file exists already"):
         undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
     assert resume(session(model), tmp_path / "journal").checked.differing == ()
 
@@ -300,4 +302,4 @@ def test_a_batch_in_doubt_stays_in_doubt_when_an_undo_has_begun(model: LiveModel
     written(model, b"/b")
     undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
     recorded = read_journal(tmp_path / "journal")
-    assert (recorded.done, recorded.in_doubt, recorded.taken_back) == (1, True, (str(tmp_path / "undo"),))
+    assert (recorded.done, recorded.in_doubt, recorded.undos) == (1, True, (str(tmp_path / "undo"),))

@@ -8,8 +8,8 @@ import pytest
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
-from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, is_gone_by_itself, standing
-from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, undone
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, batch_state, cut_batches, is_gone_by_itself
+from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, SetNodeAcls, reversed_change
 from logkeep.zookeeper.subtree.journal import read_journal
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.run import begin, resume, undo
@@ -58,7 +58,7 @@ def test_its_resume_counts_the_same(model: LiveModel, tmp_path: Path) -> None:
 def test_a_node_that_no_server_removes_still_stops_an_undo(model: LiveModel, tmp_path: Path) -> None:
     begin(session(model), tmp_path / "journal", HEADING, (Batch((PARENT,)),))
     del model.nodes[b"/p"]
-    with pytest.raises(TargetUnsafe, match="somebody else has changed it meanwhile: a node is gone"):
+    with pytest.raises(TargetUnsafe, match="another client has changed it meanwhile: a node is missing"):
         undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER)
 
 
@@ -87,7 +87,7 @@ def test_acls_of_one_that_is_gone_need_not_be_set(model: LiveModel, tmp_path: Pa
     planned = plan(
         WantedSubtree(b"/p", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True
     )
-    batches = cut(planned.changes, MAXBUFFER)
+    batches = cut_batches(planned.changes, MAXBUFFER)
     assert isinstance(batches[-1].changes[0], SetNodeAcls)
 
     def after(step: str) -> None:
@@ -98,7 +98,7 @@ def test_acls_of_one_that_is_gone_need_not_be_set(model: LiveModel, tmp_path: Pa
     assert (ended.checked.differing, ended.changes) == ((), 2)
     told = report(undo(session(model), tmp_path / "journal", tmp_path / "undo", MAXBUFFER))
     assert (told.verdict, told.made, set(model.nodes)) == ("undone", 0, {b"", b"/a", b"/b"})
-    assert standing(batches[-1], {}) is BatchState.DONE
+    assert batch_state(batches[-1], {}) is BatchState.DONE
 
 
 def test_an_undo_of_the_undo_brings_back_only_what_the_undo_removed(model: LiveModel, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_delete_of_a_former_journal_may_still_be_gone() -> None:
     line = b'{"type":"delete","path":"L3A=","version":0,"before":"","before_acls":[],"may_be_gone":true}'
     read = msgspec.json.decode(line, type=DeleteNode)
     assert is_gone_by_itself(Batch((read,)), -101)
-    assert undone(read) == CreateNode(b"/p", b"", ())
+    assert reversed_change(read) == CreateNode(b"/p", b"", ())
 
 
 @pytest.mark.parametrize("kind", [{"ttl_ms": 50}, {"container": True}])
@@ -143,7 +143,7 @@ def test_an_undo_ends_where_one_that_was_set_is_gone(
     model.nodes[b"/k"] = live(b"/k", b"old", OPEN_ACL, version=1)
     nodes = {b"/a": WantedNode(b"new a", OPEN_ACL), b"/k": WantedNode(data, acls, **kind)}
     planned = plan(WantedSubtree(b"", nodes, {}, ()), model.nodes, delete_extra=False, proven=True)
-    begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))
+    begin(session(model), tmp_path / "journal", HEADING, cut_batches(planned.changes, MAXBUFFER))
     assert (model.nodes[b"/k"].data, model.nodes[b"/k"].acls) == (data, acls)
     _expired(model, b"/k")
     assert resume(session(model), tmp_path / "journal").checked.differing == ()

@@ -18,13 +18,13 @@ from logkeep.zookeeper.server.client import hidden
 from logkeep.zookeeper.server.credentials import read_credentials
 from logkeep.zookeeper.server.multi_requests import errors_of_multi
 from logkeep.zookeeper.subtree import journal as journal_lines
-from logkeep.zookeeper.subtree.batches import Batch, BatchState, cut, sent, standing
+from logkeep.zookeeper.subtree.batches import Batch, BatchState, batch_request, batch_state, cut_batches
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls, request_of
-from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopened
+from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopen_journal
 from logkeep.zookeeper.subtree.plan import plan
-from logkeep.zookeeper.subtree.result_check import is_as_meant, meant
-from logkeep.zookeeper.subtree.undo import taken_back
-from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, wanted
+from logkeep.zookeeper.subtree.result_check import expected_nodes, is_as_expected
+from logkeep.zookeeper.subtree.undo import undo_batches
+from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, wanted_subtree
 from tests.support.zookeeper import raw_client as raw
 from tests.support.zookeeper.live_model import LiveModel, Refused, live, shape
 
@@ -65,16 +65,16 @@ def test_the_plan_makes_the_live_tree_what_is_wanted_and_undo_takes_it_back(
 ) -> None:
     asked, before = WantedSubtree(b"/t", nodes, {}, ()), shape(model.nodes)
     planned = plan(asked, model.nodes, delete_extra=delete_extra, proven=proven)
-    batches = cut(planned.changes, maxbuffer)
+    batches = cut_batches(planned.changes, maxbuffer)
     model.take(batches)
     left_out = {each.path for each in planned.left_out}
     for path, node in nodes.items():
         assert path in left_out or shape(model.nodes)[path] == (node.data, node.acls)
     extra = set(model.nodes) - set(nodes) - {b""}
     assert (extra <= left_out) if delete_extra else (len(extra) == planned.extra)
-    assert all(is_as_meant(each, model.nodes.get(path)) for path, each in meant(batches).items())
+    assert all(is_as_expected(each, model.nodes.get(path)) for path, each in expected_nodes(batches).items())
     assert not plan(asked, model.nodes, delete_extra=delete_extra, proven=proven).changes
-    back = taken_back(batches, maxbuffer)
+    back = undo_batches(batches, maxbuffer)
     model.take(back)
     assert shape(model.nodes) == before
     acls = [batch for batch in (*batches, *back) if any(isinstance(c, SetNodeAcls) for c in batch.changes)]
@@ -86,7 +86,7 @@ def test_what_somebody_else_changes_meanwhile_is_refused_as_a_whole(
     nodes: dict[bytes, WantedNode], model: LiveModel, maxbuffer: int, data: st.DataObject
 ) -> None:
     planned = plan(WantedSubtree(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
-    batches = cut(planned.changes, maxbuffer)
+    batches = cut_batches(planned.changes, maxbuffer)
     touched = [c for c in planned.changes if not isinstance(c, CreateNode) or c.path not in model.nodes]
     if not touched:
         return
@@ -108,16 +108,16 @@ def test_a_batch_in_doubt_is_known_to_be_done_or_not(
     nodes: dict[bytes, WantedNode], model: LiveModel, maxbuffer: int
 ) -> None:
     planned = plan(WantedSubtree(b"/t", nodes, {}, ()), model.nodes, delete_extra=True, proven=True)
-    for batch in cut(planned.changes, maxbuffer):
-        assert standing(batch, model.nodes) is BatchState.NOT_DONE
+    for batch in cut_batches(planned.changes, maxbuffer):
+        assert batch_state(batch, model.nodes) is BatchState.NOT_DONE
         model.take([batch])
-        assert standing(batch, model.nodes) is BatchState.DONE
+        assert batch_state(batch, model.nodes) is BatchState.DONE
 
 
 def test_a_batch_that_is_done_in_part_is_somebody_elses_doing() -> None:
     batch = Batch((CreateNode(b"/a", b"", OPEN_ACL), CreateNode(b"/b", b"", OPEN_ACL)))
-    assert standing(batch, {b"/a": live(b"/a", b"", OPEN_ACL)}) is BatchState.CHANGED
-    assert standing(batch, {p: live(p, b"other", OPEN_ACL) for p in (b"/a", b"/b")}) is BatchState.CHANGED
+    assert batch_state(batch, {b"/a": live(b"/a", b"", OPEN_ACL)}) is BatchState.CHANGED
+    assert batch_state(batch, {p: live(p, b"other", OPEN_ACL) for p in (b"/a", b"/b")}) is BatchState.CHANGED
 
 
 def test_of_a_hidden_node_the_server_decides() -> None:
@@ -127,7 +127,7 @@ def test_of_a_hidden_node_the_server_decides() -> None:
         SetNodeAcls(b"/a", OPEN_ACL, 0, CLOSED): BatchState.NOT_DONE,
         SetNode(b"/a", b"", 0, b"x"): BatchState.CHANGED,
     }
-    assert {change: standing(Batch((change,)), there) for change in told} == told
+    assert {change: batch_state(Batch((change,)), there) for change in told} == told
 
 
 @given(trees(b"/t"), st.integers(150, 900))
@@ -137,15 +137,15 @@ def test_no_request_is_larger_than_the_limit_and_none_could_be_joined(
     planned = plan(
         WantedSubtree(b"/t", nodes, {}, ()), {b"": live(b"", b"", OPEN_ACL)}, delete_extra=False, proven=True
     )
-    batches = cut(planned.changes, maxbuffer)
+    batches = cut_batches(planned.changes, maxbuffer)
     assert [change for batch in batches for change in batch.changes] == list(planned.changes)
     for batch in batches:
-        assert sent(batch).frame_bytes <= maxbuffer
-        assert len(batch.changes) == 1 or sent(batch).frame_bytes <= maxbuffer // 2
+        assert batch_request(batch).frame_bytes <= maxbuffer
+        assert len(batch.changes) == 1 or batch_request(batch).frame_bytes <= maxbuffer // 2
     for one, other in pairwise(batches):
         joined = Batch((*one.changes, other.changes[0]))
         acls = any(isinstance(change, SetNodeAcls) for change in joined.changes)
-        assert acls or sent(joined).frame_bytes > maxbuffer // 2
+        assert acls or batch_request(joined).frame_bytes > maxbuffer // 2
 
 
 def test_requests_are_what_an_independent_client_sends() -> None:
@@ -162,16 +162,16 @@ def test_requests_are_what_an_independent_client_sends() -> None:
         assert tuple(request_of(change)) == (op.kind, op.payload)
     several = Batch(tuple(change for change, _ in pairs[:-1]))
     expected = raw.multi(*(op for _, op in pairs[:-1]))
-    assert tuple(sent(several)) == (expected.kind, expected.payload)
-    assert sent(several).frame_bytes == 8 + len(expected.payload)
+    assert tuple(batch_request(several)) == (expected.kind, expected.payload)
+    assert batch_request(several).frame_bytes == 8 + len(expected.payload)
 
 
 def test_a_node_beyond_the_limit_is_refused_by_name() -> None:
     just = CreateNode(b"/large", b"x" * 100, OPEN_ACL)
-    size = sent(Batch((just,))).frame_bytes
-    assert len(cut([just], size)) == 1
+    size = batch_request(Batch((just,))).frame_bytes
+    assert len(cut_batches([just], size)) == 1
     with pytest.raises(TargetUnsafe, match="jute") as refused:
-        cut([just], size - 1)
+        cut_batches([just], size - 1)
     assert refused.value.subject == "/large"
 
 
@@ -193,25 +193,25 @@ def tree_with(*nodes: tuple[bytes, int]) -> Tree:
 
 def test_what_is_wanted_of_a_tree() -> None:
     special = ((b"/a/c", CONTAINER_OWNER), (b"/a/t", TTL_MARK | 5000), (b"/a/e", 77), (b"/ab", 0), (b"/a/\xff", 0))
-    found = wanted(tree_with((b"/a", 0), *special), b"/a", b"/x/y")
+    found = wanted_subtree(tree_with((b"/a", 0), *special), b"/a", b"/x/y")
     assert list(found.nodes) == [b"/x/y", b"/x/y/c", b"/x/y/t"]
     assert found.nodes[b"/x/y/c"].container
     assert found.nodes[b"/x/y/t"].ttl_ms == 5000
     assert {(each.path, each.why, each.lost) for each in found.left_out} == {
         (b"/x/y/e", LeftOutReason.EPHEMERAL, False), (b"/x/y/\xff", LeftOutReason.NO_TEXT, True),
     }  # fmt: skip
-    everything = wanted(tree_with((b"/a", 0)), b"", b"")
+    everything = wanted_subtree(tree_with((b"/a", 0)), b"", b"")
     assert list(everything.nodes) == [b"", b"/a"]
     assert [each.path for each in everything.left_out] == [b"/zookeeper"]
 
 
 def test_what_zookeeper_keeps_for_itself_is_told_under_another_path_too() -> None:
-    elsewhere = wanted(tree_with((b"/a", 0)), b"", b"/x")
+    elsewhere = wanted_subtree(tree_with((b"/a", 0)), b"", b"/x")
     assert list(elsewhere.nodes) == [b"/x", b"/x/a"]
     assert [(each.path, each.why, each.lost) for each in elsewhere.left_out] == [
         (b"/x/zookeeper", LeftOutReason.SYSTEM, False)
     ]
-    own = wanted(tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/zookeeper", 0), (b"/a/zookeeper/c", 0)), b"/a", b"")
+    own = wanted_subtree(tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/zookeeper", 0), (b"/a/zookeeper/c", 0)), b"/a", b"")
     assert list(own.nodes) == [b"", b"/b"]
     assert [(each.path, each.why, each.lost) for each in own.left_out] == [
         (b"/zookeeper", LeftOutReason.ONTO_SYSTEM, True), (b"/zookeeper/c", LeftOutReason.ONTO_SYSTEM, True),
@@ -221,22 +221,22 @@ def test_what_zookeeper_keeps_for_itself_is_told_under_another_path_too() -> Non
 def test_nodes_above_are_made_as_the_backup_has_them_unless_it_is_another_path() -> None:
     tree = tree_with((b"/a", 0), (b"/a/b", 0), (b"/a/b/c", 0))
     root = {b"": live(b"", b"", OPEN_ACL)}
-    planned = plan(wanted(tree, b"/a/b/c", b"/a/b/c"), root, delete_extra=True, proven=False)
+    planned = plan(wanted_subtree(tree, b"/a/b/c", b"/a/b/c"), root, delete_extra=True, proven=False)
     assert [change.path for change in planned.changes] == [b"/a", b"/a/b", b"/a/b/c"]
     with pytest.raises(UsageError, match="no node above"):
-        plan(wanted(tree, b"/a/b/c", b"/x/c"), root, delete_extra=False, proven=False)
+        plan(wanted_subtree(tree, b"/a/b/c", b"/x/c"), root, delete_extra=False, proven=False)
 
 
 @pytest.mark.parametrize(("path", "target"), [("/zookeeper/quota", "/q"), ("/a", "/zookeeper/a"), ("/zookeeper", "/z")])
 def test_what_zookeeper_keeps_for_itself_is_refused(path: str, target: str) -> None:
     with pytest.raises(UsageError, match="for itself"):
-        wanted(tree_with((b"/a", 0)), parsed_path(path), parsed_path(target))
+        wanted_subtree(tree_with((b"/a", 0)), parsed_path(path), parsed_path(target))
 
 
 @pytest.mark.parametrize("path", ["/missing", "/mine"])
 def test_a_path_that_is_not_there_or_was_a_sessions_cannot_come_back(path: str) -> None:
     with pytest.raises(RestoreFailed):
-        wanted(tree_with((b"/mine", 77)), parsed_path(path), parsed_path(path))
+        wanted_subtree(tree_with((b"/mine", 77)), parsed_path(path), parsed_path(path))
 
 
 @pytest.mark.parametrize("text", ["a", "", "//", "/a/", "/a//b", "/a/../b", "/./a", "/a\0"])
@@ -341,7 +341,7 @@ def test_a_torn_line_is_cut_before_the_next(tmp_path: Path) -> None:
     new_journal(path, HEADING, BATCHES).close()
     with path.open("ab") as file:
         file.write(b'{"type":"beg')
-    journal, told = reopened(path)
+    journal, told = reopen_journal(path)
     journal.note(BatchBegan(0))
     journal.close()
     assert not told.in_doubt

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.transactions import Acl
-from logkeep.zookeeper.subtree.batches import cut
+from logkeep.zookeeper.subtree.batches import cut_batches
 from logkeep.zookeeper.subtree.journal import (
     BatchBegan,
     BatchRefused,
     SubtreeJournal,
-    TakenBack,
+    UndoBegan,
     new_journal,
     read_journal,
 )
@@ -51,7 +51,7 @@ def _undo_killed_before_its_note(model: LiveModel, journal: Path, monkeypatch: p
     note = SubtreeJournal.note
 
     def dies(self: SubtreeJournal, *lines: object) -> None:
-        if isinstance(lines[0], TakenBack):
+        if isinstance(lines[0], UndoBegan):
             raise Killed
         note(self, *lines)  # type: ignore[arg-type]
 
@@ -76,10 +76,10 @@ def test_an_undo_of_a_former_version_notes_that_it_takes_back(model: LiveModel, 
     _without_note(tmp_path / "journal", torn)
     resume(session(model), back)
     assert set(model.nodes) == {b"", b"/a", b"/b"}
-    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun"):
         resume(session(model), tmp_path / "journal")
     resume(session(model), back)
-    assert read_journal(tmp_path / "journal").taken_back == (str(back),), "once is enough"
+    assert read_journal(tmp_path / "journal").undos == (str(back),), "once is enough"
 
 
 def test_an_undo_that_was_killed_before_its_note_makes_it_later(
@@ -88,7 +88,7 @@ def test_an_undo_that_was_killed_before_its_note_makes_it_later(
     killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
     back = _undo_killed_before_its_note(model, tmp_path / "journal", monkeypatch)
     resume(session(model), back)
-    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun"):
         resume(session(model), tmp_path / "journal")
     assert set(model.nodes) == {b"", b"/a", b"/b"}
 
@@ -106,7 +106,7 @@ def test_an_undo_does_not_take_back_the_first_part_of_what_went_on(
     with pytest.raises(Killed):
         resume(session(model), tmp_path / "journal", after)
     before = dict(model.nodes)
-    with pytest.raises(TargetUnsafe, match="has gone on since it was planned") as caught:
+    with pytest.raises(TargetUnsafe, match="was resumed since") as caught:
         resume(session(model), back)
     assert (model.nodes, caught.value.remedy.endswith(f"--undo {tmp_path / 'journal'}")) == (before, True)
     undo(session(model), tmp_path / "journal", tmp_path / "whole", MAXBUFFER)
@@ -116,10 +116,10 @@ def test_an_undo_does_not_take_back_the_first_part_of_what_went_on(
 def test_a_restore_goes_on_when_its_undo_was_stopped_before_the_first_change(model: LiveModel, tmp_path: Path) -> None:
     killed(model, tmp_path / "journal", "noted 1", MADE, TWO_SETS, LAST)
     back = _undo_killed(model, tmp_path / "journal", "ready")
-    assert read_journal(tmp_path / "journal").taken_back == (str(back),)
+    assert read_journal(tmp_path / "journal").undos == (str(back),)
     assert resume(session(model), tmp_path / "journal").checked.differing == ()
     assert b"/last" in model.nodes
-    with pytest.raises(TargetUnsafe, match="has gone on since it was planned"):
+    with pytest.raises(TargetUnsafe, match="was resumed since"):
         resume(session(model), back)
 
 
@@ -144,7 +144,7 @@ def test_what_an_undo_did_is_not_known_where_its_journal_is_gone(
     if goes_on:
         resume(session(model), tmp_path / "journal")
     else:
-        with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+        with pytest.raises(TargetUnsafe, match="an undo of its changes has begun") as caught:
             resume(session(model), tmp_path / "journal")
         assert "run the restore again for a new plan" in caught.value.remedy
     assert (b"/last" in model.nodes) is goes_on
@@ -155,7 +155,7 @@ def test_a_restore_does_not_go_on_when_an_earlier_one_of_two_undos_has_acted(mod
     back = _undo_killed(model, tmp_path / "journal", "noted 0")
     with pytest.raises(TargetUnsafe, match="0 of 4 changes were made"):
         undo(session(model), tmp_path / "journal", tmp_path / "second", MAXBUFFER)
-    with pytest.raises(TargetUnsafe, match="an undo has begun") as caught:
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun") as caught:
         resume(session(model), tmp_path / "journal")
     assert caught.value.remedy == f"end the undo with --resume {back}, or run the restore again for a new plan"
 
@@ -171,8 +171,8 @@ def test_a_restore_does_not_go_on_when_its_undo_may_still_act(model: LiveModel, 
         back.note(BatchBegan(0), BatchRefused(0, doubted=True))
     back.close()
     with (tmp_path / "journal").open("ab") as original:
-        original.write(msgspec.json.encode(TakenBack(str(back.path))) + b"\n")
-    with pytest.raises(TargetUnsafe, match="an undo has begun"):
+        original.write(msgspec.json.encode(UndoBegan(str(back.path))) + b"\n")
+    with pytest.raises(TargetUnsafe, match="an undo of its changes has begun"):
         resume(session(model), tmp_path / "journal")
 
 
@@ -182,7 +182,7 @@ def test_an_undo_of_the_undo_gives_parents_their_own_acls_again(model: LiveModel
     wanted = WantedSubtree(b"/t", {path: WantedNode(b"", own) for path in (b"/t", b"/t/k")}, {}, ())
     planned = plan(wanted, model.nodes, delete_extra=False, proven=True)
     before = shape(model.nodes)
-    begin(session(model), tmp_path / "journal", HEADING, cut(planned.changes, MAXBUFFER))
+    begin(session(model), tmp_path / "journal", HEADING, cut_batches(planned.changes, MAXBUFFER))
     restored = shape(model.nodes)
     for number, expected in enumerate((before, restored, before, restored)):
         last = tmp_path / ("journal" if number == 0 else f"undo {number}")

@@ -15,7 +15,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.repo.whole_objects import whole_view
 from logkeep.zookeeper.timeline.object_check import Kept
@@ -152,7 +152,7 @@ def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: 
 
 
 def within(lost: set[int], damaged: Iterable[Kept]) -> set[int]:
-    return {zxid for one in damaged if isinstance(one, KeptLog) for zxid in lost if one.first <= zxid <= one.last}
+    return {zxid for one in damaged if isinstance(one, ArchivedLog) for zxid in lost if one.first <= zxid <= one.last}
 
 
 def _holds(logs: dict[tuple[str, str], bytes], lost: set[int]) -> bool:

@@ -17,7 +17,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.restore.drill import Drilled, drill
+from logkeep.zookeeper.restore.drill import DrillOutcome, drill
 from logkeep.zookeeper.restore.prepare import prepare
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import ToEnd
@@ -67,7 +67,7 @@ def verified(place: SourceRef, boot: Boot, scratch: Path) -> VerifyResult:
     return verifier.verify(BackupId(entry.id), Level.BOOT)
 
 
-def drilled(place: SourceRef, boot: Boot, data_dir: Path) -> Drilled:
+def drilled(place: SourceRef, boot: Boot, data_dir: Path) -> DrillOutcome:
     data_dir.mkdir()
     view = newest(place)
     chosen = choose(view, ToEnd())

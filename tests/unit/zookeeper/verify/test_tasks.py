@@ -1,16 +1,16 @@
 """The level `data` in units of work: the same findings wherever they are read, and units that stay small."""
 
 import pickle
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.zookeeper.model.archived import KeptLog
+from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.timeline.object_check import CheckedObject, ObjectChecks, check_data, named, to_read
 from logkeep.zookeeper.verify.tasks import CheckedUnit, ObjectsUnit, check_unit, checked_by, shares
 from tests.support.zookeeper.handmade_history import Past, backup_of
@@ -32,8 +32,8 @@ def test_every_object_is_read_once_and_no_unit_is_larger_than_it_must_be(sizes: 
     assert all(held + following > most_bytes for held, following in sums)
 
 
-def _log_of(size_bytes: int, number: int) -> KeptLog:
-    return replace(GOOD.logs[0], size_bytes=size_bytes, first=number + 1)
+def _log_of(size_bytes: int, number: int) -> ArchivedLog:
+    return msgspec.structs.replace(GOOD.logs[0], size_bytes=size_bytes, first=number + 1)
 
 
 @pytest.mark.parametrize("most_bytes", [1, 1 << 20])

@@ -1,8 +1,8 @@
 """Verification of backups in memory: what is wrong is found at the level that can find it, and told precisely."""
 
 import hashlib
-from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,7 +152,7 @@ def test_a_snapshot_that_says_less_than_its_nodes_is_no_snapshot_that_was_kept()
     snapshot = view.snapshots[1]
     acls, rows = rows_of(PAST.tree)
     content = b"".join(exact_snapshot({}, acls, rows, zxid=30, digest=PAST.tree.digest))
-    told = replace(snapshot, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    told = msgspec.structs.replace(snapshot, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
     view.snapshots[1] = told
     view.objects[told] = content
     assert Class.FACTS_DIFFER in kinds(verify(view, Level.DATA))

@@ -9,11 +9,11 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.verbs.follow import FollowSummary, summary_text
+from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.verbs.follow import refuse_single_backup, summary_text
 from logkeep.cli.verbs.kafka.backup_report import (
     FIRST_SOURCE,
-    KafkaCopied,
+    KafkaBackupReport,
     copied_code,
     copied_lines,
     copied_metrics,
@@ -29,26 +29,23 @@ from logkeep.config.options import (
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
-    ENGINE,
+    ENGINE_OPTIONS,
     EXCLUDE,
     FOLLOW,
     INTERNAL,
     INTERVAL,
+    KAFKA_TARGET,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
-    MASTER,
-    PARALLEL,
-    PROGRESS,
-    REPO,
     RESUME,
-    RETRY_FOR,
     SCRAM_TO,
     SEGMENT_BYTES,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
     TAG,
+    TOPIC_SELECTION,
     TOPICS,
+    WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.backup.facts import Facts
@@ -56,27 +53,23 @@ from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.record.scram import ScramWish
+from logkeep.kafka.record.scram import ScramOptions
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
 
 
-class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
-    follow: FollowSummary | None = None
-    """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
-
-
 def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
-        return look.text(summary_text(report.follow, report.new_offsets, report.new_bytes))
+        new = f"{count(report.new_offsets)} offsets, {size(report.new_bytes)}"
+        return look.text(summary_text(report.follow, new))
     return "\n".join(map(look.line, copied_lines(report)))
 
 
 def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSample]:
     report = outcome.report
     if report is not None and report.follow is not None and report.follow.ended:
-        return  # every round has told its own; the length of the whole run would say nothing
+        return  # every round has written its own; the length of the whole run means nothing
     yield from copied_metrics(outcome)
     last = report.follow.last_round if report and report.follow else None
     if report is not None and last is not None and last.lag_offsets is not None:
@@ -88,13 +81,10 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
     report=KafkaBackupReport,
     text=_text,
     options=(
-        REPO,
-        SOURCE,
-        BOOTSTRAP_SERVERS,
-        COMMAND_CONFIG,
+        *STORE_OPTIONS,
+        *KAFKA_TARGET,
         CLIENT_RACK,
-        TOPICS,
-        EXCLUDE,
+        *TOPIC_SELECTION,
         INTERNAL,
         SCRAM_TO,
         CONTROLLERS,
@@ -107,15 +97,10 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
         FOLLOW,
         INTERVAL,
         TAG,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
+        *ENGINE_OPTIONS,
         LIMIT_DOWNLOAD,
         LIMIT_UPLOAD,
-        RETRY_FOR,
-        LEASE_TTL,
-        PROGRESS,
+        *WRITE_OPTIONS,
     ),
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=copied_code,
@@ -144,25 +129,23 @@ def backup(run: Run) -> KafkaBackupReport:
     task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
     if run[FOLLOW]:
         return _followed(run, task, wish)
-    prepared = task.prepare(wish)
     if run.dry_run:
+        prepared = task.prepare(wish)
         return _foreseen(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(wish, chosen_engine(run, prepared.plan.size_bytes), prepared)
+    done = task.run(wish, lambda size_bytes: chosen_engine(run, size_bytes))
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
 def _followed(run: Run, task: KafkaBackup, wish: KafkaBackupOptions) -> KafkaBackupReport:
-    from logkeep.cli.verbs.kafka.follow import follow  # noqa: PLC0415 - only who follows needs it
+    from logkeep.cli.verbs.kafka.follow import follow_cluster  # noqa: PLC0415 - only --follow needs it
 
-    if run.dry_run or wish.wanted_id is not None:
-        other = "--dry-run" if run.dry_run else "--id"
-        raise UsageError(f"--follow makes one backup after the other, and {other} is about one", remedy="leave one out")
+    refuse_single_backup(run)
     if wish.scram is not None:
         raise UsageError(
             "--follow does not see that a password was changed, so it archives no SCRAM credentials",
             remedy="archive them with a run of its own, every night say: `kafka backup --scram-to …` beside --follow",
         )
-    return follow(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
+    return follow_cluster(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 
 def client_settings(run: Run) -> ClientSettings:
@@ -184,7 +167,7 @@ def _racked(run: Run, settings: ClientSettings) -> ClientSettings:
     return settings if rack is None else replace(settings, rack=rack)
 
 
-def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
+def _scram(run: Run, settings: ClientSettings) -> ScramOptions | None:
     """The controllers' listeners may ask for other keys than the brokers' do."""
     servers, path = run[CONTROLLERS], run[CONTROLLER_CONFIG]
     if not run[SCRAM_TO]:
@@ -195,8 +178,8 @@ def _scram(run: Run, settings: ClientSettings) -> ScramWish | None:
             )
         return None
     if path is not None:
-        return ScramWish(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
-    return ScramWish(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
+        return ScramOptions(run[SCRAM_TO], load_settings(path, bootstrap=servers or ""))
+    return ScramOptions(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
 
 
 def _wish(run: Run, settings: ClientSettings) -> KafkaBackupOptions:

@@ -1,4 +1,4 @@
-"""What `kafka backup` and `kafka salvage` have in common to tell: both archive the logs of a cluster."""
+"""Reports of `kafka backup` and `kafka salvage`: both archive the logs of a cluster."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -7,7 +7,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandOutcome
 from logkeep.cli.frame.metrics import MetricSample, sample
-from logkeep.cli.terminal.text import count, size
+from logkeep.cli.terminal.text import count, duration, plural, size
+from logkeep.cli.verbs.follow import FollowCounts
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.backups.manifest import KnownGap
@@ -35,6 +36,49 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     allow_gaps: bool
     dry_run: bool
+
+
+class TopicThreat(msgspec.Struct, frozen=True, kw_only=True):
+    topic: str
+    overtaken_in_seconds: float
+    """About when retention begins to remove records that are not archived."""
+
+
+class KafkaRound(msgspec.Struct, frozen=True, kw_only=True):
+    """One round of --follow: the document of a line."""
+
+    round: int
+    id: int | None
+    """The newest backup at the end of the round; null when the round failed."""
+    changed: bool
+    """False: the cluster equals that backup, and nothing was committed."""
+    new_offsets: int
+    new_bytes: int
+    lag_offsets: int | None
+    """Beyond the archived cut when the round ended; null when the cluster did not answer."""
+    lag_bytes: int | None
+    """About."""
+    threats: tuple[TopicThreat, ...]
+    gaps: tuple[str, ...]
+    findings: int
+    """Besides gaps; the backup's `info` lists them."""
+    merged_objects: int
+    """Small objects that were merged into larger ones after this round."""
+    seconds: float
+    error: str | None
+    """The name of the error that failed the round, or that followed its commit."""
+    message: str | None
+    again_in_seconds: float
+
+
+class KafkaFollowSummary(FollowCounts, frozen=True, kw_only=True):
+    last_round: KafkaRound | None
+    ended: bool
+
+
+class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
+    follow: KafkaFollowSummary | None = None
+    """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
 
 
 CopiedT = TypeVar("CopiedT", bound=KafkaCopied)
@@ -71,3 +115,21 @@ def copied_metrics(outcome: CommandOutcome[CopiedT]) -> Iterator[MetricSample]:
 
 def gap_text(gap: KnownGap) -> str:
     return f"{gap.log} [{gap.start}, {gap.end}): {gap.reason}"
+
+
+def round_text(one: KafkaRound) -> str:
+    """One line, whatever happened."""
+    if one.id is None:
+        return f"round {one.round}: failed, again in {duration(one.again_in_seconds)}: {one.message}"
+    work = f"backup {one.id}, {count(one.new_offsets)} offsets, {size(one.new_bytes)}"
+    parts = [f"round {one.round}: {work if one.changed else f'nothing new since backup {one.id}'}"]
+    if one.lag_offsets is None:
+        parts += ["lag unknown"]
+    else:
+        parts += [f"lag {count(one.lag_offsets)} offsets, {size(one.lag_bytes or 0)}"]
+    parts += [f"{t.topic}: retention will overtake you in {duration(t.overtaken_in_seconds)}" for t in one.threats]
+    parts += [f"GAP {gap}" for gap in one.gaps]
+    parts += [plural(one.findings, "finding")] if one.findings else []
+    parts += [f"merged {count(one.merged_objects)} small objects"] if one.merged_objects else []
+    parts += [str(one.message)] if one.message else []
+    return "; ".join(parts)

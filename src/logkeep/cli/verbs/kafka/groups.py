@@ -12,15 +12,15 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
-from logkeep.config.options import ALL, GROUP, REPO, SOURCE
+from logkeep.config.options import ALL, GROUP, STORE_OPTIONS
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment
+from logkeep.reports.backups import read_source
 from logkeep.repository.chain.commits import SourceRef
 
 _SHOWN = 40
@@ -67,7 +67,7 @@ def _text(report: GroupsReport, look: TerminalStyle) -> str:
 @verb(
     report=GroupsReport,
     text=_text,
-    options=(REPO, SOURCE, GROUP, ALL),
+    options=(*STORE_OPTIONS, GROUP, ALL),
     arguments=(click.Argument(["backup"], metavar="ID"),),
     exits=(10, *STORE_EXITS),
     examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
@@ -121,7 +121,7 @@ def archived_logs(place: SourceRef, run: Run, text: str) -> tuple[BackupId, dict
     from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
 
-    folded = seen(place, run.clock()).folded
+    folded = read_source(place, run.clock()).folded
     chosen = choose_id(text, sorted(BackupId(e.id) for e in folded.completed))
     entry = folded.entry(chosen)
     if entry is None:

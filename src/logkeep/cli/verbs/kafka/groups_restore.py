@@ -8,11 +8,9 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.groups import archived_logs
-from logkeep.cli.verbs.receipts import chosen_restore
-from logkeep.cli.verbs.restored_rows import group_lines
+from logkeep.cli.verbs.restore_text import group_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
 from logkeep.config.options import (
     ALL,
@@ -26,6 +24,7 @@ from logkeep.config.options import (
     RESTORED_GROUPS,
     SOURCE,
     STATE_DIR,
+    TOPIC_SELECTION,
     TOPICS,
     YES,
 )
@@ -38,6 +37,8 @@ from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
+from logkeep.reports.backups import read_source
+from logkeep.reports.restores import choose_restore
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
@@ -99,7 +100,7 @@ _EXITS = (10, 30, 31, 50, *STORE_EXITS)
 @verb(
     report=GroupsMoved,
     text=_text,
-    options=(*_CLUSTER, FROM_BACKUP, RESTORED_GROUPS, TOPICS, EXCLUDE, RENAME, ERASED_FROM, ALL),
+    options=(*_CLUSTER, FROM_BACKUP, RESTORED_GROUPS, *TOPIC_SELECTION, RENAME, ERASED_FROM, ALL),
     arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
     exits=(2, *_EXITS),
     exit_code=_code,
@@ -120,7 +121,7 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     _refuse_contradictions(run, restore)
     place = chosen_source(run)
     restores = restores_place(run, place, create=not run.dry_run)
-    restore_id = chosen_restore(restores, restore) if restore is not None else None
+    restore_id = choose_restore(restores, restore) if restore is not None else None
     manifest, record = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
     recovered = _recovered(run, place)
     with Cluster(client_settings(run)) as cluster:
@@ -155,7 +156,7 @@ def _refuse_contradictions(run: Run, restore: str | None) -> None:
 
 
 def _backup(run: Run, place: SourceRef, text: str) -> tuple[Manifest, ClusterRecord]:
-    manifest = read_manifest(place, seen(place, run.clock()).completed(text))
+    manifest = read_manifest(place, read_source(place, run.clock()).completed(text))
     record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None
     if record is None:
         raise Damaged("the backup has no record of a cluster", subject=f"backup {manifest.id}")
@@ -239,7 +240,7 @@ def rollback(run: Run, restore: str) -> GroupsMoved:
     """
     place = chosen_source(run)
     restores = restores_place(run, place)
-    chosen = chosen_restore(restores, restore)
+    chosen = choose_restore(restores, restore)
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
         plan, backup = task.plan_rollback(chosen.id)

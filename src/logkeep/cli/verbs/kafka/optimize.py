@@ -11,11 +11,8 @@ from logkeep.cli.verbs.optimize import (
     optimize_text,
     optimized,
 )
-from logkeep.cli.wiring import chosen_source
-from logkeep.config.options import LEASE_TTL, SEGMENT_BYTES
-from logkeep.errors import UsageError
-from logkeep.repository.backups.source import read_facts
-from logkeep.repository.chain.commits import SourceRef
+from logkeep.config.options import SEGMENT_BYTES
+from logkeep.kinds import KAFKA
 
 
 @verb(
@@ -34,15 +31,4 @@ def optimize(run: Run) -> OptimizeReport:
     on the way. All backups are served by it from then on, also those taken before. The old objects are garbage, which
     `prune` removes after its usual age. `kafka backup --follow` does this by itself, now and then.
     """
-    from logkeep.kafka.merge import optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
-
-    place = _kafka_source(run)
-    return optimized(run, place, optimizing(place, run.clock, run.token, run[LEASE_TTL]), run[SEGMENT_BYTES])
-
-
-def _kafka_source(run: Run) -> SourceRef:
-    place = chosen_source(run)
-    facts = read_facts(place)
-    if facts is not None and facts.kind != "kafka":
-        raise UsageError(f"it is a source of kind {facts.kind}, not kafka", subject=place.source)
-    return place
+    return optimized(run, KAFKA, run[SEGMENT_BYTES])

@@ -11,7 +11,6 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verbs.backup_rows import health_of, seen
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.confirm import ask
 from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, restore_text
@@ -30,7 +29,7 @@ from logkeep.config.options import (
     BY_RECORD,
     COMMAND_CONFIG,
     CONFIRM_CLUSTER,
-    ENGINE,
+    ENGINE_OPTIONS,
     EXCLUDE,
     HERE_ONLY,
     INTO_EXISTING,
@@ -38,10 +37,8 @@ from logkeep.config.options import (
     KEEP_ALL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
-    MASTER,
     NO_PROOF,
     OFFSETS,
-    PARALLEL,
     PARTITIONS,
     PROGRESS,
     QUIET,
@@ -53,9 +50,9 @@ from logkeep.config.options import (
     RESTORED_GROUPS,
     RESUME_RESTORE,
     SOURCE,
-    SPARK_CONF,
     STATE_DIR,
     TO_LOG_DIRS,
+    TOPIC_SELECTION,
     TOPICS,
     UNTIL_OFFSET,
     UNTIL_TIME,
@@ -72,6 +69,7 @@ from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import Engine
+from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
@@ -100,9 +98,17 @@ def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSamp
 
 
 _TOLD: tuple[Option[Any], ...] = (
-    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
+    *TOPIC_SELECTION,
+    RENAME,
+    PARTITIONS,
+    REPARTITION,
+    UNTIL_TIME,
+    UNTIL_OFFSET,
+    OFFSETS,
+    ISOLATION,
+    WHAT,
     RESTORED_GROUPS,
-)  # fmt: skip
+)
 _PLANNING = (*_TOLD, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ONLINE: tuple[Option[Any], ...] = (
     BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
@@ -111,7 +117,6 @@ _ONLINE: tuple[Option[Any], ...] = (
 """Options that mean nothing to a restore into files."""
 _OFFLINE: tuple[Option[Any], ...] = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that mean nothing to any other."""
-_ENGINE = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
 
@@ -120,8 +125,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
     text=restore_text,
     options=(
         *_CLUSTER,
-        TOPICS,
-        EXCLUDE,
+        *TOPIC_SELECTION,
         RENAME,
         PARTITIONS,
         REPARTITION,
@@ -144,7 +148,7 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
         NO_PROOF,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
-        *_ENGINE,
+        *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
@@ -179,7 +183,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
         return _resumed(run, place, settings, RestoreId(resumed))
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, wish = view_backup(place, held), _wish(run)
@@ -200,7 +204,7 @@ def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
 
     if (other := _typed(run, _ONLINE)) is not None:
         raise UsageError(f"{other} is about a running cluster, --to-log-dirs about one that is stopped")
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
 

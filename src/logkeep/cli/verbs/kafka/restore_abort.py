@@ -9,7 +9,10 @@ from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
-from logkeep.config.options import BOOTSTRAP_SERVERS, COMMAND_CONFIG, REPO, SOURCE, STATE_DIR
+from logkeep.config.options import (
+    KAFKA_TARGET,
+    RECEIPT_OPTIONS,
+)
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
@@ -40,7 +43,7 @@ def _abort_text(report: KafkaRestoreAbortReport, look: TerminalStyle) -> str:
 @verb(
     report=KafkaRestoreAbortReport,
     text=_abort_text,
-    options=(REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG),
+    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET),
     arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
     exits=(2, 31, 50, *STORE_EXITS),
     exit_code=lambda report: 2 if report.findings else 0,
@@ -55,7 +58,7 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     """
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
-    stored = task.stored(RestoreId(restore_id), given_up=True)
+    stored = task.stored(RestoreId(restore_id), aborted_too=True)
     task.refuse_abort(stored)
     made = tuple(t.name for t in stored.plan.topics if not t.existing)
     kept = tuple(t.name for t in stored.plan.topics if t.existing)

@@ -6,8 +6,7 @@ from datetime import timedelta
 import msgspec
 
 from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
-from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.restored_rows import group_lines, partition_lines, planned_lines
+from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition_lines, planned_lines
 from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 

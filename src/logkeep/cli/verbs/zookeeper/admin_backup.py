@@ -15,9 +15,7 @@ from logkeep.config.options import (
     FOLLOW,
     INCLUDE_CONFIG,
     NEW_HISTORY,
-    ZK_DATA_DIRS,
-    ZK_HOSTS,
-    ZK_LOG_DIRS,
+    ZK_MEMBERS,
 )
 from logkeep.errors import UsageError
 from logkeep.model.secret import Secret
@@ -26,7 +24,7 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.repo.sink import ArchiveSink
 from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
-_OF_DISKS: tuple[Option[Any], ...] = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
+_OF_DISKS: tuple[Option[Any], ...] = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
 
 
 def admin_member(run: Run) -> tuple[str, AdminServer] | None:

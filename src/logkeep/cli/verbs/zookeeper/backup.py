@@ -4,117 +4,60 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import msgspec
-
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.admin_backup import admin_member, back_up_over_http
+from logkeep.cli.verbs.zookeeper.backup_report import (
+    FIRST_SOURCE,
+    ZooKeeperBackupReport,
+    backup_text,
+    done_report,
+    member_report,
+)
 from logkeep.cli.verbs.zookeeper.members import given_members, member_places
-from logkeep.cli.verbs.zookeeper.rounds import RoundsSummary, summary_text
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines, refuse_contradictions, written_source
 from logkeep.config.options import (
     ADMIN_SERVER,
     AUTH_FILE,
     BACKUP_ID,
     CONFIG_DIRS,
-    ENGINE,
+    ENGINE_OPTIONS,
     FOLLOW,
     INCLUDE_CONFIG,
     LEASE_TTL,
     LIMIT_UPLOAD,
-    MASTER,
     NEW_HISTORY,
-    PARALLEL,
-    PROGRESS,
-    REPO,
-    RETRY_FOR,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
     TAG,
+    WRITE_OPTIONS,
     ZK_COMPRESSION,
-    ZK_DATA_DIRS,
-    ZK_HOSTS,
     ZK_INTERVAL,
-    ZK_LOG_DIRS,
+    ZK_MEMBERS,
     ZK_SEGMENT_BYTES,
 )
 from logkeep.errors import UsageError
-from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
 from logkeep.model.work import EngineFor
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.fold import BackupEntry
 from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.backup.preview import Nowhere, foresee
 from logkeep.zookeeper.backup.rounds import RoundSettings
-from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.repo.record import KIND, known_from
 from logkeep.zookeeper.repo.sink import ArchiveShelf, ArchiveSink, archiving, last_record
 from logkeep.zookeeper.server.client import server_state
 from logkeep.zookeeper.server.four_letter import four_letter
 
-FIRST_SOURCE = "zookeeper"
 ASK_S = 10.0
-
-
-class BackedUpMember(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    role: str
-    """Empty when no server could be asked."""
-    version: str
-    zxid: str | None
-    """What the server said it had processed."""
-
-
-class ZooKeeperBackupReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    id: int | None
-    """Null on a dry run, and when a run with --follow found nothing new."""
-    history: str
-    """In another history the same zxids mean other transactions."""
-    members: tuple[BackedUpMember, ...]
-    backup_zxid: str | None
-    """The newest transaction that the backup knows of; null on a dry run."""
-    new_snapshots: int
-    new_logs: int
-    new_bytes: int
-    """As stored; on a dry run, at most what would be."""
-    stored_bytes: int | None
-    findings: tuple[Finding, ...]
-    exit_code: int
-    dry_run: bool
-    follow: RoundsSummary | None = None
-    """Of a run with --follow: then new snapshots, logs, bytes and findings are those of all its rounds."""
-
-
-def backup_text(report: ZooKeeperBackupReport, look: TerminalStyle) -> str:
-    if report.follow is not None:
-        return look.text(summary_text(report.follow, report.new_bytes))
-    done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
-    most = "at most " if report.dry_run else ""
-    amount = f"{plural(report.new_snapshots, 'snapshot')}, {plural(report.new_logs, 'log piece')}"
-    lines = [look.line(f"{done} {amount}, {most}{size(report.new_bytes)}")]
-    reached = f" · up to {report.backup_zxid}" if report.backup_zxid else ""
-    lines.append(look.line(f"history {report.history} · {_members(report)}{reached}"))
-    return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
-
-
-def _members(report: ZooKeeperBackupReport) -> str:
-    told = [f"{m.name} ({m.role} {m.version})" if m.role else f"{m.name} (not asked)" for m in report.members]
-    return f"{count(len(told))} member{'s' * (len(told) != 1)}: {', '.join(told)}"
 
 
 def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricSample]:
     report = outcome.report
     if report is not None and report.follow is not None and report.follow.ended:
-        return  # every round has told its own
+        return  # every round has written its own
     source = report.source if report else outcome.source or FIRST_SOURCE
     yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=source)
     yield sample("logkeep_backup_success", 1 if report else 0, source=source)
@@ -127,11 +70,8 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
     report=ZooKeeperBackupReport,
     text=backup_text,
     options=(
-        REPO,
-        SOURCE,
-        ZK_DATA_DIRS,
-        ZK_LOG_DIRS,
-        ZK_HOSTS,
+        *STORE_OPTIONS,
+        *ZK_MEMBERS,
         ADMIN_SERVER,
         AUTH_FILE,
         NEW_HISTORY,
@@ -143,14 +83,9 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
         FOLLOW,
         ZK_INTERVAL,
         ZK_SEGMENT_BYTES,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
+        *ENGINE_OPTIONS,
         LIMIT_UPLOAD,
-        RETRY_FOR,
-        LEASE_TTL,
-        PROGRESS,
+        *WRITE_OPTIONS,
     ),
     exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,
@@ -188,9 +123,9 @@ def backup(run: Run) -> ZooKeeperBackupReport:
         return done_report(place, done, sink.entry)
     place, wish = written_source(run, FIRST_SOURCE), _wish(run)
     if run[FOLLOW]:
-        from logkeep.cli.verbs.zookeeper.follow import follow  # noqa: PLC0415 - only who follows needs it
+        from logkeep.cli.verbs.zookeeper.follow import follow_ensemble  # noqa: PLC0415 - only --follow needs it
 
-        return follow(run, place, wish)
+        return follow_ensemble(run, place, wish, lambda: opened_sink(run, place), rounds, ask_word)
     if run.dry_run:
         return _foreseen(run, place, wish)
     with opened_sink(run, place) as sink:
@@ -241,7 +176,7 @@ def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKe
         source=place.source,
         id=None,
         history=found.history,
-        members=tuple(_member(member.member()) for member in found.members),
+        members=tuple(member_report(member.member()) for member in found.members),
         backup_zxid=None,
         new_snapshots=found.snapshots,
         new_logs=found.logs,
@@ -250,29 +185,4 @@ def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKe
         findings=found.findings,
         exit_code=exit_code(found.findings),
         dry_run=True,
-    )
-
-
-def _member(member: Member) -> BackedUpMember:
-    zxid = hex_zxid(member.zxid) if member.zxid is not None else None
-    return BackedUpMember(name=member.name, role=member.role, version=member.version, zxid=zxid)
-
-
-def done_report(place: SourceRef, done: ZooKeeperBackupDone, entry: BackupEntry | None) -> ZooKeeperBackupReport:
-    """Of a backup that was committed."""
-    gathered = done.gathered
-    stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
-    return ZooKeeperBackupReport(
-        source=place.source,
-        id=int(done.name),
-        history=gathered.history,
-        members=tuple(map(_member, gathered.members)),
-        backup_zxid=hex_zxid(gathered.backup_zxid),
-        new_snapshots=len(gathered.snapshots),
-        new_logs=len(gathered.logs),
-        new_bytes=sum(one.size_bytes for one in stored),
-        stored_bytes=entry.summary.stored_bytes if entry else None,
-        findings=tuple(done.findings),
-        exit_code=done.exit_code,
-        dry_run=False,
     )

@@ -9,25 +9,20 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper.backup import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
+from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, written_source
 from logkeep.config.options import (
     BACKUP_ID,
     BUNDLE_ID,
-    ENGINE,
+    ENGINE_OPTIONS,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
-    MASTER,
     MEMBER,
     NEW_HISTORY,
-    PARALLEL,
     PROGRESS,
-    REPO,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
     TAG,
     TO_DIR,
     ZK_COMPRESSION,
@@ -37,6 +32,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, backup_id, next_id
 from logkeep.model.segments import Codec
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
@@ -79,20 +75,7 @@ def _export_text(report: ExportReport, look: TerminalStyle) -> str:
 @verb(
     report=ExportReport,
     text=_export_text,
-    options=(
-        REPO,
-        SOURCE,
-        TO_DIR,
-        MEMBER,
-        BUNDLE_ID,
-        ZK_COMPRESSION,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=(*STORE_OPTIONS, TO_DIR, MEMBER, BUNDLE_ID, ZK_COMPRESSION, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=lambda report: exit_code(report.findings),
@@ -108,7 +91,7 @@ def export(run: Run, backup: str) -> ExportReport:
     if directory is None:
         raise UsageError("no directory is named", remedy="say where the bundle shall be made: --to DIR")
     place = chosen_source(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     name = checked_id(run[BUNDLE_ID] or bundle_name(entry.id))
     codec = Codec(run[ZK_COMPRESSION])
     with reading(place, BackupId(entry.id), this_process(run.token()), "export", run.token) as held:
@@ -151,17 +134,13 @@ def beside_of(view: ArchiveView) -> Beside:
     report=ZooKeeperBackupReport,
     text=backup_text,
     options=(
-        REPO,
-        SOURCE,
+        *STORE_OPTIONS,
         MEMBER,
         NEW_HISTORY,
         ZK_COMPRESSION,
         BACKUP_ID,
         TAG,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
+        *ENGINE_OPTIONS,
         LIMIT_UPLOAD,
         LEASE_TTL,
         PROGRESS,

@@ -10,7 +10,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
 from logkeep.cli.verbs.zookeeper.moment import opened_side
 from logkeep.cli.wiring import STORE_EXITS
-from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, REPO, SOURCE
+from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, STORE_OPTIONS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.history.compare import TreeComparison, TreeSide, compare
 from logkeep.zookeeper.history.log_task import wanted_path
@@ -76,7 +76,7 @@ def _bytes(size_bytes: int | None) -> str:
 @verb(
     report=DiffReport,
     text=_text,
-    options=(REPO, SOURCE, BELOW, BELIEVE, MOST_ROWS, LIMIT_DOWNLOAD),
+    options=(*STORE_OPTIONS, BELOW, BELIEVE, MOST_ROWS, LIMIT_DOWNLOAD),
     arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="B")),
     exits=(10, 30, 50, *STORE_EXITS),
     examples=(

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
 from logkeep.config.option import Option
-from logkeep.config.options import TO_TIME, TO_ZXID
+from logkeep.config.options import ZK_MOMENT
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.reports.drill import SCRATCH, DrilledTree, DrillReport
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
@@ -21,14 +21,14 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.restore.drill import Drilled, drill
+from logkeep.zookeeper.restore.drill import DrillOutcome, drill
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME)
+_TOLD: tuple[Option[Any], ...] = ZK_MOMENT
 
 
 def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
@@ -62,7 +62,7 @@ def _drilled(
     chosen: VerifiedPath,
     data_dir: Path,
     before_s: float,
-) -> tuple[Drilled, ReceiptDocument]:
+) -> tuple[DrillOutcome, ReceiptDocument]:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
@@ -77,21 +77,22 @@ def _drilled(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(body_of(stored))
+    body = stored.body(PlanBody)
+    verdict = RestoreVerdict.FAILED if done.findings else verdict_of(body)
     findings = (*done.findings, *passed_over(chosen))
-    return done, stored.ended(verdict, findings, facts_of(body_of(stored), done.receipt))
+    return done, stored.ended(verdict, findings, facts_of(body, done.receipt))
 
 
 def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     """The drill could not be held on this machine, which tells nothing of the backup: no receipt shall say so."""
     try:
-        stored.given_up(f"the drill could not be held: {error}")
+        stored.abort(f"the drill could not be held: {error}")
     except LogkeepError as problem:
         run.console.warn(f"that drill {stored.id} was given up cannot be stored: {problem}")
 
 
 def _report(
-    source: str, view: ArchiveView, prepared: PreparedRestore, done: Drilled, receipt: ReceiptDocument
+    source: str, view: ArchiveView, prepared: PreparedRestore, done: DrillOutcome, receipt: ReceiptDocument
 ) -> DrillReport:
     planned, path = prepared.planned, prepared.path
     return DrillReport(

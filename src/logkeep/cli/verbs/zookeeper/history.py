@@ -13,17 +13,13 @@ from logkeep.cli.verbs.zookeeper.moment import damaged_if, moment_text, opened_b
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines
 from logkeep.config.options import (
     CHILDREN,
-    ENGINE,
+    ENGINE_OPTIONS,
     LIMIT_DOWNLOAD,
-    MASTER,
     MEMBER,
     MOST_ROWS,
-    PARALLEL,
     PROGRESS,
     RECURSIVE,
-    REPO,
-    SOURCE,
-    SPARK_CONF,
+    STORE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
@@ -96,20 +92,7 @@ def _cells(row: HistoryRow, look: TerminalStyle) -> tuple[str, ...]:
 @verb(
     report=HistoryReport,
     text=_text,
-    options=(
-        REPO,
-        SOURCE,
-        CHILDREN,
-        RECURSIVE,
-        MEMBER,
-        MOST_ROWS,
-        ENGINE,
-        MASTER,
-        PARALLEL,
-        SPARK_CONF,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=(*STORE_OPTIONS, CHILDREN, RECURSIVE, MEMBER, MOST_ROWS, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["path"], metavar="PATH"), click.Argument(["backup"], metavar="[ID]", default="latest")),
     exits=(10, 20, 50, *STORE_EXITS),
     exit_code=lambda report: damaged_if(report.findings),

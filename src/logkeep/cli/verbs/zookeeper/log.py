@@ -15,16 +15,12 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.moment import damaged_if, opened_backup
 from logkeep.cli.wiring import STORE_EXITS, spark_engine
 from logkeep.config.options import (
-    ENGINE,
+    ENGINE_OPTIONS,
     LIMIT_DOWNLOAD,
-    MASTER,
     MEMBER,
     MOST_ROWS,
-    PARALLEL,
-    REPO,
-    SOURCE,
-    SPARK_CONF,
     SQL,
+    STORE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
@@ -58,7 +54,7 @@ def _text(report: LogReport, look: TerminalStyle) -> str:
 @verb(
     report=LogReport,
     text=_text,
-    options=(REPO, SOURCE, SQL, MEMBER, MOST_ROWS, ENGINE, MASTER, PARALLEL, SPARK_CONF, LIMIT_DOWNLOAD),
+    options=(*STORE_OPTIONS, SQL, MEMBER, MOST_ROWS, *ENGINE_OPTIONS, LIMIT_DOWNLOAD),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 20, 50, *STORE_EXITS),
     exit_code=lambda report: damaged_if(report.findings),

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE
@@ -14,6 +13,7 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import rfc3339
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
 from logkeep.zookeeper.bundle.view import BundleView
@@ -37,7 +37,7 @@ def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
         yield view
         return
     place = chosen_source(run)
-    entry = seen(place, run.clock()).completed(named)
+    entry = read_source(place, run.clock()).completed(named)
     with reading(place, BackupId(entry.id), this_process(run.token()), "history", run.token) as held:
         yield view_of(place, held)
 

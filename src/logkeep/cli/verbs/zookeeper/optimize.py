@@ -1,7 +1,5 @@
 """`logkeep zookeeper optimize`: the small objects of frequent backups, merged into few."""
 
-from typing import TYPE_CHECKING
-
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.optimize import (
@@ -13,13 +11,8 @@ from logkeep.cli.verbs.optimize import (
     optimize_text,
     optimized,
 )
-from logkeep.cli.wiring import chosen_source
-from logkeep.config.options import LEASE_TTL, ZK_SEGMENT_BYTES
-from logkeep.repository.backups.source import check_source
-from logkeep.repository.chain.commits import SourceRef
-
-if TYPE_CHECKING:
-    from logkeep.repository.upkeep.optimize import Optimizing
+from logkeep.config.options import ZK_SEGMENT_BYTES
+from logkeep.kinds import ZOOKEEPER
 
 
 @verb(
@@ -39,13 +32,4 @@ def optimize(run: Run) -> OptimizeReport:
     are garbage, which `prune` removes after its usual age. `zookeeper backup --follow` does this by itself, now and
     then.
     """
-    place = chosen_source(run)
-    check_source(place, "zookeeper", {})
-    return optimized(run, place, optimizing(run, place), run[ZK_SEGMENT_BYTES])
-
-
-def optimizing(run: Run, place: SourceRef) -> "Optimizing":
-    from logkeep.repository.upkeep.optimize import Optimizing  # noqa: PLC0415 - loads Arrow, which --help can spare
-    from logkeep.zookeeper.repo.merge import WAY  # noqa: PLC0415 - numba is only needed here
-
-    return Optimizing(place, WAY, run.clock, run.token, run[LEASE_TTL])
+    return optimized(run, ZOOKEEPER, run[ZK_SEGMENT_BYTES])

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper.members import given_members, member_places
-from logkeep.cli.verbs.zookeeper.repair import RepairedObject, RepairedToo, ZooKeeperRepairReport
+from logkeep.cli.verbs.zookeeper.repair_report import RepairedObject, RepairedToo, ZooKeeperRepairReport
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Progress
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain import layout
@@ -30,7 +30,7 @@ from logkeep.zookeeper.verify.run import Level
 
 def mend(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:
     """Look first, ask, then mend and verify."""
-    entry = seen(place, run.clock()).completed(str(backup_id))
+    entry = read_source(place, run.clock()).completed(str(backup_id))
     task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
     with _shown(run, entry.summary.stored_bytes) as progress:
         found = replace(task, progress=progress).preview(backup_id)
@@ -58,7 +58,7 @@ def _directories(run: Run) -> Iterator[DirectoryView]:
 
 def _verified(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
     """At the level at which it was found damaged, if that is deeper than `data`: a lesser one would not unsay it."""
-    entry = seen(place, run.clock()).completed(str(backup_id))
+    entry = read_source(place, run.clock()).completed(str(backup_id))
     said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
     level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
     owner, look = this_process(run.token()), DeepVerification(entry, level)

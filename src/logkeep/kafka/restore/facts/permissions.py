@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from logkeep.errors import NotAuthorised
-from logkeep.kafka.admin.configs import ConfigChange, alter_topic_configs
-from logkeep.kafka.admin.granting import alter_quotas
 from logkeep.kafka.admin.permissions import (
     cluster_operations,
     group_read_code,
@@ -21,8 +19,8 @@ from logkeep.kafka.admin.permissions import (
     transactional_describe_code,
     transactional_write_code,
 )
-from logkeep.kafka.admin.security import Quota
-from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
+from logkeep.kafka.admin.security import Quota, alter_quotas
+from logkeep.kafka.admin.topic_changes import ConfigChange, NewTopic, alter_topic_configs, create_topics
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.settings import ClientSettings

@@ -1,10 +1,10 @@
-"""The proof of one restored partition: what is in the target is fetched back and compared with the archive.
+"""Proof of one restored partition: its records are fetched back and compared with the archive.
 
-Everything that a consumer may see of the target's range must be what a consumer would have seen of the archive, record
-by record and in order; with offsets preserved, at its own offset, from the same first offset on. Holes are filled by
-aborted transactions, so transactional batches of a target with preserved offsets are no records, if none of them was
-committed. A restored topic shows the time of a record as its own where the source showed the time of appending: the
-number of such records is in the archive's digest and is no deviation.
+A consumer must read the same records in the same order from the target as from the archived log; with preserved
+offsets also at the same offsets and from the same log start. Holes are filled by aborted transactions, so
+transactional batches of a target with preserved offsets are not records, provided that none was committed.
+Where the source showed the append time, a restored topic shows it as the record's own time: the number of such records
+is in the archive's digest and is not a deviation.
 
 A partition that has shares of several logs is compared with exactly these shares, chosen by keys once more.
 
@@ -22,8 +22,7 @@ import msgspec
 
 from logkeep.errors import Damaged, NotAuthorised
 from logkeep.formats.compare.first_difference import Deviation, first_deviation
-from logkeep.formats.compare.record_compare import LogSide, Twins
-from logkeep.formats.compare.record_streams import Streams
+from logkeep.formats.compare.record_compare import LogSide, PairedComparison, StreamComparison
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.retry import Pause
@@ -46,12 +45,12 @@ def prove(
     *,
     finished: bool = True,
 ) -> LogProof:
-    """Compare the target, up to its offset `end`, with the archive. What differs is told in the result.
+    """Compare the target, up to its offset `end`, with the archive. The result says what differs.
 
-    The beginning of a log that is not `finished` may still have its fillers before it.
+    A log that is not `finished` may still have fillers before its first record.
 
-    Raises Damaged or another StoreError for an archive that cannot be read, ClusterUnreachable or ClusterNotReady for a
-    cluster that does not answer.
+    Raises Damaged or another StoreError when the archive cannot be read, ClusterUnreachable or ClusterNotReady when
+    the cluster does not answer.
     """
     return prove_with(log, place, brokers, settled, end, progress, time.sleep, finished=finished)
 
@@ -67,7 +66,7 @@ def prove_with(
     *,
     finished: bool = True,
 ) -> LogProof:
-    """The same with time handed in."""
+    """`prove` with the pause function as a parameter."""
     target = TargetLog(log, brokers, end, progress, pause)
     return _Proof(log, place, settled, target, finished).run()
 
@@ -83,7 +82,7 @@ class _Proof:
     def run(self) -> LogProof:
         with ExitStack() as stack:
             twins = self._twins(stack)
-            found = self._judged(twins)
+            found = self._find_deviation(twins)
         return LogProof(
             records=twins.left_digest.records if twins.complete else 0,
             archive_digest=str(twins.left_digest) if twins.complete else "",
@@ -91,21 +90,21 @@ class _Proof:
             first_difference=found.offset if found else -1,
             detail=found.what if found else "",
             bytes=self.target.fetched_bytes,
-            shares=twins.shares if isinstance(twins, Streams) else (),
+            shares=twins.shares if isinstance(twins, StreamComparison) else (),
         )
 
-    def _twins(self, stack: ExitStack) -> Twins | Streams:
+    def _twins(self, stack: ExitStack) -> PairedComparison | StreamComparison:
         if not self.log.spread_over:
-            return Twins(self._archive(stack), self.target.side(stack))
-        return Streams(
-            [partial(share_of, self.place, source) for source in self.log.sources],
+            return PairedComparison(self._archive(stack), self.target.side(stack))
+        return StreamComparison(
+            [partial(share_of, self.place, self.log, source) for source in self.log.sources],
             lambda: _records(self.target.side(stack)),
         )
 
-    def _judged(self, twins: Twins | Streams) -> Deviation | None:
-        """What is wrong with the target."""
+    def _find_deviation(self, twins: PairedComparison | StreamComparison) -> Deviation | None:
+        """The first difference between the target and the archive."""
         try:
-            return (None if twins.run().same else self._located(*twins.border)) or self._start()
+            return (None if twins.run().same else self._locate(*twins.border)) or self._check_start()
         except Refuted as error:
             return error.deviation
         except NotAuthorised as error:
@@ -116,28 +115,28 @@ class _Proof:
             return Deviation(self.target.start, f"the target holds a batch that cannot be read: {error.what}")
 
     def _archive(self, stack: ExitStack, start: int = -1) -> LogSide:
-        """The archived records that should be there, from an offset on."""
-        log = self.log if start < 0 else msgspec.structs.replace(self.log, start=start)
-        view = view_of(log, self.settled)
-        source = stack.enter_context(closing(ahead(archived_batches(self.place, log), "archive")))
-        return LogSide(source, view, view.visible, f"the archive of {log.log}")
+        """The archived records that the target should hold, from an offset on."""
+        source = self.log.first if start < 0 else msgspec.structs.replace(self.log.first, start=start)
+        view = view_of(self.log, source, self.settled)
+        batches = stack.enter_context(closing(ahead(archived_batches(self.place, source), "archive")))
+        return LogSide(batches, view, view.visible, f"the archive of {source.log}")
 
     def _archived(self, stack: ExitStack, start: int) -> Iterator[RecordColumns]:
-        """The same, record by record."""
+        """The same records one by one."""
         if self.log.spread_over:
-            return chain.from_iterable(share_of(self.place, source) for source in self.log.sources)
+            return chain.from_iterable(share_of(self.place, self.log, source) for source in self.log.sources)
         return _records(self._archive(stack, start))
 
-    def _located(self, archived: int, restored: int) -> Deviation:
-        """The first record that differs, looked for from these offsets on."""
+    def _locate(self, archived: int, restored: int) -> Deviation:
+        """Search for the first record that differs, from these offsets on."""
         with ExitStack() as stack:
             ours, theirs = self._archived(stack, archived), _records(self.target.side(stack, restored))
             kept = self.log.offsets is Offsets.PRESERVE
             found = first_deviation(ours, theirs, self.target.end, keep_offsets=kept)
         return found or Deviation(self.target.start, "the target changed while it was compared: compare it again")
 
-    def _start(self) -> Deviation | None:
-        """Whether the log begins where it should. A fetch shows whole batches: also what was deleted of the first."""
+    def _check_start(self) -> Deviation | None:
+        """Check the log start. Fetched records do not show it: a fetch returns the deleted part of the first batch."""
         if not self.finished:
             return None
         kept, first, begins = self.log.offsets is Offsets.PRESERVE, self.target.start, self.target.begins()

@@ -1,4 +1,4 @@
-"""The restored partition as it is read back for its proof: its batches, which of them are records, where it begins."""
+"""A restored partition read back for its proof: its batches, which of them are records, and its log start."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -24,7 +24,7 @@ from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.model.work import Progress
 
 _IN_TURN = 2
-"""Connections: one receives while the bytes that the other received are looked at."""
+"""Connections: one receives while the bytes of the other are compared."""
 
 
 class Refuted(Exception):
@@ -36,23 +36,23 @@ class Refuted(Exception):
 
 
 class TargetLog:
-    """Offsets `[start, end)` of the partition that a log was put into."""
+    """Offsets `[start, end)` of the partition that a log was restored to."""
 
     def __init__(self, log: ReplayLog, brokers: Brokers, end: int, progress: Progress, pause: Pause) -> None:
         self._log, self._brokers, self._progress, self._pause = log, brokers, progress, pause
         self._kept = log.offsets is Offsets.PRESERVE
-        self.start, self.end = log.start if self._kept else log.base, end
+        self.start, self.end = log.first.start if self._kept else log.base, end
         self.name = f"the target {log.target}"
         self.fetched_bytes = 0
 
     def side(self, stack: ExitStack, start: int = -1) -> LogSide:
-        """What is there, from an offset on. The stack ends the reading. Raises Refuted while it is read."""
+        """The target's records from an offset on. The stack closes the reader. Raises Refuted while it is read."""
         start = max(start, self.start)
         view = View(start, self.end)
         return LogSide(self._stretches(stack, start), view, self._counted, self.name)
 
     def begins(self) -> int:
-        """The log start. Raises Refuted when the topic is another one now."""
+        """The log start. Raises Refuted when the topic was deleted or recreated."""
         topic_id = UUID(self._log.topic_id)
         facts = self._brokers.facts(self._log.topic, self._log.partition, LogPosition(topic_id, self.start))
         if facts.topic_id != topic_id:
@@ -60,7 +60,7 @@ class TargetLog:
         return facts.log_start
 
     def _counted(self, batches: Batches) -> Flags:
-        """Holes are filled by transactions. Where offsets are not kept there are none, and nobody else may write."""
+        """Batches with records. With kept offsets, transactions fill holes; otherwise a restore writes none."""
         no_record = CONTROL | TRANSACTIONAL if self._kept else CONTROL
         counted: Flags = (batches.headers["attributes"] & no_record) == 0
         return counted
@@ -87,24 +87,24 @@ class TargetLog:
                 settling.take(ours.buffer, ours.batches)
             yield part
         for still in settling.settled().open[:1]:
-            raise Refuted(Deviation(still.first_offset, "a transaction of somebody else begins here and does not end"))
+            raise Refuted(Deviation(still.first_offset, "a transaction of another client begins here and does not end"))
 
     def _lost(self, reason: str) -> Refuted:
         return Refuted(Deviation(self.start, f"the target cannot be read to offset {self.end}: {reason}"))
 
 
 def _check_markers(stretch: BatchStretch) -> None:
-    """Every transaction of ours is aborted: a commit makes records visible that nobody restored."""
+    """All our transactions are aborted; a committed one is another client's, and its records are visible."""
     control = (stretch.batches.headers["attributes"] & CONTROL) != 0
     for part in decode(stretch.buffer, chosen(stretch.batches, control)) if control.any() else ():
         if isinstance(part, RecordColumns):
             committed = part.offsets[_kinds(part) == COMMIT]
             if len(committed):
-                raise Refuted(Deviation(int(committed[0]), "a transaction of somebody else was committed here"))
+                raise Refuted(Deviation(int(committed[0]), "a transaction of another client was committed here"))
 
 
 def _kinds(markers: RecordColumns) -> Longs:
-    """What each marker says; -1 for one without a key."""
+    """The type of each marker; -1 for one without a key."""
     at, size = markers.spans[:, kernels.KEY_AT], markers.spans[:, kernels.KEY_SIZE]
     there = size >= 4
     kinds = np.full(len(markers), -1, np.int64)

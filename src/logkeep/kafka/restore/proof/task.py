@@ -1,4 +1,4 @@
-"""The task that proves a restore once more: nothing is written, what is there is compared with the archive."""
+"""The task that compares restored partitions with the archive; it writes nothing."""
 
 from itertools import zip_longest
 
@@ -21,9 +21,9 @@ class ProveUnit(msgspec.Struct, frozen=True, kw_only=True):
     settings: ClientSettings
     logs: tuple[ReplayLog, ...]
     ends: tuple[int, ...]
-    """Up to which offset of the target each was restored."""
+    """The target offset up to which each was restored."""
     beginnings: bool = False
-    """More of each log is to come: only its first records are compared, as many as there are."""
+    """The logs are not finished: only the records that the target has so far are compared."""
 
     @property
     def size_bytes(self) -> int:
@@ -38,22 +38,22 @@ def prove_logs(unit: ProveUnit, progress: Progress) -> ReplayResult:
 
 
 def beginning_of(place: SourceRef, log: ReplayLog, settled: SettledTransactions | None, end: int) -> ReplayLog:
-    """The log up to the source offset of what stands at the target offset `end`, or would stand there next."""
+    """The log up to the source offset of the record that has, or will have, the target offset `end`."""
     if log.offsets is Offsets.PRESERVE:
-        return msgspec.structs.replace(log, end=min(max(end, log.start), log.end))
+        return log.up_to(0, min(max(end, log.first.start), log.first.end))
     left = end - log.base
     if log.spread_over:
         return _beginning_of_shares(place, log, left)
-    for records in visible_records(archived_batches(place, log), view_of(log, settled)):
+    for records in visible_records(archived_batches(place, log.first), view_of(log, log.first, settled)):
         if left < len(records):
-            return msgspec.structs.replace(log, end=int(records.offsets[left]))
+            return log.up_to(0, int(records.offsets[left]))
         left -= len(records)
     return log
 
 
 def _beginning_of_shares(place: SourceRef, log: ReplayLog, left: int) -> ReplayLog:
     for index, source in enumerate(log.sources):
-        for records in share_of(place, source):
+        for records in share_of(place, log, source):
             if left < len(records):
                 return log.up_to(index, int(records.offsets[left]))
             left -= len(records)
@@ -62,10 +62,15 @@ def _beginning_of_shares(place: SourceRef, log: ReplayLog, left: int) -> ReplayL
 
 def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> LogResult:
     found = LogResult(
-        log=log.log, topic=log.topic, partition=log.partition, outcome=ReplayOutcome.DONE, end=end, others=_others(log)
+        log=log.first.log,
+        topic=log.topic,
+        partition=log.partition,
+        outcome=ReplayOutcome.DONE,
+        end=end,
+        others=_others(log),
     )
     try:
-        settled = None if log.spread_over else settled_of(unit.place, log)
+        settled = None if log.spread_over else settled_of(unit.place, log.first, log.isolation)
         wanted = beginning_of(unit.place, log, settled, end) if unit.beginnings else log
         brokers = SettingsBrokers(unit.settings)
         proof = prove(wanted, unit.place, brokers, settled, end, progress, finished=not unit.beginnings)
@@ -75,6 +80,6 @@ def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> Lo
 
 
 def _others(log: ReplayLog, shares: tuple[int, ...] = ()) -> tuple[SourceResult, ...]:
-    """What came from all logs but the first."""
-    known = zip_longest(log.others, shares[1:], fillvalue=None)
+    """Results of all sources except the first."""
+    known = zip_longest(log.sources[1:], shares[1:], fillvalue=None)
     return tuple(SourceResult(log=other.log, records=records or 0, runs=b"") for other, records in known if other)

@@ -1,9 +1,9 @@
-"""Which partitions one task sends. Pure.
+"""Groups partitions into bundles, one for each task. Pure.
 
-A partition is never split: its records have one order. Partitions of one leader share a task, and with it connections
-and requests: any number of small ones, and a few large ones while there is enough for every task. A request takes one
-batch of each partition, so where batches are small it is the number of partitions that makes requests worth their cost.
-Leaders may move later: then a bundle only goes more slowly.
+A partition is never split, because its records have one order. Partitions of one leader share a task, and with it
+connections and requests: any number of small ones, and a few large ones while there is enough for every task. A request
+holds one batch of each partition, so with small batches only many partitions make a request large enough.
+If a leader moves later, its bundle is only slower.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 TOGETHER_BYTES = 64 << 20
 TOGETHER_LOGS = 64
-"""A task holds one open piece of the archive for each: small logs have small ones."""
+"""A task holds one open piece of the archive for each log; pieces of small logs are small."""
 SIDE_BY_SIDE = 4
 """Logs that share a task whatever their size."""
 _UNEQUAL = 16
-"""A task may get a part of this more than its share: partitions that were filled alike are never quite equal."""
+"""A task may exceed its share by this fraction: evenly filled partitions are never exactly equal."""
 
 
 def bundles(

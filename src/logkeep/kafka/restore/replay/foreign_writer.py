@@ -1,7 +1,7 @@
-"""Who wrote what does not belong there: somebody else, or the marker of a transaction of ours that ended too late.
+"""Who wrote an unexpected batch: another client, or a transaction of ours whose abort marker came too late.
 
-Only our own abort markers may be taken for our own doing, since the remedy for those is to delete the topic. One batch
-or marker of anybody else makes it theirs: acknowledged records of others are never deleted.
+The remedy for a misplaced marker of ours is to delete the topic. One batch or marker of another client rules that out:
+acknowledged records of other clients are never deleted.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ from logkeep.kafka.restore.replay.resume_point import StreamStep
 _LIMITS = FetchLimits(max_bytes=1 << 20, max_wait_ms=500)
 
 
-def is_marker(
+def is_own_marker(
     cluster: Cluster, log: ReplayLog, leader: int, steps: Sequence[StreamStep], pause: Callable[[float], None]
 ) -> bool:
-    """Whether a marker of ours stands where these last steps of the target's log belong, and nothing of others."""
+    """Whether a marker of ours has the offset of one of these last steps, and nothing is of another client."""
     known = describe_transactions(cluster, [log.transactional_id]).get(log.transactional_id)
     if known is None:
         return False
@@ -37,7 +37,7 @@ def is_marker(
     logs = LiveLogs(brokers, leader, _LIMITS, ProgressBackoff(pause))
     found = False
     try:
-        # To the end of the log: a topic is only ever deleted when all of it is ours.
+        # Up to the log end: a topic is only deleted when all of it is ours.
         for part in logs.read(LiveRange(log.topic, topic_id, log.partition, start, end), leader):
             if isinstance(part, Lost) or _foreign(part.batches, log.producer.producer_id, known.producer_id):
                 return False
@@ -53,7 +53,7 @@ def _control(batches: Batches) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
 
 
 def _foreign(batches: Batches, ours: int, transactional: int) -> bool:
-    """Whether a batch is neither of our producer, nor of the one that fills holes; markers only of the latter."""
+    """Whether a batch is neither of our producer nor of the hole filler; markers may only be of the latter."""
     producers = batches.headers["producer_id"].astype(np.int64)
     theirs = producers != transactional
     return bool(np.any(np.where(_control(batches), theirs, theirs & (producers != ours))))

@@ -1,12 +1,11 @@
-"""Offsets that nobody gets: fillers in a transaction that is aborted, and the marker that ends it as the last of them.
+"""Fills holes in the offsets with aborted transactions: filler records, and the abort marker at the last offset.
 
-One transaction for each hole, in one partition alone, and nothing else is sent until the hole is full. So whoever
-aborts it, we, a later attempt or the coordinator when time is up, its marker comes to stand in the hole, and what is
-left of the hole is filled by another transaction. The first of an attempt takes the transactional id over, which shuts
-out earlier attempts and aborts what they left open; after any trouble that is done again.
+Each hole gets a transaction of its own in one partition, and nothing else is sent until the hole is full. Whether we, a
+later attempt or the coordinator's timeout abort it, its marker therefore lands in the hole, and another transaction
+fills the rest. The first transaction of an attempt claims the transactional id, which fences earlier attempts and
+aborts their open transactions; this is repeated after any failure.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady
@@ -17,106 +16,99 @@ from logkeep.kafka.admin.producers import ProducerId, abort_transaction, add_par
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
+from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.replay.produce_errors import meaning
-from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble
+from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble, meaning
 
 TIMEOUT_MS = 60_000
 """How long a coordinator leaves a transaction open."""
 _WIDEST = 50_000_000
-"""Offsets of one transaction: fillers for more could take longer than it may stay open."""
-_SHUT_OUT = frozenset({47, 48, 90})
-_FIRST_LOOK_S, _LONGEST_LOOK_S, _MARKER_S = 0.002, 0.2, 120.0
+"""Most offsets of one transaction: fillers for more could take longer than the transaction timeout."""
+_FENCED_CODES = frozenset({47, 48, 90})
+_FIRST_WAIT_S, _LONGEST_WAIT_S, _MARKER_S = 0.002, 0.2, 120.0
 
 
 @dataclass(frozen=True)
-class Patient:
-    """How to wait."""
-
-    pause: Callable[[float], None]
-    clock: Callable[[], float]
-
-
-@dataclass(frozen=True)
-class NotTaken:
-    """The leader could not take a filler at this moment."""
+class NotAppended:
+    """The leader could not append a filler at this moment."""
 
     offset: int
     ack: Ack
 
 
-class TakenOver:
-    """Another attempt has the transactional id now, or the coordinator found that we took too long."""
+class Fenced:
+    """Another attempt uses the transactional id, or the coordinator's timeout ended our transaction."""
 
 
-TAKEN_OVER = TakenOver()
-Setback = Trouble | TakenOver | NotTaken
-"""Why a hole is not full."""
+FillFailure = Trouble | Fenced | NotAppended
+"""Why a hole is not filled."""
 
 
 class Holes:
     """Fills the holes of one log for one attempt."""
 
-    def __init__(self, cluster: Cluster, log: ReplayLog, waiting: Patient, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(
+        self, cluster: Cluster, log: ReplayLog, waiting: ProgressBackoff, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
         self._cluster, self._log, self._waiting, self._timeout_ms = cluster, log, waiting, timeout_ms
         self._key = TopicPartition(log.topic, log.partition)
         self._producer: ProducerId | None = None
         self._sequence = 0
         self._replies = ReceiveBuffer(4096)
 
-    def fill(self, hole: StreamStep) -> int | Setback:
-        """Fill it from wherever the log ends; where the log ends then, at the end of the hole or behind it.
+    def fill(self, hole: StreamStep) -> int | FillFailure:
+        """Fill the hole from the log end on; returns the new log end, at the end of the hole or after it.
 
-        Raises ClusterNotReady or ClusterUnreachable: then begin again by asking where the log ends.
+        Raises ClusterNotReady or ClusterUnreachable: then the caller reads the log end and starts again.
         """
-        producer, self._producer = self._producer, None  # if we do not come through, a transaction may be open
+        producer, self._producer = self._producer, None  # if this fails, a transaction may be left open
         if producer is None:
-            # When the coordinator answers, the markers of what was open are in the log.
+            # When the coordinator answers, the markers of open transactions are in the log.
             producer = begin_producer(self._cluster, self._log.transactional_id, self._timeout_ms)
             self._sequence = 0
         end = self._log_end()
         if end < hole.start:
             raise ClusterNotReady(f"the log ends at {end}, before {hole.start}", subject=self._log.target)
         while end < hole.end:
-            setback = self._transaction(producer, end, min(hole.end - end, _WIDEST))
-            if setback is not None:
-                return setback
-            end = self._until(min(hole.end, end + _WIDEST))
+            failure = self._abort_fillers(producer, end, min(hole.end - end, _WIDEST))
+            if failure is not None:
+                return failure
+            end = self._wait_for_end(min(hole.end, end + _WIDEST))
         self._producer = producer
         return end
 
-    def _transaction(self, producer: ProducerId, start: int, width: int) -> Setback | None:
-        """One that takes up so many offsets: fillers, and in the last place its marker."""
+    def _abort_fillers(self, producer: ProducerId, start: int, width: int) -> FillFailure | None:
+        """An aborted transaction that uses `width` offsets: fillers, and its marker at the last one."""
         transactional_id = self._log.transactional_id
         if not add_partitions(self._cluster, transactional_id, producer, [self._key]):
-            return TAKEN_OVER
+            return Fenced()
         at = start
         for filler in filler_batches(width - 1):
-            setback = self._sent(producer, filler, at)
-            if setback is not None:
-                return setback
+            failure = self._send(producer, filler, at)
+            if failure is not None:
+                return failure
             at += filler.total_records
         if not abort_transaction(self._cluster, transactional_id, producer):
-            return TAKEN_OVER
+            return Fenced()
         return None
 
-    def _sent(self, producer: ProducerId, filler: Outgoing, at: int) -> Setback | None:
+    def _send(self, producer: ProducerId, filler: Outgoing, at: int) -> FillFailure | None:
         stamp(filler, producer.producer_id, producer.epoch, self._sequence, transactional=True)
         self._sequence = (self._sequence + filler.total_records) % SEQUENCES
-        ack = self._produced(filler.batch(0))
-        if ack.error in _SHUT_OUT:
-            return TAKEN_OVER
+        ack = self._produce(filler.batch(0))
+        if ack.error in _FENCED_CODES:
+            return Fenced()
         answer = meaning(ack.error, ack.said)
         if isinstance(answer, Trouble):
             return answer
         if ack.error:
-            return NotTaken(at, ack)
+            return NotAppended(at, ack)
         if ack.base_offset != at:
-            return Trouble(ReplayOutcome.FOREIGN, f"a filler for offset {at} came to stand at {ack.base_offset}")
+            return Trouble(ReplayOutcome.FOREIGN, f"the filler for offset {at} was appended at {ack.base_offset}")
         return None
 
-    def _produced(self, batch: bytes) -> Ack:
+    def _produce(self, batch: bytes) -> Ack:
         connection = self._cluster.connection(self._leader())
         parts = request_parts([Parcel(self._key, batch)], self._log.transactional_id)
         connection.send_raw(API, VERSION, parts)
@@ -124,23 +116,23 @@ class Holes:
         if reply.throttle_ms:
             self._waiting.pause(reply.throttle_ms / 1000)
         if len(reply.acks) != 1:
-            raise ClusterNotReady("a broker answers for nothing that was sent", subject=self._log.target)
+            raise ClusterNotReady("the broker's answer does not match the request", subject=self._log.target)
         return reply.acks[0]
 
     def _leader(self) -> int:
         found = self._cluster.known().find(self._key)
         if found is None or found.leader < 0:
-            raise ClusterNotReady("nobody leads the partition", subject=self._log.target)
+            raise ClusterNotReady("the partition has no leader", subject=self._log.target)
         return found.leader
 
-    def _until(self, wanted: int) -> int:
-        """Wait until the marker is in the log: EndTxn answers before that."""
-        deadline, wait_s = self._waiting.clock() + _MARKER_S, _FIRST_LOOK_S
+    def _wait_for_end(self, wanted: int) -> int:
+        """Wait until the marker is in the log; EndTxn answers earlier."""
+        deadline, wait_s = self._waiting.clock() + _MARKER_S, _FIRST_WAIT_S
         while (end := self._log_end()) < wanted:
             if self._waiting.clock() > deadline:
-                raise ClusterNotReady(f"no marker comes at offset {wanted - 1}", subject=self._log.target)
+                raise ClusterNotReady(f"no abort marker appeared at offset {wanted - 1}", subject=self._log.target)
             self._waiting.pause(wait_s)
-            wait_s = min(wait_s * 1.5, _LONGEST_LOOK_S)
+            wait_s = min(wait_s * 1.5, _LONGEST_WAIT_S)
         return end
 
     def _log_end(self) -> int:

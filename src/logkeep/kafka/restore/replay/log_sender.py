@@ -1,7 +1,7 @@
-"""One log on its way into its partition: what is next, what is under way, and what an acknowledgement means.
+"""The state of one log while it is sent: the next batch, the batches in flight, the meaning of acknowledgements.
 
-Batches that were sent stay here until they are acknowledged, so that after a trouble the very same bytes are sent
-again from wherever the target says it is. Decides; sends nothing itself.
+Batches are kept until they are acknowledged, so that after a failure the same bytes are sent again from the target's
+log end on. This module decides; it sends nothing itself.
 """
 
 from collections import deque
@@ -15,9 +15,16 @@ from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.replay.outgoing import Load
-from logkeep.kafka.restore.replay.produce_errors import Next, meaning
-from logkeep.kafka.restore.replay.reader import Reading
-from logkeep.kafka.restore.replay.resume_point import StreamStep, TargetEnd, Trouble, judged, lost
+from logkeep.kafka.restore.replay.reader import StreamReader
+from logkeep.kafka.restore.replay.resume_point import (
+    ProduceAnswer,
+    StreamStep,
+    TargetEnd,
+    Trouble,
+    check_resume,
+    lost,
+    meaning,
+)
 from logkeep.model.work import Progress
 
 WINDOW = 5
@@ -38,25 +45,25 @@ class StreamPiece(NamedTuple):
 
 
 class LogReplay:
-    """Made for one attempt. `stand` before anything else, and after every trouble that may pass."""
+    """Lives for one attempt. Call `resume_from` before anything else, and after every temporary failure."""
 
-    def __init__(self, log: ReplayLog, reading: Reading, progress: Progress) -> None:
-        self.log, self.key, self.reading = log, self.key_of(log), reading
+    def __init__(self, log: ReplayLog, reader: StreamReader, progress: Progress) -> None:
+        self.log, self.key, self.reader = log, self.key_of(log), reader
         self.trouble: Trouble | None = None
-        self.through = self.done = False
-        """Everything is acknowledged; and the target's log is seen to end there."""
-        self.again: ClusterNotReady | None = None
-        """Why the target has to be asked again; None: go on."""
+        self.all_acknowledged = self.done = False
+        """`done`: the target's log end was read afterwards and is the expected one."""
+        self.retry_reason: ClusterNotReady | None = None
+        """Why the target's log end has to be read again; None: continue to send."""
         self.leader = -1
-        """As the target was last heard to tell."""
+        """As last reported by the target."""
         self.disk_failed = ""
-        """What a broker said of its disk, as long as nothing was taken since."""
+        """What a broker reported about its disk; cleared when a batch is acknowledged again."""
         self.records = self.fillers = self.holes = self.sent_bytes = 0
         self.recent: deque[StreamStep] = deque(maxlen=_REMEMBERED)
-        """The last steps that are in the target: where to look when it is not as it should be."""
-        self.standing = TargetEnd(log.base, None)
+        """The last steps that are in the target: where to search when its content is unexpected."""
+        self.target_end = TargetEnd(log.base, None)
         self._progress = progress
-        self._judged, self._alone = False, True
+        self._checked, self._alone = False, True
         self._queue: deque[StreamPiece] = deque()
         self._flying: deque[StreamPiece] = deque()
         self._returned: list[StreamPiece] = []
@@ -70,7 +77,7 @@ class LogReplay:
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing more to do for this log in this attempt."""
+        """Whether this attempt has nothing more to do for this log."""
         return self.done or self.trouble is not None
 
     @property
@@ -78,60 +85,60 @@ class LogReplay:
         return not self._flying
 
     @property
-    def doubtful(self) -> list[StreamStep]:
+    def recent_and_unacknowledged(self) -> list[StreamStep]:
         """The last steps that are or should be in the target."""
         return [*self.recent, *(piece.step for piece in (*self._returned, *self._flying))]
 
     @property
     def end(self) -> int:
-        """The target offset after all that was read of the stream so far."""
+        """The target offset after the part of the stream that was read so far."""
         return self._end.end
 
-    def stand(self, standing: TargetEnd) -> bool:
-        """Begin, or begin again, where the target says it is; whether that is further than it was.
+    def resume_from(self, target_end: TargetEnd) -> bool:
+        """Start or resume at the target's log end; whether that is further than before.
 
-        What was sent and not acknowledged may be there or not: that is exactly what the standing tells.
+        Batches that were sent and not acknowledged may be in the target or not: the log end decides.
         """
         self._queue.extendleft(reversed([*self._returned, *self._flying]))
         self._returned.clear()
         self._flying.clear()
-        further = standing.log_end > self.standing.log_end
-        self.through = False
-        self.standing, self.again = standing, None
-        self._judged, self._alone = False, True
-        self.reading.reached = standing.log_end
+        further = target_end.log_end > self.target_end.log_end
+        self.all_acknowledged = False
+        self.target_end, self.retry_reason = target_end, None
+        self._checked, self._alone = False, True
+        self.reader.reached = target_end.log_end
         return further
 
     def head(self) -> StreamPiece | None:
-        """The next thing to do; the last one is the end of the stream. None: there is a trouble."""
+        """The next piece to send; the last one is the end of the stream. None: sending has to stop."""
         try:
             piece = self._first_unpassed()
         except (Damaged, ObjectMissing) as error:
             self.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
             return None
-        if not self._judged:
-            self._judged = True
-            self._judge(piece.step)
-        return None if self.trouble or self.again else piece
+        if not self._checked:
+            self._checked = True
+            self._check(piece.step)
+        return None if self.trouble or self.retry_reason else piece
 
     def sendable(self) -> ReadyBatch | None:
         """The next batch, if one may be sent now."""
-        if self.finished or self.again or len(self._flying) >= (1 if self._alone else WINDOW):
+        if self.finished or self.retry_reason or len(self._flying) >= (1 if self._alone else WINDOW):
             return None
         piece = self.head()
         return None if piece is None else piece.batch
 
     def sent(self) -> None:
-        """The batch that was `sendable` is on its way."""
+        """Note that the `sendable` batch was sent."""
         self._flying.append(self._queue.popleft())
 
     def acknowledged(self, ack: Ack) -> int:
-        """Take the answer to the oldest batch on its way; how many bytes are there now.
+        """Process the answer to the oldest batch in flight; returns the bytes that it acknowledges.
 
-        After an error the answers to those behind it say nothing: they are sent again, or found to be there.
+        After an error, answers to later batches are ignored: these batches are sent again, or found in the target.
         """
         piece = self._flying.popleft()
-        if not self.again and not self.trouble and self._understood(piece.step, ack):
+        if not self.retry_reason and not self.trouble and self._accepted(piece.step, ack):
             size = piece.size_bytes
             self._alone, self.disk_failed = False, ""
             self.recent.append(piece.step)
@@ -142,55 +149,55 @@ class LogReplay:
         return 0
 
     def conclude(self) -> None:
-        """Nothing is left to send. Whether the target ends there too is asked once more if anything was sent."""
-        if self.standing.log_end >= self.end:
+        """Nothing is left to send. If anything was sent, the target's log end is read once more."""
+        if self.target_end.log_end >= self.end:
             self.done = True
         elif not self._alone:
-            self.through = True
+            self.all_acknowledged = True
         else:
-            what = f"the log ends at {self.standing.log_end}, and everything up to {self.end} was acknowledged"
-            self.again = ClusterNotReady(what, subject=self.log.target)
+            what = f"the log ends at {self.target_end.log_end}, and everything up to {self.end} was acknowledged"
+            self.retry_reason = ClusterNotReady(what, subject=self.log.target)
 
     def filled(self, log_end: int) -> None:
-        """The hole at the head is filled up to there."""
-        self.standing, self.disk_failed = TargetEnd(log_end, self.standing.last_sequence), ""
+        """Note that the hole at the head is filled up to this offset."""
+        self.target_end, self.disk_failed = TargetEnd(log_end, self.target_end.last_sequence), ""
 
-    def not_taken(self, what: str, ack: Ack) -> None:
-        """The broker could not take it at this moment: the target has to be asked again."""
-        told = f"broker {self.leader} did not take {what}: {error_name(ack.error)} {ack.said}".rstrip()
-        if meaning(ack.error, ack.said) is Next.DISK_FAILED:
+    def not_appended(self, what: str, ack: Ack) -> None:
+        """The broker could not append `what` at this moment: the target's log end has to be read again."""
+        told = f"broker {self.leader} did not append {what}: {error_name(ack.error)} {ack.said}".rstrip()
+        if meaning(ack.error, ack.said) is ProduceAnswer.DISK_FAILED:
             self.disk_failed = told
-        self.again = ClusterNotReady(told, subject=self.log.target)
+        self.retry_reason = ClusterNotReady(told, subject=self.log.target)
 
     def runs(self) -> list[RunMap]:
-        """Where everything stands that was read of the stream, a map for each archived log."""
+        """The target offsets of what was read of the stream, a map for each archived log."""
         for each in self._runs:
             each.skip_to(self.end)
         return [each.finish() for each in self._runs]
 
-    def _understood(self, step: StreamStep, ack: Ack) -> bool:
-        """Whether the answer is that the batch is where it belongs."""
+    def _accepted(self, step: StreamStep, ack: Ack) -> bool:
+        """Whether the broker appended the batch at the expected offset."""
         if not ack.error and ack.base_offset == step.start:
             return True
         answer = meaning(ack.error, ack.said)
         if isinstance(answer, Trouble):
             self.trouble = answer
-        elif answer is not Next.GO_ON:
-            self.not_taken(f"a batch for offset {step.start}", ack)
+        elif answer is not ProduceAnswer.APPENDED:
+            self.not_appended(f"a batch for offset {step.start}", ack)
         else:
-            what = f"what belongs to offset {step.start} came to stand at {ack.base_offset}"
+            what = f"the batch for offset {step.start} was appended at {ack.base_offset}"
             self.trouble = Trouble(ReplayOutcome.FOREIGN, what)
         return False
 
-    def _judge(self, step: StreamStep) -> None:
-        self.trouble = judged(self.standing, step, self.log.producer.position)
-        if self.trouble is None and lost(self.standing, step):
-            what = f"the log ends at {self.standing.log_end}, before what it had already"
-            self.again = ClusterNotReady(what, subject=self.log.target)
+    def _check(self, step: StreamStep) -> None:
+        self.trouble = check_resume(self.target_end, step, self.log.producer.position)
+        if self.trouble is None and lost(self.target_end, step):
+            what = f"the log ends at {self.target_end.log_end}, before what it had already"
+            self.retry_reason = ClusterNotReady(what, subject=self.log.target)
 
     def _first_unpassed(self) -> StreamPiece:
         while True:
-            while self._queue and self._queue[0].step.passed(self.standing):
+            while self._queue and self._queue[0].step.passed(self.target_end):
                 self._pass(self._queue.popleft())
             if self._queue:
                 return self._queue[0]
@@ -203,7 +210,7 @@ class LogReplay:
         self._progress(piece.size_bytes)
 
     def _read(self) -> None:
-        item = self.reading.take()
+        item = self.reader.take()
         if item is None:
             self._ended = True
         elif isinstance(item, StreamStep):
@@ -221,11 +228,11 @@ class LogReplay:
         else:
             self.records += total
             self._runs[load.batches.source].place(load.runs())
-        if load.end <= self.standing.log_end:
+        if load.end <= self.target_end.log_end:
             self.recent.extend(load.steps()[-_REMEMBERED:])
             self._progress(int(load.batches.sizes.sum()))
             return
-        if not load.stamped:  # the target had it when it was read, and has lost it since
+        if not load.stamped:  # the target had it when it was read, and lost it later
             load.stamp(self.log)
         ready = load.batches.ready()
         self._queue.extend(StreamPiece(step, batch) for step, batch in zip(load.steps(), ready, strict=True))

@@ -1,8 +1,8 @@
-"""All that is sent for one log, in order, each batch at its target offset and under its sequence number.
+"""The stream of batches sent for one log, in order, each with its target offset and sequence number.
 
-It follows from the plan and the archive alone. With `preserve` it begins with fillers up to the log's first offset;
-after them every batch stands at its own offset, and a hole is a step of its own. Batches that the target has already
-come too, for their records are part of what is restored; they are not stamped, since nobody will send them.
+The plan and the archive alone determine the stream. With `preserve` it begins with fillers up to the log's first
+offset; after them every batch keeps its own offset, and each hole is a separate step. Batches that the target already
+has are included, because their records count as restored; they are not stamped, because they are not sent.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,13 +26,13 @@ class Load:
     starts: Longs
     """The target offset of each."""
     sent: Longs
-    """How many records our producer sends before each."""
+    """The number of records that our producer sends before each batch."""
     sent_after: int
-    """And up to the end of them."""
+    """The same after the last batch."""
     first_sequence: int
     filler: bool
     stamped: bool
-    """Whether they may be sent; those that the target had when they were read are not."""
+    """Whether they can be sent; batches that the target had when they were read are not stamped."""
 
     @property
     def end(self) -> int:
@@ -57,17 +57,17 @@ class Load:
 def stream(
     log: ReplayLog, parts: Iterable[Outgoing | OffsetHole], reached: Callable[[], int]
 ) -> Iterator[Load | StreamStep]:
-    """Steps that are holes, and batches. What ends at or before `reached()` is in the target already."""
+    """Holes and batches. What ends at or before `reached()` is already in the target."""
     placing = _Placing(log, reached)
     if log.offsets is Offsets.PRESERVE:
-        for filler in filler_batches(log.start - log.base):
+        for filler in filler_batches(log.first.start - log.base):
             yield placing.load(filler, filler=True)
     for part in parts:
         yield placing.hole(part) if isinstance(part, OffsetHole) else placing.load(part)
 
 
 class _Placing:
-    """Where the next batch stands."""
+    """Assigns target offsets and sequence numbers to batches."""
 
     def __init__(self, log: ReplayLog, reached: Callable[[], int]) -> None:
         self._log, self._reached = log, reached
@@ -83,7 +83,7 @@ class _Placing:
             self._check(int(batches.first_offsets[0]))
         before = np.cumsum(batches.records) - batches.records
         starts = self._target + before
-        # What stands before the producer's position was sent by another one, in an earlier life of this restore.
+        # Batches before the producer's position were sent by an earlier producer of this restore.
         counted = np.where(starts >= self._log.producer.position, batches.records, 0)
         sent = self._sent + np.cumsum(counted) - counted
         end = int(starts[-1] + batches.records[-1])
@@ -102,7 +102,7 @@ class _Placing:
         return made
 
     def _check(self, source: int) -> None:
-        """With `preserve` everything stands at its own offset."""
+        """With `preserve`, source and target offset must be equal."""
         if self._log.offsets is Offsets.PRESERVE and source != self._target:
-            what = f"what belongs to offset {source} would come to stand at {self._target}"
-            raise Damaged(what, subject=str(self._log.log))
+            what = f"the batch of offset {source} would get offset {self._target}"
+            raise Damaged(what, subject=str(self._log.first.log))

@@ -1,4 +1,4 @@
-"""The stream of one log, read ahead by another thread: while batches are sent, the next ones are made ready."""
+"""Reads the stream of one log in another thread: while batches are sent, the next ones are prepared."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -14,25 +14,25 @@ from logkeep.kafka.restore.replay.resume_point import StreamStep
 from logkeep.repository.chain.commits import SourceRef
 
 
-class Reading:
-    """Gives what the stream has, one item after the other. One item is made ready ahead of the one that is used."""
+class StreamReader:
+    """Returns the items of the stream one by one, and prepares one item ahead."""
 
-    def __init__(self, log: ReplayLog, place: SourceRef, reader: Executor) -> None:
-        self._log, self._place, self._reader = log, place, reader
+    def __init__(self, log: ReplayLog, place: SourceRef, executor: Executor) -> None:
+        self._log, self._place, self._executor = log, place, executor
         self._items: Iterator[Load | StreamStep] | None = None
         self._coming: deque[Future[Load | StreamStep | None]] = deque()
         self.reached = log.base
-        """Up to where the target has it: what is read from now on and ends before that is not going to be sent."""
+        """The target's log end: what is read from now on and ends before it will not be sent."""
         self.settled: SettledTransactions | None = None
 
     def open(self) -> None:
-        """Begin to read. May be called again."""
+        """Start to read. May be called again."""
         if self._items is None:
             self._items = self._stream()
             self._submit()
 
     def take(self) -> Load | StreamStep | None:
-        """The next item; None: there are no more. Raises Damaged, ObjectMissing or another StoreError."""
+        """The next item; None at the end. Raises Damaged, ObjectMissing or another StoreError."""
         self.open()
         item = self._coming.popleft().result()
         if item is not None:
@@ -41,16 +41,17 @@ class Reading:
 
     def _submit(self) -> None:
         if self._items is not None:
-            self._coming.append(self._reader.submit(next, self._items, None))
+            self._coming.append(self._executor.submit(next, self._items, None))
 
     def _stream(self) -> Iterator[Load | StreamStep]:
-        """Runs in the reader's thread, also the look at the transactions that comes first."""
+        """Runs in the executor's thread, including the first pass over the transactions."""
         yield from stream(self._log, self._parts(), lambda: self.reached)
 
     def _parts(self) -> Iterator[Outgoing | OffsetHole]:
         if self._log.spread_over:
             for index, source in enumerate(self._log.sources):
-                yield from regrouped(share_of(self._place, source), index)
+                yield from regrouped(share_of(self._place, self._log, source), index)
         else:
-            self.settled = settled_of(self._place, self._log)
-            yield from outgoing(archived_batches(self._place, self._log), view_of(self._log, self.settled))
+            source = self._log.first
+            self.settled = settled_of(self._place, source, self._log.isolation)
+            yield from outgoing(archived_batches(self._place, source), view_of(self._log, source, self.settled))

@@ -1,7 +1,7 @@
-"""Requests on their way to one leader: one batch of each of many logs in one request, several requests in flight.
+"""Produce requests to one leader: a request holds one batch of each of many logs; several requests are in flight.
 
-A broker takes one batch of a partition from a request, and answers requests in their order. So as many requests as a
-log may have batches in flight are enough for all of them, and small logs share them.
+A broker accepts one batch per partition in a request, and answers requests in order. So as many requests as one log may
+have batches in flight are enough for all logs, and small logs share requests.
 """
 
 from collections import deque
@@ -11,18 +11,18 @@ from logkeep.errors import ClusterError
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
 
 REQUEST_BYTES = 1 << 20
-"""A request is not made larger than this by adding another log's batch to it."""
+"""A batch of another log is not added when the request would exceed this size."""
 _MOST_LOGS = 200
 
 
 class Sender:
-    """One connection and what is in flight on it."""
+    """One connection and its requests in flight."""
 
-    def __init__(self, connection: Connection, broker: int, courtesy: Courtesy) -> None:
+    def __init__(self, connection: Connection, broker: int, courtesy: RateLimiter) -> None:
         self._connection, self._broker, self._courtesy = connection, broker, courtesy
         self._flights: deque[list[LogReplay]] = deque()
         self._replies = ReceiveBuffer(64 << 10)
@@ -32,32 +32,32 @@ class Sender:
         return len(self._flights)
 
     def send(self, logs: Sequence[LogReplay]) -> bool:
-        """One request with the next batch of each of these logs that may send one; whether there was any."""
+        """Send one request with the next batch of each log that may send; whether there was any."""
         if len(self._flights) >= WINDOW:
             return False
-        chosen, parcels = self._chosen(logs)
+        chosen, parcels = self._next_batches(logs)
         if not chosen:
             return False
         self._courtesy.before_asking(self._broker)
         for log in chosen:
-            log.sent()  # from here on it may be in the target's log, even if sending fails
+            log.sent()  # from here on the batch may be in the target's log, even if sending fails
         self._flights.append(chosen)
         self._connection.send_raw(API, VERSION, request_parts(parcels))
         return True
 
     def receive(self) -> bool:
-        """Wait for the oldest reply and tell its logs; whether anything is acknowledged."""
+        """Wait for the oldest reply and pass it to its logs; whether anything is acknowledged."""
         chosen = self._flights.popleft()
         reply = parse(self._connection.receive_raw(self._replies))
         acks = {ack.log: ack for ack in reply.acks}
         if len(acks) != len(chosen) or any(log.key not in acks for log in chosen):
-            raise ClusterError("a broker answers for other logs than were sent", subject=f"broker {self._broker}")
+            raise ClusterError("the broker's answer does not match the request", subject=f"broker {self._broker}")
         gained = sum([log.acknowledged(acks[log.key]) for log in chosen])
         self._courtesy.received(self._broker, gained, reply.throttle_ms)
         return gained > 0
 
     @staticmethod
-    def _chosen(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[Parcel]]:
+    def _next_batches(logs: Sequence[LogReplay]) -> tuple[list[LogReplay], list[Parcel]]:
         chosen: list[LogReplay] = []
         parcels: list[Parcel] = []
         size = 0

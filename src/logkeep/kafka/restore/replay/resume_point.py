@@ -1,33 +1,41 @@
-"""Where the replay of a log goes on, told by the target itself. Pure.
+"""Where the replay of a log resumes, and what a broker's answer to a batch means. Pure.
 
-What is sent is a fixed stream: batches and holes, each at the target offset it belongs to. So the end of the target's
-log says which of them are there, if nobody else wrote. Whether nobody did is told by the broker's memory of our
-producer: its last sequence number counts what it sent, and the stream says how much that must be where the log ends.
+The stream of a log is fixed: batches and holes, each with its target offset. If no other client wrote, the target's log
+end therefore shows which of them it has. The broker's state of our producer shows whether another client wrote: its
+last sequence number counts what the producer sent, and the stream gives the count expected at the log end.
 
-The memory is read after the end of the log. It may be ahead of it (requests of an attempt that died still arrive, and
-a high watermark follows its log): then what we send again is recognised by the broker, or refused as out of order and
-the position is asked again. It may never be behind: then somebody else's bytes are in the log.
-What fills a hole has no sequence number of ours: a foreign record in a hole is only found by the proof.
+The producer state is read after the log end. It may be ahead (requests of a killed attempt still arrive, and the high
+watermark follows the log): then the broker recognises what we send again, or refuses it as out of order and the log end
+is read again. It may never be behind: then the log holds bytes of another client.
+Fillers of holes do not count in our sequence: only the proof finds a foreign record in a hole.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Final, NamedTuple
 
+from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 
 SEQUENCES = 2**31
+_REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
+"""Corrupt, too large, an invalid topic, too much at once, acks, a time, the request, the format, a policy, an epoch
+that another client raised, the codec, an invalid record: sending it again changes nothing."""
+_DENIED: Final = frozenset({29, 31, 53})
+_DISK_FAILED: Final = 56
 
 
 @dataclass(frozen=True)
 class TargetEnd:
-    """What the target says: where its log ends, and then the last sequence number of our producer, None = unknown."""
+    """The target's log end, and the last sequence number of our producer, read after it; None: the broker has none."""
 
     log_end: int
     last_sequence: int | None
 
 
 class StreamStep(NamedTuple):
-    """A batch or a hole of the stream: target offsets `[start, end)`, and how many records our producer sent before."""
+    """A batch or a hole of the stream: target offsets `[start, end)`; `sent` records of our producer precede it."""
 
     start: int
     end: int
@@ -39,53 +47,75 @@ class StreamStep(NamedTuple):
         """Of its first record."""
         return self.sent % SEQUENCES
 
-    def passed(self, standing: TargetEnd) -> bool:
-        """Whether all of it is in the target's log."""
-        return self.end <= standing.log_end
+    def passed(self, target: TargetEnd) -> bool:
+        """Whether the target's log has all of it."""
+        return self.end <= target.log_end
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a log cannot be gone on with."""
+    """Why the replay of a log cannot continue."""
 
     outcome: ReplayOutcome
     detail: str
 
 
-def judged(standing: TargetEnd, at: StreamStep, position: int) -> Trouble | None:
-    """Whether the stream may go on with this step, the first that is not passed; None: it may.
+def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | None:
+    """Check whether the stream can resume at this step, the first that the target lacks; None: it can.
 
-    The end of a stream is a step without offsets. `position` is where the producer's first record stands or will.
+    The end of a stream is a step without offsets. `position` is the target offset of the producer's first record.
     """
-    if standing.log_end < position:
-        what = f"the log ends at {standing.log_end}, before {position} where it ended when this was planned"
-        return Trouble(ReplayOutcome.GONE, f"{what}: it is another log, or lost its end")
-    if standing.last_sequence is None and at.sent:
-        what = f"the log ends at {standing.log_end}, and the broker does not know the producer of what is in it"
+    if target.log_end < position:
+        what = f"the log ends at {target.log_end}, before offset {position}, its end when this was planned"
+        return Trouble(ReplayOutcome.GONE, f"{what}: the topic was recreated, or the log lost its end")
+    if target.last_sequence is None and at.sent:
+        what = f"the log ends at {target.log_end}, and the broker has no state of the producer that wrote it"
         return Trouble(ReplayOutcome.FORGOTTEN, what)
-    if lost(standing, at):
+    if lost(target, at):
         return None
-    surplus = ahead(standing, at.sent)
+    surplus = ahead(target, at.sent)
     if surplus > 0:
-        return _foreign(standing, f"{surplus} offsets more than our producer wrote")
-    if at.start < standing.log_end and not at.hole:
-        return _foreign(standing, f"not where anything that was sent ends ({at.start} or {at.end})")
+        return _foreign(target, f"{surplus} more offsets than our producer wrote")
+    if at.start < target.log_end and not at.hole:
+        return _foreign(target, f"no sent batch ends there (expected {at.start} or {at.end})")
     return None
 
 
-def lost(standing: TargetEnd, at: StreamStep) -> bool:
-    """Whether the log ends before what this attempt saw in it: only a new attempt can tell what is left."""
-    return standing.log_end < at.start and ahead(standing, at.sent) > 0
+def lost(target: TargetEnd, at: StreamStep) -> bool:
+    """Whether the log lost records that this attempt saw in it: only a new attempt can find out what is left."""
+    return target.log_end < at.start and ahead(target, at.sent) > 0
 
 
-def ahead(standing: TargetEnd, sent: int) -> int:
-    """How many records of the log our producer did not send; below zero: the broker remembers later ones already.
+def ahead(target: TargetEnd, sent: int) -> int:
+    """The number of records in the log that our producer did not send; negative: the broker already has later ones.
 
-    Sequence numbers begin again after 2^31, so this is the nearer of two differences.
+    Sequence numbers wrap after 2^31, so this is the smaller of two differences.
     """
-    known = 0 if standing.last_sequence is None else standing.last_sequence + 1
+    known = 0 if target.last_sequence is None else target.last_sequence + 1
     return (sent - known + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
 
 
-def _foreign(standing: TargetEnd, what: str) -> Trouble:
-    return Trouble(ReplayOutcome.FOREIGN, f"the log ends at {standing.log_end}: {what}")
+def _foreign(target: TargetEnd, what: str) -> Trouble:
+    return Trouble(ReplayOutcome.FOREIGN, f"the log ends at {target.log_end}: {what}")
+
+
+class ProduceAnswer(StrEnum):
+    """What a broker's answer to a batch means."""
+
+    APPENDED = "appended"
+    RETRY = "retry"
+    """Read the log end and the leader again, then send what is missing: the same bytes."""
+    DISK_FAILED = "disk-failed"
+    """The same, because another replica may become leader; if none does, this is the reason to report."""
+
+
+def meaning(error: int, said: str) -> ProduceAnswer | Trouble:
+    """What an error code of a produce response means; `said` is the broker's message."""
+    if error == OK:
+        return ProduceAnswer.APPENDED
+    told = f"{error_name(error)}{': ' + said if said else ''}"
+    if error in _REFUSED:
+        return Trouble(ReplayOutcome.REFUSED, f"the broker refuses a batch: {told}")
+    if error in _DENIED:
+        return Trouble(ReplayOutcome.DENIED, f"this user may not write to the partition: {told}")
+    return ProduceAnswer.DISK_FAILED if error == _DISK_FAILED else ProduceAnswer.RETRY

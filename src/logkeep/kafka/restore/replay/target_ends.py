@@ -1,4 +1,4 @@
-"""What a target says of the logs that are restored into it: is it still the topic, who leads it, where does it end."""
+"""Log ends, leaders and topic ids of the partitions that are restored to, as the target cluster reports them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,67 +12,67 @@ from logkeep.kafka.restore.replay.resume_point import TargetEnd, Trouble
 
 
 @dataclass(frozen=True)
-class Stand:
-    """Where one log stands, and under which leader."""
+class FoundTarget:
+    """The leader and the log end of one partition."""
 
     leader: int
-    standing: TargetEnd
+    end: TargetEnd
 
 
 @dataclass(frozen=True)
 class Absent:
-    """The topic or its leader is not there at the moment; it may come."""
+    """The topic or its leader is missing at the moment; it may appear later."""
 
     what: str
     gone: bool = True
-    """Whether it is the topic: if that stays so, it is gone. A leader comes back, with its broker or its disk."""
+    """Whether the topic is missing: if it stays so, it is gone. A leader returns with its broker or its disk."""
 
 
-Answer = Stand | Absent | Trouble
+TargetAnswer = FoundTarget | Absent | Trouble
 
 
-def ask_standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> list[Answer]:
+def read_target_ends(cluster: Cluster, logs: Sequence[ReplayLog]) -> list[TargetAnswer]:
     """One answer for each. Raises ClusterUnreachable or ClusterNotReady."""
     metadata = cluster.metadata()
     leaders = [_leader(metadata, log) for log in logs]
     known = [log for log, leader in zip(logs, leaders, strict=True) if isinstance(leader, int)]
-    stands = _standings(cluster, known)
+    ends = _read_ends(cluster, known)
     return [
-        leader if not isinstance(leader, int) else _answer(leader, stands[_key(log)])
+        leader if not isinstance(leader, int) else _answer(leader, ends[_key(log)])
         for log, leader in zip(logs, leaders, strict=True)
     ]
 
 
-def _answer(leader: int, found: TargetEnd | Absent | Trouble) -> Answer:
-    return Stand(leader, found) if isinstance(found, TargetEnd) else found
+def _answer(leader: int, found: TargetEnd | Absent | Trouble) -> TargetAnswer:
+    return FoundTarget(leader, found) if isinstance(found, TargetEnd) else found
 
 
 def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
     topic = metadata.topic(log.topic)
     if topic is None:
-        return Absent("the topic is not there")
+        return Absent("the topic does not exist")
     if topic.id.hex != log.topic_id:
-        # Told by one broker, it may be what that one has not heard yet: only what stays is believed.
-        return Absent("the topic was deleted and made again since this was planned")
+        # One broker's metadata may be outdated: only what stays so is believed.
+        return Absent("the topic was deleted and created again since this was planned")
     partition = metadata.find(_key(log))
     if partition is None or partition.leader < 0:
-        return Absent("nobody leads the partition", gone=False)
+        return Absent("the partition has no leader", gone=False)
     return partition.leader
 
 
-def _standings(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, TargetEnd | Absent | Trouble]:
-    """The end of each log first, then what its leader remembers: that order is what `position` rests on."""
+def _read_ends(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, TargetEnd | Absent | Trouble]:
+    """The end of each log first, then the leader's producer state: `resume_point` relies on that order."""
     keys = [_key(log) for log in logs]
     try:
         ends = list_offsets(cluster, keys) if keys else {}
-        memories = describe_producers(cluster, keys) if keys else {}
+        producers = describe_producers(cluster, keys) if keys else {}
     except (NotAuthorised, TopicMissing) as error:
-        if len(logs) > 1:  # one of them spoils the answer for all
-            return {key: found for log in logs for key, found in _standings(cluster, [log]).items()}
+        if len(logs) > 1:  # one of them fails the request for all
+            return {key: found for log in logs for key, found in _read_ends(cluster, [log]).items()}
         if isinstance(error, NotAuthorised):
             return {keys[0]: Trouble(ReplayOutcome.DENIED, error.what)}
         return {keys[0]: Absent(error.what)}
-    return {_key(log): TargetEnd(ends[_key(log)].offset, _last_sequence(log, memories[_key(log)])) for log in logs}
+    return {_key(log): TargetEnd(ends[_key(log)].offset, _last_sequence(log, producers[_key(log)])) for log in logs}
 
 
 def _last_sequence(log: ReplayLog, states: Sequence[ProducerState]) -> int | None:

@@ -1,9 +1,9 @@
-"""The task that puts archived logs back into partitions: read, check, send, see that it is there, and prove it.
+"""The task that writes archived logs to partitions: read, check, send, confirm, and compare.
 
-A plain function: it imports no engine, opens what it needs, and closes it. Foreseen outcomes come back as values (a
-foreign writer, a forgotten producer, a refused batch, a damaged archive); it raises for what another attempt can cure,
-after it has waited and asked again by itself. Any number of attempts may run, be killed, or come back from the dead:
-all of them send the same bytes under the same sequence numbers, so that a broker takes each of them once.
+A plain function: it imports no engine, opens what it needs, and closes it. Expected outcomes are returned as values (a
+foreign writer, a forgotten producer, a refused batch, a damaged archive). It raises for what another attempt may cure,
+after its own retries. Any number of attempts may run at once or be killed: all of them send the same bytes under the
+same sequence numbers, so that a broker appends each batch once.
 """
 
 import time
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.run_map.stored import encode
-from logkeep.kafka.admin.records import delete_records
+from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.rate_limit import Courtesy
+from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import Backoff, ProgressBackoff
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.restore.facts.units import (
@@ -29,19 +29,19 @@ from logkeep.kafka.restore.facts.units import (
     SourceResult,
 )
 from logkeep.kafka.restore.proof.compare import prove_with
-from logkeep.kafka.restore.replay.holes import TIMEOUT_MS, Patient
+from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
 from logkeep.kafka.restore.replay.log_sender import LogReplay
-from logkeep.kafka.restore.replay.reader import Reading
+from logkeep.kafka.restore.replay.reader import StreamReader
 from logkeep.kafka.restore.replay.resume_point import Trouble
-from logkeep.kafka.restore.replay.rounds import ReplayRounds, Tools
+from logkeep.kafka.restore.replay.rounds import ReplayRounds, ReplayTools
 from logkeep.model.work import Progress
 
 _READERS = 2
 
 
 @dataclass(frozen=True)
-class Ways:
-    """How an attempt waits, and what it is not given by its unit. Time comes in from outside."""
+class ReplayTiming:
+    """Clock, pauses and timeouts of an attempt; tests replace them."""
 
     pause: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -49,45 +49,44 @@ class Ways:
 
 
 def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
-    """Put the unit's logs back. Raises ClusterNotReady, ClusterUnreachable or a StoreError."""
-    return replay_with(unit, progress, Ways())
+    """Restore the unit's logs. Raises ClusterNotReady, ClusterUnreachable or a StoreError."""
+    return replay_with(unit, progress, ReplayTiming())
 
 
-def replay_with(unit: ReplayUnit, progress: Progress, ways: Ways) -> ReplayResult:
-    """The same with time handed in."""
-    # Coordinators answer "a moment, please" after every transaction: asking soon again makes holes quick to fill.
-    asking = Backoff(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=ways.pause)
+def replay_with(unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> ReplayResult:
+    """`replay` with the clock and timeouts as a parameter."""
+    # Coordinators answer "concurrent transactions" after every transaction: a short first wait fills holes quickly.
+    asking = Backoff(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=timing.pause)
     with (
         ThreadPoolExecutor(_READERS, "read") as readers,
-        Cluster(unit.settings, patience=asking, clock=ways.clock) as cluster,
+        Cluster(unit.settings, patience=asking, clock=timing.clock) as cluster,
     ):
-        logs = [LogReplay(log, Reading(log, unit.place, readers), progress) for log in unit.logs]
-        tools = Tools(
+        logs = [LogReplay(log, StreamReader(log, unit.place, readers), progress) for log in unit.logs]
+        tools = ReplayTools(
             cluster,
-            ProgressBackoff(ways.pause, ways.clock),
-            Courtesy(unit.bytes_per_s, ways.pause, ways.clock),
-            Patient(ways.pause, ways.clock),
-            ways.transaction_timeout_ms,
+            ProgressBackoff(timing.pause, timing.clock),
+            RateLimiter(unit.bytes_per_s, timing.pause, timing.clock),
+            timing.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()
-        _begin_where_they_began(cluster, [log.log for log in logs if log.done])
-        return ReplayResult(logs=tuple(_result(log, unit, progress, ways) for log in logs))
+        _delete_leading_fillers(cluster, [log.log for log in logs if log.done])
+        return ReplayResult(logs=tuple(_result(log, unit, progress, timing) for log in logs))
 
 
-def _begin_where_they_began(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
-    """Take away the fillers that stand before the first offsets."""
-    preserved = [log for log in logs if log.offsets is Offsets.PRESERVE and log.start > log.base]
+def _delete_leading_fillers(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
+    """Delete the fillers before the first offsets, so that each log starts where it started at the source."""
+    preserved = [log for log in logs if log.offsets is Offsets.PRESERVE and log.first.start > log.base]
     there = {t.name: t.id.hex for t in cluster.metadata().topics} if preserved else {}
-    preserved = [log for log in preserved if there.get(log.topic) == log.topic_id]  # deleting goes by name alone
+    preserved = [log for log in preserved if there.get(log.topic) == log.topic_id]  # DeleteRecords goes by name alone
     if preserved:
-        delete_records(cluster, {LogReplay.key_of(log): log.start for log in preserved})
+        delete_records(cluster, {LogReplay.key_of(log): log.first.start for log in preserved})
 
 
-def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogResult:
-    proof = _proven(log, unit, progress, ways) if log.done and unit.prove else None
+def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> LogResult:
+    proof = _proven(log, unit, progress, timing) if log.done and unit.prove else None
     trouble, runs = log.trouble, log.runs()
     return LogResult(
-        log=log.log.log,
+        log=log.log.first.log,
         topic=log.log.topic,
         partition=log.log.partition,
         outcome=ReplayOutcome.DONE if trouble is None else trouble.outcome,
@@ -96,21 +95,21 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) ->
         fillers=log.fillers,
         holes=log.holes,
         sent_bytes=log.sent_bytes,
-        end=log.end if trouble is None else log.standing.log_end,
+        end=log.end if trouble is None else log.target_end.log_end,
         runs=encode(runs[0]),
         others=tuple(
             SourceResult(log=other.log, records=its.records, runs=encode(its))
-            for other, its in zip(log.log.others, runs[1:], strict=True)
+            for other, its in zip(log.log.sources[1:], runs[1:], strict=True)
         ),
         proof=proof,
     )
 
 
-def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, ways: Ways) -> LogProof | None:
-    """The comparison; an archive that can no longer be read is the log's trouble."""
-    brokers, settled = SettingsBrokers(unit.settings), log.reading.settled
+def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> LogProof | None:
+    """The comparison; None when the archive can no longer be read, which is recorded as the log's trouble."""
+    brokers, settled = SettingsBrokers(unit.settings), log.reader.settled
     try:
-        return prove_with(log.log, unit.place, brokers, settled, log.end, progress, ways.pause)
+        return prove_with(log.log, unit.place, brokers, settled, log.end, progress, timing.pause)
     except (Damaged, ObjectMissing) as error:
         log.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
         return None

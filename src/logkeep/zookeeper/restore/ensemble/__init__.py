@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Restore an ensemble on several hosts: survey every host, make one plan of all surveys, apply it on every host."""

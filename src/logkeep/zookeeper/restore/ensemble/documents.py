@@ -1,7 +1,7 @@
-"""What goes from host to host when an ensemble is restored: surveys to where the plan is made, the plan to all hosts.
+"""The documents of an ensemble's restore: the survey of each host, and the plan that is applied on every host.
 
-Both are small JSON files that people carry. They hold no secrets, and everything in them is checked again where it is
-used: `docs/formats/zookeeper-restore.md` describes them.
+Both are small JSON files that operators copy between hosts. They hold no secrets, and all values are checked again
+before use. Format: `docs/formats/zookeeper-restore.md`.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ Hexadecimal = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,64}$")]
 
 
 class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How far one member got, by its directories and by itself if it runs."""
+    """The state of one member, read from its directories, and from its server if it runs."""
 
     member: str
     data_dir: str
@@ -31,15 +31,15 @@ class MemberSurvey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     highest_zxid: Zxid
     epochs: tuple[Epoch, ...]
     fingerprint: Hexadecimal
-    """Of the names, sizes and times of its files: whether they are still the same when the plan is carried out."""
+    """Of the names, sizes and times of its files: they must be unchanged when the plan is applied."""
     running: tuple[str, ...]
-    """Who used the directories."""
+    """Processes and servers that used the directories."""
     unchecked: tuple[str, ...]
-    """What could not be found out about that."""
+    """What could not be checked about running servers."""
     raised_by: tuple[str, ...] = ()
-    """Files beside `version-2` that hold later numbers than all in it, where there are such."""
+    """Files beside `version-2` with higher numbers than all files in it."""
     directory: tuple[int, ...] | None = None
-    """Device, inode and file system of `data_dir`; None in a survey that does not tell."""
+    """Device, inode and file system of `data_dir`; None in a survey of an earlier version."""
 
 
 class HostSurvey(
@@ -48,11 +48,11 @@ class HostSurvey(
     """All members of the ensemble on one host."""
 
     machine: str
-    """Its name, which another host may have too."""
+    """The host's name, which another host may have too."""
     machine_id: str = ""
     """A hash of `/etc/machine-id`; empty where there is none."""
     boot_id: str = ""
-    """A hash of what the kernel calls this boot: containers of one host have the same."""
+    """A hash of the kernel's boot id: containers of one host have the same."""
     taken: str
     members: Annotated[tuple[MemberSurvey, ...], msgspec.Meta(min_length=1, max_length=255)]
 
@@ -68,7 +68,7 @@ class PlannedMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class AgreedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-plan-1"):
-    """What every member gets: one tree, one epoch."""
+    """The plan for every member: one tree, one epoch."""
 
     made: str
     source: str
@@ -80,16 +80,16 @@ class AgreedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     form: Form
     believe: bool
     accept_mismatch: str
-    """Why a tree is restored that digests contradict; empty where none do, or it is not accepted."""
+    """The reason to restore a tree that digests contradict; empty where none do, or it is not accepted."""
     nodes: Count
     digest: Hexadecimal
-    """Of the tree as it is written: every host must come to the same one."""
+    """Of the restored tree: every host must compute the same one."""
     members: Annotated[tuple[PlannedMember, ...], msgspec.Meta(min_length=1, max_length=255)]
 
 
 Document = HostSurvey | AgreedPlan
 DocumentT = TypeVar("DocumentT", HostSurvey, AgreedPlan)
-_CALLED = {HostSurvey: "a survey of a host", AgreedPlan: "a plan for all members"}
+_NAMES = {HostSurvey: "a survey of a host", AgreedPlan: "a plan for all members"}
 _MADE_BY = {
     HostSurvey: "`logkeep zookeeper restore survey` writes one",
     AgreedPlan: "`logkeep zookeeper restore plan` writes one",
@@ -105,7 +105,7 @@ def decoded(content: bytes, kind: type[DocumentT], name: str) -> DocumentT:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Damaged(f"this is not {_CALLED[kind]}: {error}", subject=name, remedy=_MADE_BY[kind]) from error
+        raise Damaged(f"this is not {_NAMES[kind]}: {error}", subject=name, remedy=_MADE_BY[kind]) from error
 
 
 def read_document(path: Path, kind: type[DocumentT]) -> DocumentT:
@@ -115,7 +115,7 @@ def read_document(path: Path, kind: type[DocumentT]) -> DocumentT:
             content = file.read(_LARGEST_BYTES + 1)
     except OSError as error:
         what = (error.strerror or "it cannot be read").lower()
-        raise UsageError(what, subject=str(path), remedy=f"name {_CALLED[kind]}: {_MADE_BY[kind]}") from error
+        raise UsageError(what, subject=str(path), remedy=f"name {_NAMES[kind]}: {_MADE_BY[kind]}") from error
     if len(content) > _LARGEST_BYTES:
-        raise Damaged(f"this is not {_CALLED[kind]}: it is too large", subject=str(path), remedy=_MADE_BY[kind])
+        raise Damaged(f"this is not {_NAMES[kind]}: it is too large", subject=str(path), remedy=_MADE_BY[kind])
     return decoded(content, kind, str(path))

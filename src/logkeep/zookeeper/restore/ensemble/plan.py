@@ -1,8 +1,7 @@
-"""One plan for members on several hosts, made of their surveys. Reads the backup, and none of the directories."""
+"""Make one plan from the surveys of several hosts. Reads the backup, and none of the directories."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from logkeep.errors import LogkeepError
 from logkeep.model.findings import Finding
@@ -13,76 +12,74 @@ from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, HostSurvey,
 from logkeep.zookeeper.restore.ensemble.survey import check_surveys, still_running
 from logkeep.zookeeper.restore.limits import content_of
 from logkeep.zookeeper.restore.numbers import highest_used
-from logkeep.zookeeper.restore.obstacles import RestoreSituation, in_the_way, numbers_beside, worth_knowing
+from logkeep.zookeeper.restore.obstacles import RestoreSituation, findings_of, numbers_beside, refusals
 from logkeep.zookeeper.restore.prepare import check_replayed, name_of, sizes_of
 from logkeep.zookeeper.restore.running_server import RunningServers
-from logkeep.zookeeper.restore.sessions import Dropped, drop_sessions
+from logkeep.zookeeper.restore.staged_files import DroppedSessions, drop_sessions
 from logkeep.zookeeper.restore.values import Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree
 
-_NOBODY: Final = RunningServers()
-
 
 @dataclass(frozen=True)
 class Agreement:
-    """The plan, and all that is to be known before it is carried out."""
+    """The plan, and what the operator must know before applying it."""
 
     plan: AgreedPlan
     path: RestorePath
     replayed: ReplayedTree
-    dropped: Dropped
+    dropped: DroppedSessions
     size_bytes: int
     findings: tuple[Finding, ...]
     unchecked: tuple[str, ...]
     obstacles: tuple[LogkeepError, ...]
-    """Why it must not be carried out, the first reason first."""
+    """Why it must not be applied, in the order of the checks."""
 
 
 def agree(
     view: BackupView,
     path: RestorePath,
     replayed: ReplayedTree,
-    wish: ZooKeeperRestoreOptions,
+    options: ZooKeeperRestoreOptions,
     hosts: Sequence[HostSurvey],
     *,
     source: str,
     clock: Clock,
 ) -> Agreement:
-    """Raises UsageError or TargetUnsafe for surveys that no plan can be made of, RestoreFailed for a doubtful tree."""
+    """Raises UsageError or TargetUnsafe for unusable surveys, RestoreFailed for a tree that is wrong or unproven."""
     now = clock()
     check_surveys(hosts, now)
-    check_replayed(path, replayed, wish)
+    check_replayed(path, replayed, options)
     surveys = [member for host in hosts for member in host.members]
-    dropped = drop_sessions(replayed.tree) if wish.sessions is Sessions.DROP else Dropped()
+    dropped = drop_sessions(replayed.tree) if options.sessions is Sessions.DROP else DroppedSessions()
     content = content_of(replayed.tree, int(now.timestamp() * 1000))
-    epoch = epoch_for_all(view, wish, surveys)
+    epoch = epoch_for_all(view, options, surveys)
     used = highest_used(path.until, [each.highest_zxid for each in surveys], archived_zxids(view))
     situation = RestoreSituation(
-        wish=wish,
+        options=options,
         path=path,
         content=content,
         mismatch=replayed.first_mismatch,
         missing_acls=replayed.missing_acls,
         targets=(),
-        seen=_NOBODY,
+        seen=RunningServers(),
         epoch=epoch,
         highest_used=used,
         members=known_members(view.members),
         separate_logs="",
-        looked_at=len(surveys),
+        surveyed=len(surveys),
     )
     plan = AgreedPlan(
         made=rfc3339(now),
         source=source,
         backup=view.name,
         zxid=path.until,
-        named_zxid=name_of(path.until, wish.form, used, epoch),
+        named_zxid=name_of(path.until, options.form, used, epoch),
         epoch=epoch,
-        sessions=wish.sessions,
-        form=wish.form,
-        believe=wish.believe,
-        accept_mismatch=wish.accept_mismatch,
+        sessions=options.sessions,
+        form=options.form,
+        believe=options.believe,
+        accept_mismatch=options.accept_mismatch,
         nodes=content.nodes,
         digest=f"{replayed.tree.digest:x}",
         members=tuple(_member(host.machine, member) for host in hosts for member in host.members),
@@ -101,10 +98,10 @@ def agree(
         path=path,
         replayed=replayed,
         dropped=dropped,
-        size_bytes=sum(sizes_of(path, content, wish.form)),
-        findings=(*worth_knowing(situation), *beside),
+        size_bytes=sum(sizes_of(path, content, options.form)),
+        findings=(*findings_of(situation), *beside),
         unchecked=tuple(unchecked),
-        obstacles=(*still_running(hosts), *in_the_way(situation)),
+        obstacles=(*still_running(hosts), *refusals(situation)),
     )
 
 

@@ -1,7 +1,7 @@
-"""One host looked at before an ensemble on several hosts is restored: a survey, and whether surveys belong together.
+"""Survey one host before an ensemble is restored, and check that surveys of several hosts belong together.
 
-The order is: stop all members, survey every host, make one plan of all surveys, carry it out on every host. A survey
-of a server that still runs can be looked at, but no plan is made of it: its epoch may grow until it is stopped.
+The order is: stop all members, survey every host, make one plan of all surveys, apply it on every host. A survey of a
+running server can be read, but no plan is made from it: the server's epoch may grow until it is stopped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from typing import Final
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
-from logkeep.zookeeper.restore.host_identity import HostIdentity, directory_id, is_one_directory, this_host
+from logkeep.zookeeper.restore.ensemble.host_identity import HostIdentity, directory_id, is_one_directory, this_host
 from logkeep.zookeeper.restore.obstacles import logs_elsewhere
-from logkeep.zookeeper.restore.running_server import Ask, ask_server, look_for_servers
+from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.target_dirs import check_swappable, place_of
-from logkeep.zookeeper.restore.target_state import OF_NOTHING, held_by, unfinished
+from logkeep.zookeeper.restore.target_state import NO_FILES_FINGERPRINT, interrupted_restores, read_contents
 from logkeep.zookeeper.restore.values import ServerTarget
 
-LONGEST: Final = timedelta(hours=24)
-"""A survey, or a plan, that is older is not believed: who knows what was started since."""
+MAX_AGE: Final = timedelta(hours=24)
+"""An older survey or plan is refused: servers may have been started since."""
 _CLOCKS_DIFFER: Final = timedelta(minutes=5)
 
 
@@ -32,18 +32,18 @@ def survey_host(
     identity: HostIdentity | None = None,
     ask: Ask = ask_server,
 ) -> HostSurvey:
-    """`targets`: the names of the members, and their directories. Raises UsageError or TargetUnsafe."""
+    """`targets`: names and directories of the members. Raises UsageError or TargetUnsafe."""
     members = tuple(survey_of(target, member, ask=ask) for member, target in targets)
     machine_id, boot_id = identity or this_host()
     return HostSurvey(machine=machine, machine_id=machine_id, boot_id=boot_id, taken=rfc3339(now), members=members)
 
 
 def survey_of(target: ServerTarget, member: str, *, ask: Ask = ask_server) -> MemberSurvey:
-    """Of a member that is stopped, or still runs. Raises UsageError or TargetUnsafe for a wrong directory."""
+    """Of a stopped or running member. Raises UsageError or TargetUnsafe for a wrong directory."""
     place = place_of(target)
     check_swappable(place)
-    held, seen = held_by(place), look_for_servers([place], ask)
-    for problem in (*unfinished([place]), *logs_elsewhere(place, held)):
+    held, seen = read_contents(place), find_running_servers([place], ask)
+    for problem in (*interrupted_restores([place]), *logs_elsewhere(place, held)):
         raise problem
     return MemberSurvey(
         member=member,
@@ -69,7 +69,7 @@ _ONCE: Final = (
 
 
 def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
-    """Raises UsageError for what does not belong together, TargetUnsafe for a survey that is too old."""
+    """Raises UsageError for surveys that do not belong together, TargetUnsafe for a survey that is too old."""
     for host in hosts:
         check_age(f"the survey of {host.machine}", host.taken, now, "survey it again, with all members stopped")
     surveyed = [(host, member) for host in hosts for member in host.members]
@@ -85,28 +85,28 @@ def check_surveys(hosts: Sequence[HostSurvey], now: datetime) -> None:
 
 
 def _renamed(hosts: Sequence[HostSurvey]) -> tuple[str, str] | None:
-    """A member that was surveyed twice while its host changed its name. Equal files alone may be copies."""
+    """A member that was surveyed twice because its host changed its name. Equal files alone may be copies."""
     seen = set[tuple[str, str, str]]()
     for host in hosts:
         for one in host.members:
             key = one.member, one.data_dir, one.fingerprint
-            if key in seen and one.fingerprint != OF_NOTHING:
+            if key in seen and one.fingerprint != NO_FILES_FINGERPRINT:
                 return host.machine, one.data_dir
             seen.add(key)
     return None
 
 
-def check_age(what: str, told: str, now: datetime, remedy: str) -> None:
-    """Raises TargetUnsafe for what is too old, or comes from the future, UsageError for what is no time."""
+def check_age(what: str, made: str, now: datetime, remedy: str) -> None:
+    """Raises TargetUnsafe if `made` is too long ago or in the future, UsageError if it is not a time."""
     try:
-        age = now - datetime.fromisoformat(told)
+        age = now - datetime.fromisoformat(made)
     except (ValueError, TypeError):
-        raise UsageError(f"{what} tells no time", subject=told[:40], remedy=remedy) from None
+        raise UsageError(f"{what} has no valid time", subject=made[:40], remedy=remedy) from None
     if age < -_CLOCKS_DIFFER:
-        raise TargetUnsafe(f"{what} was made in the future ({told})", remedy="look at the clocks of the hosts")
-    if age > LONGEST:
-        hours = int(LONGEST.total_seconds()) // 3600
-        raise TargetUnsafe(f"{what} is of {told}, more than {hours} hours ago", remedy=remedy)
+        raise TargetUnsafe(f"{what} was made in the future ({made})", remedy="check the clocks of the hosts")
+    if age > MAX_AGE:
+        hours = int(MAX_AGE.total_seconds()) // 3600
+        raise TargetUnsafe(f"{what} is of {made}, more than {hours} hours ago", remedy=remedy)
 
 
 def still_running(hosts: Sequence[HostSurvey]) -> Iterator[LogkeepError]:

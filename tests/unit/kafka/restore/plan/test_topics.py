@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import TargetUnsafe
-from logkeep.kafka.admin.configs import change_between
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.admin.topic_changes import change_between
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic

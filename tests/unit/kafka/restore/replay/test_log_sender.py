@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from logkeep.kafka.client.produce import Ack
-from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayOutcome
+from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayOutcome, SourceLog
 from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
-from logkeep.kafka.restore.replay.reader import Reading
+from logkeep.kafka.restore.replay.reader import StreamReader
 from logkeep.kafka.restore.replay.resume_point import TargetEnd
 from logkeep.model.segments import Codec
 from logkeep.repository.chain import layout
@@ -23,11 +23,15 @@ BATCHES = 20
 def _log(where: SourceRef, **more: Any) -> ReplayLog:
     data = b"".join(dense(at * RECORDS, RECORDS).encode() for at in range(BATCHES))
     fields: dict[str, Any] = {
-        "log": LOG,
-        "start": 0,
-        "end": BATCHES * RECORDS,
-        "segments": tuple(written(where, data, Codec.NONE)),
-        "transactional": False,
+        "sources": (
+            SourceLog(
+                log=LOG,
+                start=0,
+                end=BATCHES * RECORDS,
+                segments=tuple(written(where, data, Codec.NONE)),
+                transactional=False,
+            ),
+        ),
         "topic": "orders",
         "topic_id": "00" * 16,
         "partition": 0,
@@ -46,9 +50,9 @@ def log() -> LogReplay:
 def _standing(where: SourceRef, **more: Any) -> LogReplay:
     planned = _log(where, **more)
     with ThreadPoolExecutor(1) as reader:
-        reading = Reading(planned, where, reader)
+        reading = StreamReader(planned, where, reader)
         made = LogReplay(planned, reading, lambda _: None)
-        made.stand(TargetEnd(100, None))
+        made.resume_from(TargetEnd(100, None))
         made.head()  # everything fits into one load: the reader is not needed any more
         made.head()
     return made
@@ -80,9 +84,9 @@ def test_a_first_batch_that_meets_no_leader_is_sent_again_and_alone(log: LogRepl
     first = log.sendable()
     _send(log)
     assert not _ack(log, error=6)
-    assert log.again is not None
+    assert log.retry_reason is not None
     assert _send(log) == 0, "nothing goes before the target was asked again"
-    log.stand(TargetEnd(100, None))
+    log.resume_from(TargetEnd(100, None))
     assert log.sendable() == first
     assert _send(log) == 1
 
@@ -95,7 +99,7 @@ def test_after_an_error_in_the_middle_the_target_decides_what_is_sent(log: LogRe
     assert not _ack(log, error=7)
     for base in (109, 112, 115):
         assert not _ack(log, base=base), "answers behind an error count for nothing"
-    log.stand(TargetEnd(109, 8))
+    log.resume_from(TargetEnd(109, 8))
     head = log.head()
     assert head is not None
     assert (head.step.start, head.step.sequence) == (109, 9)
@@ -128,14 +132,14 @@ def test_a_disk_that_failed_is_remembered_until_something_is_taken(log: LogRepla
     _send(log)
     assert not _ack(log, error=56, said="disk error")
     assert log.trouble is None
-    assert log.again is not None
-    log.stand(TargetEnd(100, None))
-    assert "broker 7 did not take a batch for offset 100" in log.disk_failed
+    assert log.retry_reason is not None
+    log.resume_from(TargetEnd(100, None))
+    assert "broker 7 did not append a batch for offset 100" in log.disk_failed
     assert "disk error" in log.disk_failed
     _send(log)
     assert not _ack(log, error=6)
     assert log.disk_failed, "another trouble does not explain it away"
-    log.stand(TargetEnd(100, None))
+    log.resume_from(TargetEnd(100, None))
     _send(log)
     assert _ack(log, base=100)
     assert not log.disk_failed
@@ -157,12 +161,12 @@ def test_it_is_done_only_when_the_target_is_seen_to_end_there(log: LogReplay) ->
     assert head is not None
     assert head.last
     log.conclude()
-    assert (log.through, log.done) == (True, False)
-    log.stand(TargetEnd(base - RECORDS, base - 101))
+    assert (log.all_acknowledged, log.done) == (True, False)
+    log.resume_from(TargetEnd(base - RECORDS, base - 101))
     assert log.head() is not None
     log.conclude()
-    assert log.again is not None, "everything was acknowledged, and the log ends too early"
-    log.stand(TargetEnd(base, base - 101))
+    assert log.retry_reason is not None, "everything was acknowledged, and the log ends too early"
+    log.resume_from(TargetEnd(base, base - 101))
     log.head()
     log.conclude()
     assert log.done
@@ -173,14 +177,14 @@ def test_it_is_done_only_when_the_target_is_seen_to_end_there(log: LogReplay) ->
 def test_a_damaged_archive_is_an_outcome() -> None:
     where = place()
     planned = _log(where)
-    name = layout.segment(where.source, planned.segments[0])
+    name = layout.segment(where.source, planned.first.segments[0])
     stored = bytearray(where.store.get(name, 1 << 20))
     stored[-1] ^= 1
     where.store.delete(name)
     where.store.put_new(name, bytes(stored))
     with ThreadPoolExecutor(1) as reader:
-        log = LogReplay(planned, Reading(planned, where, reader), lambda _: None)
-        log.stand(TargetEnd(100, None))
+        log = LogReplay(planned, StreamReader(planned, where, reader), lambda _: None)
+        log.resume_from(TargetEnd(100, None))
         assert log.head() is None
     assert log.trouble is not None
     assert log.trouble.outcome is ReplayOutcome.DAMAGED

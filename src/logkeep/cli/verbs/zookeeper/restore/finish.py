@@ -15,7 +15,7 @@ from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURC
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
-from logkeep.zookeeper.restore.receipts import find, note_continued, note_rolled_back
+from logkeep.zookeeper.restore.receipts import find, note_continued
 from logkeep.zookeeper.restore.values import ServerTarget
 
 _VERDICTS: Final = {
@@ -63,7 +63,7 @@ def _told_to_repository(run: Run, ended: RestoreEnd) -> StoredRestore | None:
         if stored is None:
             run.console.warn(f"source {run[SOURCE] or state.source} has no restore with the journal {ended.restore}")
         elif ended.outcome is not RestoreEndState.NEW:
-            note_rolled_back(stored)
+            stored.abort("rolled back by its user")
         else:
             note_continued(stored)
     except LogkeepError as error:

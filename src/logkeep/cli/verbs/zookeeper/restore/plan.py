@@ -8,7 +8,6 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
 from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
@@ -23,16 +22,15 @@ from logkeep.config.options import (
     MIN_EPOCH,
     PLAN_TO,
     PROGRESS,
-    REPO,
     SESSIONS,
-    SOURCE,
-    TO_TIME,
-    TO_ZXID,
+    STORE_OPTIONS,
+    ZK_MOMENT,
     ZK_VERSION,
 )
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
 from logkeep.zookeeper.repo.view import view_of
@@ -100,10 +98,8 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     report=ZooKeeperPlanReport,
     text=_text,
     options=(
-        REPO,
-        SOURCE,
-        TO_ZXID,
-        TO_TIME,
+        *STORE_OPTIONS,
+        *ZK_MOMENT,
         SESSIONS,
         FORM,
         MIN_EPOCH,
@@ -136,7 +132,7 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
     """
     hosts = [read_document(Path(name).expanduser(), HostSurvey) for name in surveys]
     place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_of(place, held)
         chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))

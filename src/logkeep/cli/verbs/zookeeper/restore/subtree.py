@@ -1,19 +1,13 @@
 """`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
 
-import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, run_again
 from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     SubtreeReport,
@@ -21,6 +15,16 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     plan_lines,
     planned_report,
     subtree_text,
+)
+from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
+    TIMEOUT_S,
+    by_journal,
+    name_journal,
+    named_hosts,
+    new_journal_path,
+    opened_session,
+    tell_done,
+    tell_stopped,
 )
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
@@ -32,58 +36,45 @@ from logkeep.config.options import (
     DELETE_EXTRA,
     JUTE_MAXBUFFER,
     LIMIT_DOWNLOAD,
-    QUIET,
-    REPO,
+    RECEIPT_OPTIONS,
     RESUME_SUBTREE,
-    SOURCE,
-    STATE_DIR,
     SUBTREE_JOURNAL,
-    TO_TIME,
-    TO_ZXID,
     UNDO_SUBTREE,
     YES,
     ZK_HOSTS,
+    ZK_MOMENT,
 )
 from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.model.paths import parsed_path
 from logkeep.zookeeper.repo.view import view_of
-from logkeep.zookeeper.restore.run import journal_name
-from logkeep.zookeeper.server.client import ZooKeeperSession, server_state, session
-from logkeep.zookeeper.server.credentials import read_credentials
-from logkeep.zookeeper.server.four_letter import parse_address
-from logkeep.zookeeper.subtree.journal import Heading, refuse_taken
-from logkeep.zookeeper.subtree.prepare import SubtreeWish, prepare
+from logkeep.zookeeper.server.client import ZooKeeperSession, server_state
+from logkeep.zookeeper.subtree.journal import Heading
+from logkeep.zookeeper.subtree.prepare import SubtreeOptions, prepare
 from logkeep.zookeeper.subtree.receipts import (
-    SubtreeWanted,
+    SubtreeStart,
     begin_subtree,
-    note_done,
-    note_stopped,
-    note_undone,
     stored_as,
 )
-from logkeep.zookeeper.subtree.run import SubtreeRunEnd, begin
+from logkeep.zookeeper.subtree.run import begin
 from logkeep.zookeeper.timeline.verified_path import choose
 
-_TIMEOUT_S = 30.0
-_TOLD: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, AS_PATH, DELETE_EXTRA, BELIEVE)
+_TOLD: tuple[Option[Any], ...] = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
 
 
 @verb(
     report=SubtreeReport,
     text=subtree_text,
     options=(
-        REPO,
-        SOURCE,
-        STATE_DIR,
+        *RECEIPT_OPTIONS,
         ZK_HOSTS,
-        TO_ZXID,
-        TO_TIME,
+        *ZK_MOMENT,
         AS_PATH,
         DELETE_EXTRA,
         AUTH_FILE,
@@ -129,7 +120,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
         raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
     top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), named_hosts(run)
     place, moment = chosen_source(run), asked_moment(run)
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     began_s = run.world.monotonic()
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         chosen = choose(view_of(place, held), moment, believe=run[BELIEVE])
@@ -142,7 +133,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
             return msgspec.structs.replace(planned, dry_run=run.dry_run)
         _ask(run, planned)
         options = _options(run)
-        wanted = SubtreeWanted(
+        wanted = SubtreeStart(
             entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
         )
         stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
@@ -152,7 +143,7 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
 
 
 def _carried_out(
-    run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeWanted, stored: StoredRestore
+    run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeStart, stored: StoredRestore
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
     heading = Heading(hosts=planned.hosts, top=planned.target, what=what, stored=stored_as(stored))
@@ -167,48 +158,14 @@ def _carried_out(
     return ended_report(msgspec.structs.replace(planned, restore=int(stored.id)), ended)
 
 
-@contextmanager
-def by_journal(journal: Path) -> Iterator[None]:
-    """Whoever stops it must know how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        error, named = as_error(stop), shlex.quote(str(journal))
-        called = "logkeep zookeeper restore-subtree"
-        ways = f"`{called} --resume {named}` goes on, `{called} --undo {named}` takes back what was done"
-        error.remedy = ways if journal.exists() else "nothing was changed: run it again"
-        raise error from None
-
-
-def tell_done(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
-    """The live tree is what counts: trouble with the repository is said, and nothing else."""
-    _told(run, stored, lambda: note_done(stored, ended))
-
-
-def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
-    """What is stored of it must not hide why it stopped."""
-    _told(run, stored, lambda: note_stopped(stored, error))
-
-
-def tell_undone(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
-    _told(run, stored, lambda: note_undone(stored, ended))
-
-
-def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
-    try:
-        note()
-    except LogkeepError as problem:
-        run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
-
-
 def _options(run: Run) -> dict[str, str]:
     """What was asked for, as people will want to read it in the stored plan. Where credentials are is none of it."""
     values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
     return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
 
 
-def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeWish:
-    return SubtreeWish(
+def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:
+    return SubtreeOptions(
         path=top,
         target=target,
         delete_extra=run[DELETE_EXTRA],
@@ -221,40 +178,9 @@ def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeWish:
 def _version(hosts: str) -> str:
     """Not known where the one that is asked does not answer: another may, and the server's own word decides."""
     try:
-        return server_state(hosts.partition(",")[0], _TIMEOUT_S).version or ""
+        return server_state(hosts.partition(",")[0], TIMEOUT_S).version or ""
     except ClusterError:
         return ""
-
-
-def named_hosts(run: Run) -> str:
-    given: tuple[str, ...] = run[ZK_HOSTS]
-    hosts = [text.rpartition("=")[2] for text in given]
-    if not hosts:
-        raise UsageError("no server is named", remedy="pass --zk-host HOST:PORT, once for each that may be asked")
-    for host in hosts:
-        parse_address(host)
-    return ",".join(hosts)
-
-
-@contextmanager
-def opened_session(run: Run, hosts: str) -> Iterator[ZooKeeperSession]:
-    file = run[AUTH_FILE]
-    credentials = () if file is None else read_credentials(file)
-    with session(hosts, _TIMEOUT_S, credentials) as opened:
-        yield opened
-
-
-def new_journal_path(run: Run) -> Path:
-    named = run[SUBTREE_JOURNAL]
-    path = named or Path(f"logkeep-subtree-{journal_name(run.clock(), run.token)}.journal")
-    refuse_taken(path)
-    return path.absolute()
-
-
-def name_journal(run: Run, path: Path) -> None:
-    """Before it begins: whoever sees the run die must know what to resume or undo it by."""
-    if not run[QUIET]:
-        run.console.note(f"its journal is {path}")
 
 
 def _ask(run: Run, planned: SubtreeReport) -> None:

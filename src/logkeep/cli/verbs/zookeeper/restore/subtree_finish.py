@@ -6,7 +6,8 @@ Works without a repository. Where the one that has the receipt is named, it is t
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.zookeeper.restore.subtree import (
+from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, ended_report
+from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
     by_journal,
     name_journal,
     named_hosts,
@@ -16,7 +17,6 @@ from logkeep.cli.verbs.zookeeper.restore.subtree import (
     tell_stopped,
     tell_undone,
 )
-from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, ended_report
 from logkeep.cli.wiring import opened_repository, restores_place
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
 from logkeep.errors import Locked, LogkeepError, UsageError

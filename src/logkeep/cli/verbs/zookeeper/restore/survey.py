@@ -11,7 +11,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.zookeeper.members import Given, given_members, name_of
 from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
-from logkeep.config.options import SURVEY_TO, ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
+from logkeep.config.options import SURVEY_TO, ZK_MEMBERS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.zookeeper.restore.ensemble.documents import MemberSurvey
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
@@ -61,7 +61,7 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
 @verb(
     report=SurveyReport,
     text=_text,
-    options=(ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS, SURVEY_TO),
+    options=(*ZK_MEMBERS, SURVEY_TO),
     exits=(2, 10, 31),
     exit_code=lambda report: RUNNING if any(one.running for one in report.members) else 0,
     examples=(

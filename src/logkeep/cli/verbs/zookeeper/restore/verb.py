@@ -9,7 +9,6 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.verbs.backup_rows import seen
 from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
@@ -37,32 +36,32 @@ from logkeep.config.options import (
     MIN_EPOCH,
     PROGRESS,
     QUIET,
-    REPO,
+    RECEIPT_OPTIONS,
     RESTORE_PLAN,
     ROLLBACK,
     SESSIONS,
-    SOURCE,
-    STATE_DIR,
     TO_TIME,
     TO_ZXID,
     YES,
     ZK_DATA_DIRS,
-    ZK_HOSTS,
     ZK_LOG_DIRS,
+    ZK_MEMBERS,
+    ZK_MOMENT,
     ZK_VERSION,
 )
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import ReceiptDocument, RestoreVerdict
+from logkeep.repository.restores import ReceiptDocument
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
-from logkeep.zookeeper.restore.receipts import RestoreStart, begin, body_of, facts_of, verdict_of
+from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
 from logkeep.zookeeper.restore.run import carry_out, journal_name
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import Target as Moment
@@ -70,9 +69,19 @@ from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
 _TOLD: tuple[Option[Any], ...] = (
-    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
-    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
-)  # fmt: skip
+    RESTORE_PLAN,
+    ZK_DATA_DIRS,
+    ZK_LOG_DIRS,
+    *ZK_MOMENT,
+    SESSIONS,
+    FORM,
+    ENSEMBLE,
+    MIN_EPOCH,
+    BELIEVE,
+    ACCEPT_MISMATCH,
+    ZK_VERSION,
+    DIGESTS,
+)
 
 
 def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[MetricSample]:
@@ -86,15 +95,10 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     report=ZooKeeperRestoreReport,
     text=restore_text,
     options=(
-        REPO,
-        SOURCE,
-        STATE_DIR,
-        ZK_DATA_DIRS,
-        ZK_LOG_DIRS,
-        ZK_HOSTS,
+        *RECEIPT_OPTIONS,
+        *ZK_MEMBERS,
         RESTORE_PLAN,
-        TO_ZXID,
-        TO_TIME,
+        *ZK_MOMENT,
         SESSIONS,
         FORM,
         ENSEMBLE,
@@ -149,7 +153,7 @@ def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
     else:
         place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
         wish, backup = as_agreed(wish, agreed), agreed.backup
-    entry = seen(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
@@ -247,18 +251,15 @@ def _carried_out(
     except LogkeepError as error:
         note_failed(run, stored, error)
         raise
-    document = stored.ended(verdict_of(body_of(stored)), planned.findings, facts_of(body_of(stored), receipt))
+    body = stored.body(PlanBody)
+    document = stored.ended(verdict_of(body), planned.findings, facts_of(body, receipt))
     return _done(planned, prepared, receipt, document, wanted.journal)
 
 
 def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
     """What is stored of it must not hide why it failed."""
-    finding = Finding(
-        code=error.slug(), severity=Severity.DAMAGE, where=error.subject or "target", what=error.what,
-        remedy=error.remedy,
-    )  # fmt: skip
     try:
-        stored.ended(RestoreVerdict.FAILED, [finding])
+        stored.failed(error, "target")
     except LogkeepError as problem:
         run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
 

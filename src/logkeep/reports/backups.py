@@ -1,0 +1,121 @@
+"""Backups of sources, one row each."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from logkeep.errors import Damaged
+from logkeep.reports.restores import LastRestore, last_of_each
+from logkeep.repository.backups.source import SourceView, view
+from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
+from logkeep.repository.backups.verdicts import BackupVerdict, verdicts
+from logkeep.repository.backups.verification import stored_verifications
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry
+from logkeep.repository.chain.owner import this_process
+
+Health = Literal["unverified", "good", "damaged"]
+
+
+class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A backup in a list. Sizes in bytes, times in RFC 3339; what a state has not is null."""
+
+    source: str
+    id: int
+    state: str
+    started: str | None = None
+    committed: str | None = None
+    logs: int | None = None
+    segments: int | None = None
+    records: int | None = None
+    stored_bytes: int | None = None
+    new_bytes: int | None = None
+    health: Health = "unverified"
+    verified: str | None = None
+    """When and how deep it was last verified: `20261115T103000123456Z files`."""
+    held: str | None = None
+    tags: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    warnings: int = 0
+    reason: str | None = None
+    """Why it failed."""
+    last_restore: LastRestore | None = None
+    """The restore or drill of it that ended last."""
+
+
+class ListReport(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    sources: tuple[str, ...]
+    backups: tuple[BackupRow, ...]
+    warnings: tuple[str, ...]
+
+
+def list_report(
+    places: Sequence[SourceRef], now: datetime, state_of: Callable[[SourceRef], SourceRef], url: str
+) -> ListReport:
+    """All backups of these sources. `state_of` opens the place of a source's restores."""
+    views, trouble = list[tuple[SourceRef, SourceView]](), list[str]()
+    for place in places:
+        try:
+            views.append((place, read_source(place, now)))
+        except Damaged as damage:
+            if len(places) == 1:
+                raise
+            trouble.append(f"source {place.source}: {damage}; {damage.remedy}")  # must not hide the others
+    rows = list[BackupRow]()
+    for place, found in views:
+        health, restored = health_of(place), last_of_each(lambda place=place: state_of(place))  # type: ignore[misc]
+        own = (backup_row(place.source, state, health) for state in found.states())
+        rows += [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in own]
+    return ListReport(
+        url=places[0].store.url if places else url,
+        sources=tuple(place.source for place in places),
+        backups=tuple(rows),
+        warnings=(*trouble, *(w for _, found in views for w in found.warnings)),
+    )
+
+
+def read_source(place: SourceRef, now: datetime) -> SourceView:
+    """The backups of a source in all their states, as a reader sees them."""
+    return view(place, now, this_process("reader"))
+
+
+def health_of(place: SourceRef) -> dict[int, BackupVerdict]:
+    """The verdict of the latest stored verification, by backup."""
+    return dict(verdicts(said for said, _ in stored_verifications(place)).items())
+
+
+def backup_row(source: str, state: State, health: dict[int, BackupVerdict]) -> BackupRow:
+    if isinstance(state, Completed):
+        return _completed(source, state.entry, health.get(state.id))
+    if isinstance(state, Failed):
+        started = state.request.started if state.request else None
+        reason = state.reason if state.recorded else f"{state.reason}; can be resumed"
+        return BackupRow(source=source, id=state.id, state=state.name, started=started, reason=reason)
+    if isinstance(state, Ongoing):
+        return BackupRow(source=source, id=state.id, state=state.name, started=state.request.started)
+    return BackupRow(source=source, id=state.id, state=state.name)
+
+
+def _completed(source: str, entry: BackupEntry, verdict: BackupVerdict | None) -> BackupRow:
+    summary = entry.summary
+    return BackupRow(
+        source=source,
+        id=entry.id,
+        state="completed",
+        started=summary.started,
+        committed=entry.committed,
+        logs=summary.logs,
+        segments=summary.segments,
+        records=summary.records,
+        stored_bytes=summary.stored_bytes,
+        new_bytes=summary.new_bytes,
+        health="unverified" if verdict is None else "damaged" if verdict.damaged else "good",
+        verified=f"{verdict.when} {verdict.level}" if verdict else None,
+        held=entry.hold,
+        tags=summary.tags,
+        group=summary.group,
+        warnings=summary.warnings,
+    )

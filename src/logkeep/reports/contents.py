@@ -1,0 +1,151 @@
+"""The contents of one backup: its logs, ranges, sizes, gaps, findings, and what its kind of source adds."""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from logkeep.errors import UnknownBackup, UsageError
+from logkeep.kafka.record.contents import KafkaReport
+from logkeep.kinds import kind_named
+from logkeep.model.findings import Finding
+from logkeep.model.ids import BackupId, choose_id
+from logkeep.reports.backups import BackupRow, backup_row, health_of, read_source
+from logkeep.repository.backups.source import SourceView
+from logkeep.repository.backups.states import Completed, DoesNotExist, StateName, group_state
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.zookeeper.repo.report import ZooKeeperReport
+
+
+class LogRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds of one log: positions `[start, end)`."""
+
+    log: str
+    history: str
+    start: int
+    end: int
+    segments: int
+    records: int
+    stored_bytes: int
+
+
+class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    state: str
+    """Of the group when several sources have this id: completed if all are, failed if any is."""
+    members: tuple[BackupRow, ...]
+    """One row for each source that has this id."""
+    kind: str | None = None
+    identity: dict[str, str] | None = None
+    base: int | None = None
+    logs: tuple[LogRow, ...] = ()
+    gaps: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    attachments: tuple[str, ...] = ()
+    parts: int = 0
+    kafka: KafkaReport | None = None
+    """All about the cluster, when it is a backup of one."""
+    zookeeper: ZooKeeperReport | None = None
+    """All about the ensemble, when it is a backup of one."""
+    topic: tuple[str, ...] = ()
+    """The topics that were asked for; then only they are in `kafka`."""
+    all: bool = False
+
+
+def contents_report(
+    places: Iterable[SourceRef], now: datetime, backup: str, *, one_source: bool, topics: tuple[str, ...]
+) -> InfoReport:
+    """Of a backup id among these sources. `one_source`: the user chose the source, so a group is not asked for."""
+    views = {place.source: (place, read_source(place, now)) for place in places}
+    backup_id = _choose(backup, [v for _, v in views.values()])
+    members = _members(views, backup_id, only_these=one_source)
+    states = {s: views[s][1].state(backup_id) if s in views else DoesNotExist(backup_id) for s in members}
+    rows = tuple(backup_row(s, state, health_of(views[s][0]) if s in views else {}) for s, state in states.items())
+    report = InfoReport(id=backup_id, state=group_state(s.name for s in states.values()), members=rows, topic=topics)
+    if len(members) == 1 and isinstance(states[members[0]], Completed):
+        return _with_content(report, *views[members[0]])
+    return report
+
+
+def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
+    """An id among all sources at hand; `latest` is the newest completed one."""
+    if text == "latest":
+        completed = [BackupId(e.id) for v in views for e in v.folded.completed]
+        return choose_id(text, sorted(completed))
+    return choose_id(text, sorted({s.id for v in views for s in v.states()}))
+
+
+def _members(views: dict[str, tuple[SourceRef, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
+    """The sources of a group: those that one of them names, else all that have the id.
+
+    A member that never started is one too, also when the repository has never seen it: without it the whole would look
+    completed.
+    """
+    have = [s for s, (_, v) in views.items() if v.state(backup_id).name is not StateName.DOES_NOT_EXIST]
+    named = {m for s in have for m in _group_members(views[s][1], backup_id)}
+    return sorted(named) if named and not only_these else have
+
+
+def _group_members(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
+    state = view.state(backup_id)
+    if isinstance(state, Completed):
+        return state.entry.summary.group
+    request = None if isinstance(state, DoesNotExist) else state.request
+    return request.group if request else ()
+
+
+def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:
+    """Add what only the manifest and the rows know. The rows need Arrow, which takes a moment to load."""
+    from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
+    from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
+    from logkeep.repository.parts import log_totals  # noqa: PLC0415
+
+    entry = view.folded.entry(report.id)
+    if entry is None:
+        raise UnknownBackup(f"backup {report.id} is not there any more", subject=place.source)
+    manifest = read_manifest(place, entry)
+    parts = served_parts(manifest, view.folded)
+    totals = log_totals(rows_of(PartReader(place), manifest, parts))
+    kind = kind_named(manifest.kind)
+    found = kind.contents(place, view.folded, manifest, totals)
+    if report.topic:
+        found = _only_topics(found, manifest.id, report.topic)
+    logs = [
+        LogRow(
+            log=str(c.log), history=c.log.history, start=c.start, end=c.end,
+            segments=totals[c.log].segments if c.log in totals else 0,
+            records=totals[c.log].records if c.log in totals else 0,
+            stored_bytes=totals[c.log].stored_bytes if c.log in totals else 0,
+        )
+        for c in manifest.cut
+    ]  # fmt: skip
+    return msgspec.structs.replace(
+        report,
+        kind=manifest.kind,
+        identity=manifest.identity,
+        base=manifest.base,
+        logs=tuple(logs),
+        gaps=tuple(f"{g.log} [{g.start}, {g.end}): {g.reason}" for g in manifest.gaps),
+        findings=manifest.findings,
+        attachments=tuple(a.role for a in manifest.attachments),
+        parts=len(parts),
+        **({kind.name: found} if found is not None else {}),
+    )
+
+
+def _only_topics(found: msgspec.Struct | None, backup: int, wanted: tuple[str, ...]) -> KafkaReport:
+    if not isinstance(found, KafkaReport):
+        raise UsageError("this backup has no topics", subject=f"backup {backup}", remedy="leave --topic out")
+    chosen = tuple(t for t in found.topics if any(_matches(pattern, t.name) for pattern in wanted))
+    if not chosen:
+        names = ", ".join(t.name for t in found.topics[:5]) or "none"
+        raise UsageError(f"no topic matches {' or '.join(wanted)}", remedy=f"the backup has: {names}")
+    return msgspec.structs.replace(found, topics=chosen)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.fullmatch(pattern, name) is not None
+    except re.error as error:
+        raise UsageError(f"{pattern!r} is not a pattern: {error}") from error

@@ -1,0 +1,89 @@
+"""The result of verifying one backup."""
+
+import msgspec
+
+from logkeep.model.findings import Finding
+from logkeep.repository.verify.run import Deeper, VerifyResult
+
+
+class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
+    restorable: bool
+    """What the backup was taken up to can be restored, as far as this level looked."""
+    condition: str
+    """`valid`; `partial`: its end can be restored, and something older is missing; or `damaged`."""
+    quality: int
+    """From 0 to 100, as `zkbackup` counts it."""
+    end: str | None
+    """The last zxid that can be restored."""
+    reachable: tuple[str, ...]
+    """Intervals of which every transaction can be restored to."""
+    labels: tuple[str, ...]
+    """What weakens the proof of the end."""
+    transactions: int
+    """Those that were replayed."""
+    digests_compared: int
+
+
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int
+    level: str
+    """What was reached; less than was asked for where logs could not be compared with their source."""
+    asked_level: str
+    sample: str
+    verdict: str
+    """`good` or `damaged`."""
+    objects: int
+    """Those that were looked for, with their sizes."""
+    objects_read: int
+    """Of those, the ones of which every byte was read: none at the level `files`, some of them with a sample."""
+    stored_bytes: int
+    findings: tuple[Finding, ...]
+    also_damaged: tuple[int, ...]
+    """Other backups that need a damaged object."""
+    stored: bool
+    """Whether the result could be written into the repository, where `list` and `prune` see it."""
+    zookeeper: ZooKeeperVerified | None = None
+    """Of a backup of ZooKeeper, from the level `data` on."""
+
+
+def verify_report(source: str, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
+    """`deeper` is the check that ran, if any."""
+    document = verified.document
+    return VerifyReport(
+        source=source,
+        id=document.id,
+        level=document.level,
+        asked_level=asked_level,
+        sample=document.sample,
+        verdict=document.verdict,
+        objects=document.objects,
+        objects_read=verified.read_objects,
+        stored_bytes=document.bytes,
+        findings=verified.findings,
+        also_damaged=verified.also_damaged,
+        stored=verified.stored,
+        zookeeper=_zookeeper(deeper),
+    )
+
+
+def _zookeeper(deeper: Deeper | None) -> ZooKeeperVerified | None:
+    """None for other checks, and where the backup could not be read at all."""
+    if deeper is None:
+        return None
+    from logkeep.zookeeper.repo.verify import DeepVerification, ended_at, intervals  # noqa: PLC0415 - loads numba
+
+    if not isinstance(deeper, DeepVerification) or deeper.judged is None:
+        return None
+    judged = deeper.judged
+    found = judged.verified
+    return ZooKeeperVerified(
+        restorable=judged.restorable,
+        condition=judged.condition.value,
+        quality=judged.score,
+        end=ended_at(found),
+        reachable=tuple(intervals(found)),
+        labels=found.labels,
+        transactions=found.transactions,
+        digests_compared=found.digests_compared,
+    )

@@ -1,0 +1,172 @@
+"""The loop of `backup --follow`: one round after the other until the user stops it, the same for every kind of source.
+
+Every round that finds something new commits a restorable backup. The lease is held during a round and free between
+rounds. A round that fails for a temporary reason is reported and repeated; any other error ends the run. Now and then
+the small objects that rounds leave are merged. What a round does is the kind's part (`FollowedSource`).
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from logkeep.errors import Interrupted, LogkeepError
+from logkeep.model.time import Clock, utc_now
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.freshness import put_freshness
+from logkeep.repository.upkeep.optimize import Optimized
+
+MERGE_EVERY = 32
+"""Committed rounds between two attempts to merge small objects."""
+MERGE_LEAST = 8
+"""Fewer small neighbours than this are left for later: every merge commits, and rewrites rows of old backups."""
+LONGEST_PAUSE_S = 60.0
+
+DoneT = TypeVar("DoneT")
+
+
+class Stopping(Protocol):
+    """The user's request to stop: signals in a command."""
+
+    @property
+    def requested(self) -> bool:
+        """The current round is the last."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, at most until the request."""
+
+    def raising(self) -> AbstractContextManager[None]:
+        """Inside, a second request raises at once."""
+
+
+@dataclass(frozen=True)
+class RetryPause:
+    """Pauses after failures in a row: they double from the first to the longest."""
+
+    first_s: float = 1.0
+    longest_s: float = LONGEST_PAUSE_S
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """What `status` will say of the source after a round."""
+
+    newest_id: int
+    lag_offsets: int
+    next_within_s: int
+    """Without another round in this time the run has stopped or makes no progress."""
+
+
+class FollowedSource(Protocol[DoneT]):
+    """What one kind of source brings to the loop."""
+
+    @property
+    def place(self) -> SourceRef: ...
+
+    @property
+    def retry_pause(self) -> RetryPause: ...
+
+    def round(self) -> DoneT | None:
+        """Back up what is new and commit it. None: nothing was new, and the kind has nothing else to report."""
+
+    def changed(self, done: DoneT) -> bool:
+        """Whether the round committed a backup."""
+
+    def state(self, done: DoneT | None, took_s: float) -> SourceState:
+        """Measured after a round that succeeded. An error is reported, and the round counts."""
+
+    def merge(self) -> Optimized | None:
+        """Merge small objects where it is worth it; takes the lease itself."""
+
+    def retry_cures(self, error: LogkeepError) -> bool:
+        """Whether the next round may succeed although this one failed, without any action of the user."""
+
+
+@dataclass(frozen=True)
+class FollowRound(Generic[DoneT]):
+    """The outcome of one round."""
+
+    number: int
+    took_s: float = 0.0
+    done: DoneT | None = None
+    """None when nothing was new or the round failed."""
+    changed: bool = False
+    """Whether the round committed a backup."""
+    behind_s: float = 0.0
+    """The age of the newest moment at which the archive held all that the source had."""
+    merged: Optimized | None = None
+    error: LogkeepError | None = None
+    """Why the round failed; with `done`, what failed after its commit."""
+    again_in_s: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None and self.done is None
+
+
+@dataclass
+class Follower(Generic[DoneT]):
+    """One run. `report` gets every round as it ends."""
+
+    source: FollowedSource[DoneT]
+    stop: Stopping
+    interval_s: float
+    report: Callable[[FollowRound[DoneT]], None]
+    clock: Clock = utc_now
+    monotonic: Callable[[], float] = time.monotonic
+    _unmerged: int = 0
+    """Rounds that committed since the last merge."""
+    _whole_at_s: float | None = None
+
+    def run(self) -> None:
+        """Until the user stops it. Raises what no retry cures, and the stop's own error for a second request."""
+        number = failures = 0
+        while True:
+            number += 1
+            began_s = self.monotonic()
+            with self.stop.raising():
+                one = self._round(number, began_s)
+            now_s = self.monotonic()
+            failures = failures + 1 if one.failed else 0
+            behind_s = now_s - (began_s if self._whole_at_s is None else self._whole_at_s)
+            again_in_s = pause_s(self.interval_s, now_s - began_s, failures, self.source.retry_pause)
+            self.report(replace(one, took_s=now_s - began_s, behind_s=behind_s, again_in_s=again_in_s))
+            self.stop.wait(again_in_s)
+            if self.stop.requested:
+                return
+
+    def _round(self, number: int, began_s: float) -> FollowRound[DoneT]:
+        looked = self.clock()
+        try:
+            done = self.source.round()
+        except LogkeepError as error:
+            if isinstance(error, Interrupted) or not self.source.retry_cures(error):
+                raise
+            return FollowRound(number, error=error)
+        self._whole_at_s = began_s
+        changed = done is not None and self.source.changed(done)
+        self._unmerged += changed
+        return self._after(FollowRound(number, done=done, changed=changed), looked, began_s)
+
+    def _after(self, one: FollowRound[DoneT], looked: datetime, began_s: float) -> FollowRound[DoneT]:
+        """Steps after the commit. Errors cannot undo it: they are reported, and the round counts."""
+        try:
+            state = self.source.state(one.done, self.monotonic() - began_s)
+            put_freshness(self.source.place, looked, state.newest_id, state.lag_offsets, state.next_within_s)
+            if self.stop.requested or self._unmerged < MERGE_EVERY:
+                return one
+            self._unmerged = 0
+            return replace(one, merged=self.source.merge())
+        except Interrupted:
+            raise
+        except LogkeepError as error:
+            return replace(one, error=error)
+
+
+def pause_s(interval_s: float, took_s: float, failures: int, retry: RetryPause) -> float:
+    """Rounds begin an interval apart; after failures the pause doubles with each."""
+    if failures:
+        return min(retry.first_s * 2.0 ** min(failures - 1, 16), retry.longest_s)
+    return max(interval_s - took_s, 0.0)
