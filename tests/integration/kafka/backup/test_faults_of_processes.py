@@ -35,6 +35,11 @@ def kafka(shaky: Shaky) -> EmbeddedKafka:
     return shaky.kafka
 
 
+@pytest.fixture(scope="session")
+def topics(shaky: Shaky) -> Matrix:
+    return shaky.topics
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_killed_run_is_resumed_with_what_it_had(
