@@ -50,9 +50,9 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan import duration
-from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.cache import cache_dir
 from logkeep.model.time import random_token, utc_now
@@ -102,9 +102,9 @@ class Bench:
         """Into a new topic, without the proof."""
         name = self.new_name(topic)
         choice = RestoreSelection((topic,), renames=(f"{topic}={name}",))
-        wish = KafkaRestoreOptions(choice, Wishes(offsets=offsets, parts=("data",), prove=False))
+        wish = KafkaRestoreOptions(choice, PlanOptions(offsets=offsets, parts=("data",), prove=False))
         view = view_backup(self.archive.place, entry)
-        prepared = prepare(view, wish, self._settings, lambda _: self.engine, Chance(utc_now, random_token))
+        prepared = prepare(view, wish, self._settings, lambda _: self.engine, ClockAndTokens(utc_now, random_token))
         assert not prepared.refusals, prepared.refusals
         self.engine.span()
         settle()

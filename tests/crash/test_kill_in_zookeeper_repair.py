@@ -22,7 +22,7 @@ from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.model.archived import Member
-from logkeep.zookeeper.repo.repair import Repairing
+from logkeep.zookeeper.repo.repair import RepairRun
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.verify.directory_view import directory_view
 from tests.crash.points import AT_ONCE, KILLED, in_child
@@ -55,7 +55,7 @@ class Prepared:
             name="zk2", data_dir=str(self.server.snapshot_dir), log_dir=str(self.server.log_dir), role="follower"
         )
         first = BackupId(read_chain(place).completed[0].id)
-        Repairing(place, utc_now, random_token, beside=(directory_view(member),)).run(first)
+        RepairRun(place, utc_now, random_token, beside=(directory_view(member),)).run(first)
 
     def back_up(self, place: SourceRef) -> None:
         archived(place, self.server)

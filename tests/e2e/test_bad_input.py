@@ -109,10 +109,10 @@ class TestEngine:
     @pytest.mark.parametrize(
         ("flags", "said"),
         (
-            (("--engine", "inline", "--parallel", "4"), "--engine inline does one unit after the other"),
-            (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master says"),
-            (("--master", "local[2]", "--parallel", "2"), "with --master the master says"),
-            (("--engine", "inline", "--master", "local[2]"), "--engine says inline"),
+            (("--engine", "inline", "--parallel", "4"), "--engine inline runs one unit at a time"),
+            (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master decides"),
+            (("--master", "local[2]", "--parallel", "2"), "with --master the master decides"),
+            (("--engine", "inline", "--master", "local[2]"), "--engine is inline"),
         ),
     )
     def test_contradictions(self, repo: Filled, verb: tuple[str, ...], flags: tuple[str, ...], said: str) -> None:

@@ -195,7 +195,7 @@ class TestMap:
         place = repo.place()
         proven(place, repo.ids[0])
         (repo.home / "there").write_text("mine")
-        assert "there already" in repo.run("receipts", "show", "latest", "--map", "there", code=40).stderr
+        assert "already exists" in repo.run("receipts", "show", "latest", "--map", "there", code=40).stderr
         assert (repo.home / "there").read_text() == "mine"
         repo.run("receipts", "show", "latest", "--map", "-", "--json", code=40)
         repo.run("receipts", "show", "latest", "--map", "no/such/directory/x", code=40)

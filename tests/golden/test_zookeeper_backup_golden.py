@@ -7,7 +7,7 @@ import msgspec
 from logkeep.model.segments import Proof
 from logkeep.repository.chain.documents import seal, unseal
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, read_info, with_seal
-from logkeep.zookeeper.bundle.seal import is_intact
+from logkeep.zookeeper.bundle.info_file import is_intact
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.repo.record import EnsembleRecord
 from tests.support.zookeeper.encoding import LOG_HEADER

@@ -14,7 +14,13 @@ from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.formats.run_map.stored import decode, encode
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
-from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Reason, TranslatedOffset, carried_over
+from logkeep.kafka.restore.plan.group_offsets import (
+    MappedLog,
+    Reason,
+    TranslatedOffset,
+    UnchangedLog,
+    translate_commits,
+)
 from tests.property.untimed import many
 
 OLD, NEW = TopicPartition("old", 3), TopicPartition("new", 1)
@@ -50,8 +56,8 @@ def commit(offset: int, log: Log, partition: int = 3) -> CommitRecord:
     return CommitRecord("old", partition, min(offset, cut), offset, 7, "note")
 
 
-def one(record: CommitRecord, place: Moved | Kept) -> TranslatedOffset:
-    positions = carried_over([record], {OLD: [place]})
+def one(record: CommitRecord, place: MappedLog | UnchangedLog) -> TranslatedOffset:
+    positions = translate_commits([record], {OLD: [place]})
     assert not positions.left_out
     (placed,) = positions.placed
     assert (placed.target, placed.metadata, placed.committed, placed.again) == (NEW, "note", record.committed, 0)
@@ -62,7 +68,7 @@ def one(record: CommitRecord, place: Moved | Kept) -> TranslatedOffset:
 @given(logs(), st.integers(0, 40), st.integers(0, 9), st.integers(0, 2))
 def test_the_next_record_is_the_same_record(log: Log, offset: int, base: int, trailing: int) -> None:
     runs, target = appended(log, base, trailing)
-    placed = one(commit(offset, log), Moved(NEW, runs))
+    placed = one(commit(offset, log), MappedLog(NEW, runs))
     expected = next((o for o in log.records if o >= offset), None)
     assert next((target[t] for t in sorted(target) if t >= placed.offset), None) == expected
     assert placed.offset == (runs.target_end if expected is None else next(t for t in target if target[t] == expected))
@@ -84,7 +90,7 @@ def _check_reason(placed: TranslatedOffset, offset: int, log: Log, expected: int
 @many
 @given(logs(), st.integers(0, 40))
 def test_kept_offsets_stay_where_they_are_inside_of_the_log(log: Log, offset: int) -> None:
-    placed = one(commit(offset, log), Kept(NEW, log.start, log.end))
+    placed = one(commit(offset, log), UnchangedLog(NEW, log.start, log.end))
     expected = next((o for o in log.records if o >= offset), None)
     assert next((o for o in log.records if o >= placed.offset), None) == expected
     assert placed.offset == (offset if log.start <= offset <= log.end else log.start if offset < log.start else log.end)
@@ -113,7 +119,7 @@ def test_after_repartitioning_nothing_is_missed_and_re_reads_are_counted(
     commits = {p: data.draw(st.none() | st.integers(0, 30)) for p in sources}
     routes, logs_now = _routed(sources, sent, targets)
     records = [commit(o, sources[p], p) for p, o in commits.items() if o is not None]
-    placed = {p.target.partition: p for p in carried_over(records, routes).placed}
+    placed = {p.target.partition: p for p in translate_commits(records, routes).placed}
     assert set(placed) == (set(range(targets)) if records else set())
     for q, position in placed.items():
         unread = [t for t, (p, o) in enumerate(logs_now[q]) if o >= (commits[p] or 0)]
@@ -123,7 +129,7 @@ def test_after_repartitioning_nothing_is_missed_and_re_reads_are_counted(
 
 def _routed(
     sources: dict[int, Log], sent: list[tuple[int, int, int]], targets: int
-) -> tuple[dict[TopicPartition, list[Moved | Kept]], list[list[tuple[int, int]]]]:
+) -> tuple[dict[TopicPartition, list[MappedLog | UnchangedLog]], list[list[tuple[int, int]]]]:
     logs_now: list[list[tuple[int, int]]] = [[] for _ in range(targets)]
     builders = {(p, q): RunMapBuilder(log.start, log.end, 0) for p, log in sources.items() for q in range(targets)}
     for p, offset, q in sent:
@@ -131,9 +137,9 @@ def _routed(
         logs_now[q].append((p, offset))
     for (_, q), builder in builders.items():
         builder.skip_to(len(logs_now[q]))
-    routes: dict[TopicPartition, list[Moved | Kept]] = {
+    routes: dict[TopicPartition, list[MappedLog | UnchangedLog]] = {
         TopicPartition("old", p): [
-            Moved(TopicPartition("new", q), builders[p, q].finish()) for q in range(targets)
+            MappedLog(TopicPartition("new", q), builders[p, q].finish()) for q in range(targets)
         ]
         for p in sources
     }  # fmt: skip

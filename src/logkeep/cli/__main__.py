@@ -1,4 +1,4 @@
-"""`python -m logkeep.cli`: the same command where no script directory is on the path."""
+"""`python -m logkeep.cli`: the `logkeep` command without its script."""
 
 from logkeep.cli.frame.main import main
 

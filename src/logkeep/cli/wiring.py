@@ -1,6 +1,6 @@
-"""From settings to things: the repository, its store with all wrappers, the source, the engine."""
+"""Opens what the settings name: the repository with its store, the source, the engine."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
@@ -24,6 +24,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores.state_dir import state_place
 from logkeep.store.address import open_store
 from logkeep.store.base import Store
+from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from logkeep.engine.stop import SignalStop
 
 INLINE_BELOW = 64 * 1024 * 1024
-"""Starting Spark takes longer than reading this many bytes."""
+"""Reading fewer bytes than this is quicker than starting Spark."""
 
 STORE_EXITS = (41, 43, 51, 52)
-"""What any verb that opens a repository can end with."""
+"""Exit codes of any verb that opens a repository."""
 
 
 def opened_store(run: Run, url: str) -> Store:
-    """The store at a URL with what every verb wants around it: limits, and patience with passing trouble."""
+    """The store at a URL, with the bandwidth limits and retries of the settings."""
     store = open_store(url)
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
     if upload or download:
@@ -49,89 +50,95 @@ def opened_store(run: Run, url: str) -> Store:
     return RetryingStore(store, RetryLimits(total_s=run[RETRY_FOR].total_seconds()))
 
 
-def opened_repository(run: Run) -> Repository:
-    """The repository that the settings name. What is odd but bearable is said at once."""
-    repository = open_repository(opened_store(run, run.repo()))
+def opened_repository(run: Run, *, read_only: bool = False) -> Repository:
+    """The repository that the settings name; prints its warnings. Verbs that write nothing open it `read_only`."""
+    store = opened_store(run, run.repo())
+    repository = open_repository(ReadOnlyStore(store) if read_only else store)
     for warning in repository.warnings:
         run.console.warn(warning)
     return repository
 
 
-def chosen_source(run: Run) -> SourceRef:
+def chosen_source(run: Run, *, read_only: bool = False) -> SourceRef:
     """The source that the settings name, or the only one."""
-    return opened_repository(run).choose(run[SOURCE])
+    return opened_repository(run, read_only=read_only).choose(run[SOURCE])
 
 
 def written_source(run: Run, first: str) -> SourceRef:
-    """The source that a backup goes into: the one that is named, else the only one; `first` names the very first."""
+    """The source that a backup is written to: the one that the settings name, else the only one, else a new `first`."""
     repository, named = opened_repository(run), run[SOURCE]
     if named is not None:
         return repository.place(named)
     return repository.choose(None) if repository.sources() else repository.place(first)
 
 
-def chosen_sources(run: Run) -> Iterable[SourceRef]:
-    """The source that the settings name, or all of them."""
-    repository = opened_repository(run)
+def chosen_sources(run: Run) -> Sequence[SourceRef]:
+    """The source that the settings name, or all of them; for reading only."""
+    return sources_of(opened_repository(run, read_only=True), run)
+
+
+def sources_of(repository: Repository, run: Run) -> Sequence[SourceRef]:
+    """The source that the settings name, or all of the repository."""
     if run[SOURCE] is not None:
         return [repository.choose(run[SOURCE])]
     return [repository.place(name) for name in repository.sources()]
 
 
 def restores_place(run: Run, place: SourceRef, *, create: bool = False) -> SourceRef:
-    """Where plans and receipts of restores are kept: in the repository, or in the directory of --state-dir."""
+    """Where plans and receipts of restores are stored: in the repository, or in the directory of --state-dir."""
     directory = run[STATE_DIR]
     return place if directory is None else state_place(place, directory, create=create)
 
 
 def refuse_contradictions(run: Run) -> None:
-    """What is said about the engine must be possible together. Asked early by verbs that need one late."""
+    """Refuse engine options that exclude each other. Verbs that start the engine late call this early."""
     inline, master, parallel = run[ENGINE] == "inline", run[MASTER], run[PARALLEL]
     if inline and master is not None:
-        raise UsageError("--master needs Spark, and --engine says inline", remedy="leave one of the two out")
+        raise UsageError("--master needs Spark, but --engine is inline", remedy="leave one of the two out")
     if inline and parallel is not None and parallel > 1:
         raise UsageError(
-            f"--engine inline does one unit after the other, and --parallel says {parallel}",
+            f"--engine inline runs one unit at a time, but --parallel is {parallel}",
             remedy="leave --parallel out, or use --engine spark",
         )
     if master is not None and parallel is not None:
         raise UsageError(
-            "--parallel is for Spark on this machine; with --master the master says how much runs at once",
-            remedy=f"leave --parallel out, and write it into the master: local[{parallel}], or --spark-conf "
-            f"spark.cores.max={parallel} on a cluster",
+            "--parallel is for Spark on this machine; with --master the master decides how much runs in parallel",
+            remedy=f"leave --parallel out; use --master local[{parallel}], or on a cluster "
+            f"--spark-conf spark.cores.max={parallel}",
         )
 
 
 def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) -> Engine:
-    """Spark for large work, this process for small work (one unit at a time), unless the user said which.
+    """Spark for large work, this process for small work (one unit at a time), unless the settings name the engine.
 
-    With a `stop` of its own, a run that goes on hears signals between its rounds too.
+    A run of many rounds passes a `stop`, so that signals are also handled between its rounds.
     """
     refuse_contradictions(run)
     if runs_inline(run, total_bytes):
-        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - only one of the two is ever needed
+        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - a run needs only one of the two
 
         return InlineEngine(sink=_inline_sink(run, stop), stop=stop)
     return spark_engine(run, stop)
 
 
 def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
-    """For what only Spark can do. Raises UsageError where the user said that there shall be none."""
+    """For work that only Spark can do. Raises UsageError with --engine inline."""
     if run[ENGINE] == "inline":
-        raise UsageError("this needs Spark, and --engine says inline", remedy="leave --engine out; Spark needs Java 17")
+        raise UsageError("this needs Spark, but --engine is inline", remedy="leave --engine out; Spark needs Java 17")
     refuse_contradictions(run)
     from logkeep.engine.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
     from logkeep.engine.spark.settings import SparkSettings  # noqa: PLC0415
 
     master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
-    settings = SparkSettings(run.cache, master, _conf(run), keep_log=run[VERBOSE] > 0)
+    conf: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+    settings = SparkSettings(run.cache, master, dict(conf), keep_log=run[VERBOSE] > 0)
     engine = SparkEngine(settings, sink=run.progress(), stop=stop)
     run.closing(engine.close)
     return engine
 
 
 class WarmEngines:
-    """Engines for a run of many rounds: small rounds are worked on here, large ones on one Spark that stays."""
+    """Engines for a run of many rounds: small rounds run in this process, large ones on one Spark that stays up."""
 
     def __init__(self, run: Run, stop: "SignalStop | None" = None) -> None:
         self._run, self._stop = run, stop
@@ -147,7 +154,7 @@ class WarmEngines:
         return engine
 
     def renew(self) -> None:
-        """A task failed for good, perhaps because its Spark is gone: the next large round starts another."""
+        """Close Spark after a failed task, as it may be broken; the next large round starts it again."""
         if self._spark is not None:
             self._spark.close()
             self._spark = None
@@ -159,10 +166,5 @@ def runs_inline(run: Run, total_bytes: int) -> bool:
 
 
 def _inline_sink(run: Run, stop: "SignalStop | None") -> ProgressSink:
-    """A small round among many is told by its own line; a bar for each would be noise."""
+    """In a run of many rounds each small round prints its own line, and no progress bar."""
     return run.progress() if stop is None or run[PROGRESS] == "always" else NoProgress()
-
-
-def _conf(run: Run) -> dict[str, str]:
-    pairs: tuple[tuple[str, str], ...] = run[SPARK_CONF]
-    return dict(pairs)

@@ -1,8 +1,8 @@
-"""Reading one YAML file into `dotted.key → value, line`.
+"""Reads one YAML file into `dotted.key → value, line`.
 
-Strict on purpose: a configuration that was half understood is how backups silently stop. Duplicate keys, anchors,
-tags, several documents, huge or deeply nested files and bytes that are not UTF-8 are all refused with file and line.
-Which keys exist is not known here, except where a mapping ends: `leaves` are keys whose value may itself be a mapping.
+Strict, because a configuration that is only half understood can silently stop backups. Duplicate keys, anchors, tags,
+several documents, huge or deeply nested files and bytes that are not UTF-8 are refused with file and line. This module
+does not know the keys, except `leaves`: keys whose value may itself be a mapping.
 """
 
 from collections.abc import Container, Iterator
@@ -14,12 +14,12 @@ import yaml
 from logkeep.errors import ConfigError
 
 _LARGEST = 256 * 1024
-_REMEDY = "see docs/reference/options.md for what may stand in this file"
+_REMEDY = "see docs/reference/options.md for the keys of this file"
 
 
 @dataclass(frozen=True)
 class ConfigEntry:
-    """One value and where it stands."""
+    """One value with its key and line."""
 
     key: str
     value: object
@@ -27,7 +27,7 @@ class ConfigEntry:
 
 
 def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[ConfigEntry] | None:
-    """All values of the file in order, or None when there is no such file. Raises ConfigError."""
+    """All values of the file in order, or None when it does not exist. Raises ConfigError."""
     text = _read(path, required=required)
     if text is None:
         return None
@@ -48,7 +48,7 @@ def read_document(path: Path, leaves: Container[str], *, required: bool = False)
 
 
 def _entries(text: str, path: Path, leaves: Container[str]) -> list[ConfigEntry]:
-    # Pure Python on purpose: in the C parser a deeply nested file overflows the stack, here it is an error.
+    # Pure Python: in the C parser a deeply nested file overflows the stack, here it is an error.
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
@@ -92,7 +92,7 @@ class _Walk:
     def entries(self, root: yaml.Node) -> Iterator[ConfigEntry]:
         self._refuse_shared_nodes(root)
         if not isinstance(root, yaml.MappingNode):
-            raise self._error(root, "must hold a mapping of sections")
+            raise self._error(root, "must be a mapping of sections")
         yield from self._mapping(root, "")
 
     def _mapping(self, node: yaml.MappingNode, prefix: str) -> Iterator[ConfigEntry]:
@@ -108,9 +108,9 @@ class _Walk:
         seen: dict[str, yaml.Node] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode) or name.tag == "tag:yaml.org,2002:merge":
-                raise self._error(name, "holds a key that is not plain text")
+                raise self._error(name, "has a key that is not plain text")
             if name.value in seen:
-                raise self._error(name, f"holds the key {name.value!r} twice")
+                raise self._error(name, f"has the key {name.value!r} twice")
             seen[name.value] = value
         return list(seen.items())
 

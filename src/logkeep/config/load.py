@@ -1,8 +1,8 @@
-"""Merging all places by precedence: flag, environment, project file, user files, system file, default.
+"""Settings from all places by precedence: flag, environment, project file, user files, system file, default.
 
-Every given value is checked, also one that a stronger place overrides: a mistake in a file should not wait for the day
-the flag is left out. All problems are gathered, so that `config validate` can show them at once; `load` raises the
-first. Unknown variables are warnings, because other programs may use names that begin alike.
+Every given value is checked, even one that a stronger place overrides: a mistake in a file should be found before the
+flag is left out. All problems are collected, so that `config validate` can show them at once; `load` raises the first.
+Unknown variables are warnings, because other programs may use the same prefix.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +18,10 @@ from logkeep.config.secrets import CommandReference
 from logkeep.config.settings import Setting, SettingOrigin, SettingPlace, Settings
 from logkeep.errors import ConfigError, UsageError
 
+_SEE_OPTIONS = "see docs/reference/options.md for the options"
+_SEE_VARIABLES = "see docs/reference/options.md for the variables"
 Flags = Mapping[str, object]
-"""What the command line gave, by flag: `{"--repo": "file:///x", "--verbose": 2}`. None means not given."""
+"""The values of the command line by flag: `{"--repo": "file:///x", "--verbose": 2}`. None means not given."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class _Given:
-    """One value for one option from one layer, not yet parsed."""
+    """One value of an option from one place, not yet parsed."""
 
     spelling: Spelling[Any]
     raw: object
@@ -42,26 +44,31 @@ class _Given:
 
 
 def load(flags: Flags, environ: Mapping[str, str], places: Places, options: Sequence[Option[Any]] = OPTIONS) -> Loaded:
-    """The settings of this run. Raises the first problem and says how many more there are."""
+    """The settings of this run. Raises the first problem."""
     loaded = examine(flags, environ, places, options)
     if loaded.problems:
-        first, more = loaded.problems[0], len(loaded.problems) - 1
-        if more:
-            first.what += f" (and {more} more problem{'s' if more > 1 else ''}; `logkeep config validate` shows all)"
-        raise first
+        raise first_problem(loaded, "; `logkeep config validate` shows all")
     return loaded
+
+
+def first_problem(loaded: Loaded, hint: str = "") -> UsageError:
+    """The first problem, with the number of further ones."""
+    first, more = loaded.problems[0], len(loaded.problems) - 1
+    if more:
+        first.what += f" (and {more} more problem{'s' if more > 1 else ''}{hint})"
+    return first
 
 
 def examine(
     flags: Flags, environ: Mapping[str, str], places: Places, options: Sequence[Option[Any]] = OPTIONS
 ) -> Loaded:
-    """The same, with the problems as values; settings with a problem keep their default."""
+    """Like `load`, but returns the problems; settings with a problem keep their default."""
     files = _Files(places, options)
     layers = [_FlagLayer(flags), _EnvironmentLayer(environ), *files.layers]
     problems: list[UsageError] = list(files.problems)
     source = _resolve(SOURCE, layers, "", problems).value
     settings = {o.name: _resolve(o, layers, source or "", problems if o != SOURCE else []) for o in options}
-    warnings = _unknown_variables(environ, options)
+    warnings = unknown_variables(environ, options, "LOGKEEP_", _SEE_VARIABLES, PLAIN_VARIABLES)
     return Loaded(Settings(settings, environ), tuple(problems), warnings, tuple(layer.path for layer in files.layers))
 
 
@@ -133,9 +140,9 @@ class _EnvironmentLayer(_Layer):
             _Given(s, name if s.names_itself else self.environ[name], SettingOrigin(SettingPlace.ENVIRONMENT, name))
             for s in option.spellings()
             for name in s.variables
-            if self.environ.get(name)  # empty counts as not set: compose files and unit files leave such behind
+            if self.environ.get(name)  # empty counts as not set: compose files and unit files produce such variables
         ]
-        # Both names of one variable with the same value are no contradiction.
+        # Two names of one variable with the same value do not contradict each other.
         return found[:1] if len({repr(g.raw) for g in found}) == 1 else found
 
 
@@ -161,7 +168,7 @@ class _FileLayer(_Layer):
 
 
 class _Files:
-    """The files that exist, read, with their unknown keys as problems."""
+    """The contents of the files that exist, with unknown keys as problems."""
 
     def __init__(self, places: Places, options: Sequence[Option[Any]]) -> None:
         self.keys = {s.key for o in options for s in o.spellings() if s.key}
@@ -192,7 +199,7 @@ class _Files:
         if key in self.sections:
             return ConfigError(f"{key} is a section, not a value", subject=subject, remedy="put its keys below it")
         known = self.keys | {f"sources.{key.split('.')[1]}.{i}" for i in self.inner if key.count(".") > 1}
-        return ConfigError(f"unknown key {key}", subject=subject, remedy=did_you_mean(key, known, "the options"))
+        return ConfigError(f"unknown key {key}", subject=subject, remedy=did_you_mean(key, known) or _SEE_OPTIONS)
 
     def _of_a_source(self, key: str, value: object) -> bool:
         first, _, rest = key.partition(".")
@@ -206,7 +213,7 @@ def _may_exist(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
-        return True  # let reading it tell what is wrong
+        return True  # reading it reports the problem
 
 
 def _is_source_name(text: str) -> bool:
@@ -216,15 +223,18 @@ def _is_source_name(text: str) -> bool:
         return False
 
 
-def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """A remedy that names the likeliest right spelling, or where all of them are listed."""
-    import difflib  # noqa: PLC0415  only a mistake pays for it
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A remedy that names the most similar known word; empty when none is similar."""
+    import difflib  # noqa: PLC0415  loaded only after a mistake
 
     near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"see docs/reference/options.md for {otherwise}"
+    return f"did you mean {near[0]}?" if near else ""
 
 
-def _unknown_variables(environ: Mapping[str, str], options: Sequence[Option[Any]]) -> tuple[str, ...]:
-    known = {name for o in options for s in o.spellings() for name in s.variables} | PLAIN_VARIABLES.keys()
-    strange = sorted(name for name in environ if name.startswith("LOGKEEP_") and name not in known)
-    return tuple(f"unknown variable {name}: {did_you_mean(name, known, 'the variables')}" for name in strange)
+def unknown_variables(
+    environ: Mapping[str, str], options: Sequence[Option[Any]], prefix: str, see: str, also: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Warnings about variables with the program's prefix that it does not know. `see` names the documentation."""
+    known = {name for o in options for s in o.spellings() for name in s.variables}.union(also)
+    unknown = sorted(name for name in environ if name.startswith(prefix) and name not in known)
+    return tuple(f"unknown variable {name}: {did_you_mean(name, known) or see}" for name in unknown)

@@ -1,6 +1,6 @@
-"""What one option is: a value from which its flag, variable, YAML key and reference line are made.
+"""An option: one value from which its flag, variable, YAML key and reference line are made.
 
-Most options have one *spelling*. A secret has three, none of which holds the secret on a command line or in a
+Most options have one *spelling*. A secret has three, none of which puts the secret on a command line or into a
 configuration file: `<key>_file`, `<key>_command`, and `<key>: env:NAME` (or the variable itself).
 """
 
@@ -19,32 +19,32 @@ class Where(StrEnum):
 
     EVERYWHERE = "everywhere"
     FLAG_AND_ENVIRONMENT = "flag and environment"
-    """It says which file to read, so it cannot stand in one."""
+    """It names the file to read, so it cannot be in one."""
     FLAG = "flag"
-    """It belongs to one call; as a standing setting it would surprise (`--yes`, `--json`)."""
+    """It is for one call; as a permanent setting it would surprise (`--yes`, `--json`)."""
 
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option. `default` is the value when nobody sets it; `default_text` explains a default that is computed."""
+    """One option. `default` is its value when it is not set; `default_text` explains a computed default."""
 
     name: str
     kind: OptionType[T]
     default: T
     help: str
     key: str = ""
-    """Where it stands in YAML: `section.key`; also makes the variable `LOGKEEP_SECTION_KEY`."""
+    """`section.key` in YAML; the variable `LOGKEEP_SECTION_KEY` is made from it."""
     short: str = ""
     where: Where = Where.EVERYWHERE
     variables: tuple[str, ...] = ()
     """Documented short variables besides the one made from the key."""
     per_source: bool = False
-    """May also stand as `sources.<name>.<last part of key>`, which then wins over the general key of that file."""
+    """May also be given as `sources.<name>.<last part of key>`, which overrides the general key of that file."""
     counted: bool = False
     """`-vv`: the number of times the flag is given."""
     default_text: str = ""
     typed: str = ""
-    """The flag that users type, where it is not the name: two verbs may mean different things by one word."""
+    """The flag, where it is not the name: two verbs may use the same flag for different options."""
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""
@@ -52,14 +52,10 @@ class Option(Generic[T]):
         made = (variable_name(self.key),) if self.key and self.where is not Where.FLAG else ()
         return (Spelling(self.kind, flag, key, made + self.variables, slot=f"--{self.name}" if self.typed else ""),)
 
-    @property
-    def inner_key(self) -> str:
-        return self.key.rpartition(".")[2]
-
 
 @dataclass(frozen=True)
 class SecretOption(Option[SecretReference | None]):
-    """An option whose value is only ever named, never given. Its `kind` is SECRET."""
+    """An option whose value is only given by reference. Its `kind` is SECRET."""
 
     def spellings(self) -> "tuple[Spelling[SecretReference | None], ...]":
         variable = variable_name(self.key)
@@ -72,14 +68,14 @@ class SecretOption(Option[SecretReference | None]):
 
 @dataclass(frozen=True)
 class Spelling(Generic[T]):
-    """One flag, one YAML key and the variables that mean the same; empty where there is none."""
+    """One flag, YAML key and variables that mean the same; empty where there is none."""
 
     kind: OptionType[T]
     flag: str
     key: str
     variables: tuple[str, ...]
     names_itself: bool = False
-    """The variable holds the secret: the value to keep is the variable's name."""
+    """The variable contains the secret: the setting's value is the variable's name."""
     slot: str = ""
     """The name that the flag's value is passed on by; empty: the flag itself."""
     also: tuple[str, ...] = ()
@@ -117,7 +113,7 @@ class _CommandKind:
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
             return CommandReference(tuple(value))
         if not isinstance(value, str):
-            raise ValueError(f"must be {self.expected}")  # noqa: TRY004  kinds promise ValueError
+            raise ValueError(f"must be {self.expected}")  # noqa: TRY004  option types promise ValueError
         return self.parse(value)
 
     def show(self, value: object) -> str:
@@ -135,7 +131,9 @@ class _EnvironmentKind:
     def from_yaml(self, value: object) -> SecretReference | None:
         # The value is not repeated in the message: it may be the secret itself.
         if not isinstance(value, str) or not value.startswith("env:") or not value[4:].isidentifier():
-            raise ValueError("must name the secret, not hold it: use env:NAME, or the same key with _file or _command")
+            raise ValueError(
+                "must name the secret, not contain it: use env:NAME, or the same key with _file or _command"
+            )
         return EnvironmentReference(value[4:])
 
     def show(self, value: object) -> str:

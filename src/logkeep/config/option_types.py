@@ -1,7 +1,7 @@
-"""How the text of a flag or variable, or a value in YAML, becomes a typed value.
+"""Types of options: how the text of a flag or variable, or a value in YAML, becomes a typed value.
 
-A kind promises: `parse` and `from_yaml` return the value or raise ValueError whose text completes the sentence
-"<option> …" ("must be a size such as 16MiB, not 'x'"); `show` gives text that `parse` reads back.
+`parse` and `from_yaml` return the value or raise ValueError with text that completes the sentence "<option> …" ("must
+be a size such as 16MiB, not 'x'"); `show` returns text that `parse` can read.
 """
 
 import re
@@ -40,7 +40,7 @@ class OptionType(Protocol[ValueT_co]):
 
     @property
     def expected(self) -> str:
-        """What a right value is, in words: `a size such as 16MiB`."""
+        """A description of valid values: `a size such as 16MiB`."""
 
     def parse(self, text: str) -> ValueT_co: ...
 
@@ -51,7 +51,7 @@ class OptionType(Protocol[ValueT_co]):
 
 @runtime_checkable
 class Repeatable(Protocol[ValueT_co]):
-    """A kind whose flag may be given several times."""
+    """A type whose flag may be given several times."""
 
     def from_flags(self, texts: tuple[str, ...]) -> ValueT_co: ...
 
@@ -65,7 +65,7 @@ def _wrong(kind: OptionType[object], value: object) -> ValueError:
 
 
 class _FromText:
-    """Most kinds accept the same text in YAML as on the command line."""
+    """Most types accept the same text in YAML as on the command line."""
 
     def from_yaml(self: OptionType[ValueT_co], value: object) -> ValueT_co:
         if not isinstance(value, str):
@@ -101,7 +101,7 @@ class SourceName(_FromText):
 
 @dataclass(frozen=True)
 class FilePath(_FromText):
-    """A path; `~` is the user's home, relative ones stand below the working directory."""
+    """A path; `~` is the user's home, relative paths are below the working directory."""
 
     metavar: str = "FILE"
     expected: str = "a path"
@@ -111,7 +111,7 @@ class FilePath(_FromText):
             raise _wrong(self, text)
         try:
             return Path(text).expanduser()
-        except RuntimeError:  # `~name` of nobody
+        except RuntimeError:  # `~name` of an unknown user
             raise _wrong(self, text) from None
 
 
@@ -161,7 +161,7 @@ class Bool:
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes. K, M, G … are powers of 1024 with or without `iB`."""
+    """Bytes. K, M, G … are powers of 1024, with or without `iB`."""
 
     metavar: str = "SIZE"
     expected: str = "a size such as 16MiB, 16M or 16777216"
@@ -209,7 +209,7 @@ class Duration(_FromText):
 
 
 def show_duration(value: timedelta) -> str:
-    """The shortest exact spelling: 24h stays `1d`, 90 s become `1m30s`."""
+    """The shortest exact text: 24 hours are `1d`, 90 seconds `1m30s`."""
     parts, rest = [], value
     for unit, size in _UNITS.items():
         if unit != "w" and rest >= size:
@@ -219,12 +219,12 @@ def show_duration(value: timedelta) -> str:
 
 
 _LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999: nothing later can be shown."""
+"""The end of the year 9999; `datetime` has nothing later."""
 
 
 @dataclass(frozen=True)
 class Timestamp(_FromText):
-    """A point in time as milliseconds since 1970. A text without a zone is UTC: clusters have no time zone either."""
+    """A point in time as milliseconds since 1970. A text without a time zone is UTC, as clusters have no time zone."""
 
     metavar: str = "TIME"
     expected: str = "a time such as 2026-11-14T02:00:00Z, or milliseconds since 1970"
@@ -245,9 +245,9 @@ class Timestamp(_FromText):
 
 @dataclass(frozen=True)
 class ZxidNumber:
-    """A transaction of ZooKeeper, as it prints them (`0x500000001`) or as a number.
+    """A ZooKeeper transaction id, as ZooKeeper prints it (`0x500000001`) or as a decimal number.
 
-    Names of files hold the same digits without `0x`: such a text is refused, since `10` could be either.
+    File names have the hexadecimal digits without `0x`; such a text is refused, because `10` could be either.
     """
 
     metavar: str = "ZXID"
@@ -271,7 +271,7 @@ class ZxidNumber:
 
 @dataclass(frozen=True)
 class Ratio(_FromText):
-    """A part of the whole, above 0 and at most 1."""
+    """A fraction above 0 and at most 1."""
 
     metavar: str = "PART"
     expected: str = "a part such as 1/7, 2.5% or 0.1"
@@ -312,7 +312,7 @@ class OneOf(_FromText):
 
 @dataclass(frozen=True)
 class TextList:
-    """Several texts: the flag is repeated, the variable is split at commas, YAML takes a list or one text."""
+    """Several texts: a repeated flag, a variable split at commas, a YAML list or single text."""
 
     metavar: str = "TEXT"
     expected: str = "a list of texts"
@@ -335,7 +335,7 @@ class TextList:
 
 @dataclass(frozen=True)
 class SparkConf:
-    """`KEY=VALUE` pairs for Spark. Spark shows its configuration in UI and event logs, so credentials are refused."""
+    """`KEY=VALUE` pairs for Spark. Its UI and event logs show them, so credentials are refused."""
 
     metavar: str = "KEY=VALUE"
     expected: str = "pairs KEY=VALUE"
@@ -358,11 +358,9 @@ class SparkConf:
     def _checked(self, pairs: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         for key, _ in pairs:
             if not key.startswith("spark."):
-                raise ValueError(f"holds {key!r}, but Spark settings start with 'spark.'")
+                raise ValueError(f"has {key!r}, but Spark settings start with 'spark.'")
             if telling(key):
-                raise ValueError(
-                    f"holds the credential {key!r}; Spark shows its settings: use the environment or a file"
-                )
+                raise ValueError(f"has the credential {key!r}, which Spark would show: use the environment or a file")
         return tuple(pairs)
 
     def show(self, value: object) -> str:

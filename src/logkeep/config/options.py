@@ -1,7 +1,6 @@
-"""Every option, declared once. The order here is the order of the reference page.
+"""Every option, declared once, and groups of options. The order here is the order of the reference page.
 
-A verb names the options it takes; declaring one here gives no verb a flag. `OPTIONS` is what configuration files and
-the environment may set.
+A verb takes only the options that it names. `OPTIONS` is what configuration files and the environment may set.
 """
 
 from datetime import timedelta
@@ -52,21 +51,25 @@ QUIET: Option[bool] = Option(
     "quiet", Bool(), False, "No progress, and only errors in the log.", short="q", where=Where.FLAG
 )
 VERBOSE: Option[int] = Option(
-    "verbose", Int(), 0, "Log what happens; -vv logs details.", short="v", where=Where.FLAG, counted=True
+    "verbose", Int(), 0, "Log progress; -vv logs details.", short="v", where=Where.FLAG, counted=True
 )
 COLOR: Option[str] = Option(
-    "color", OneOf(_AUTO), "auto", "Colours; auto means on a terminal, unless NO_COLOR is set.", key="output.color"
+    "color", OneOf(_AUTO), "auto", "Use colours; auto means on a terminal, unless NO_COLOR is set.", key="output.color"
 )
 PROGRESS: Option[str] = Option(
     "progress", OneOf(_AUTO), "auto",
-    "Progress; auto means a bar on a terminal and a line every 30 s elsewhere.", key="output.progress",
+    "Show progress; auto means a bar on a terminal and a line every 30 s elsewhere.", key="output.progress",
 )  # fmt: skip
 LOG_LEVEL: Option[str | None] = Option(
-    "log-level", OneOf(("debug", "info", "warning", "error")), None, "Least important log message to keep.",
+    "log-level", OneOf(("debug", "info", "warning", "error")), None, "Lowest level of messages to log.",
     key="logging.level", default_text="warning; info with a log file",
 )  # fmt: skip
 LOG_FORMAT: Option[str] = Option(
-    "log-format", OneOf(("text", "json")), "text", "Log lines for people or for machines.", key="logging.format"
+    "log-format",
+    OneOf(("text", "json")),
+    "text",
+    "Format of log lines: for people or for machines.",
+    key="logging.format",
 )
 LOG_FILE: Option[Path | None] = Option(
     "log-file", FilePath(), None, "Append the log to this file (mode 0600) in place of stderr.", key="logging.file"
@@ -86,12 +89,12 @@ LIMIT_DOWNLOAD: Option[int | None] = Option(
 )  # fmt: skip
 RETRY_FOR: Option[timedelta] = Option(
     "retry-for", Duration(), timedelta(minutes=2),
-    "How long to go on with a store that fails or stops answering; at most 30 s when it never answered.",
+    "How long to retry when the store fails or stops answering; at most 30 s when it never answered.",
     key="transfer.retry_for",
 )  # fmt: skip
 
 ENGINE: Option[str] = Option(
-    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is worked on; auto means inline for small jobs.",
+    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is processed; auto means inline for small jobs.",
     key="engine.kind",
 )  # fmt: skip
 MASTER: Option[str | None] = Option(
@@ -102,7 +105,7 @@ PARALLEL: Option[int | None] = Option(
     "parallel",
     Int(1),
     None,
-    "At most so many units of work at the same time, on this machine.",
+    "Maximum number of parallel units, on this machine.",
     key="engine.parallel",
     default_text="one per core",
 )
@@ -142,31 +145,31 @@ KEEP_MIN_COUNT: Option[int | None] = Option(
     default_text="3 with --keep-days or --keep-count",
 )  # fmt: skip
 DELETE_DAMAGED: Option[bool] = Option(
-    "delete-damaged", Bool(), False, "Let the policy remove backups that are known to be damaged too.",
+    "delete-damaged", Bool(), False, "Let the policy also remove backups that are known to be damaged.",
     where=Where.FLAG,
 )  # fmt: skip
 ACCEPT_LOSS: Option[bool] = Option(
-    "accept-loss", Bool(), False, "Go on without what is lost for good.", where=Where.FLAG
+    "accept-loss", Bool(), False, "Continue without what is permanently lost.", where=Where.FLAG
 )
 DIRECTORY: Option[Path | None] = Option(
     "directory", FilePath(), None, "Work in this directory; it must be empty or new.", where=Where.FLAG,
     default_text="a temporary one",
 )  # fmt: skip
-KEEP: Option[bool] = Option("keep", Bool(), False, "Leave the directory as it is at the end.", where=Where.FLAG)
+KEEP: Option[bool] = Option("keep", Bool(), False, "Keep the directory at the end.", where=Where.FLAG)
 ONLY: Option[str | None] = Option(
-    "only", OneOf(("kafka", "zookeeper")), None, "Tell of this kind of source alone.", where=Where.FLAG,
+    "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
-REASON: Option[str] = Option("reason", Text("TEXT"), "", "Why, for those who find it later.", where=Where.FLAG)
+REASON: Option[str] = Option("reason", Text("TEXT"), "", "The reason, shown by `list`.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
-    "gc-age", Duration(), timedelta(hours=24), "Unnamed objects younger than this are left alone.", key="gc.age"
+    "gc-age", Duration(), timedelta(hours=24), "Unreferenced objects younger than this are never deleted.", key="gc.age"
 )
 GC_INTERVAL: Option[timedelta] = Option(
     "gc-interval",
     Duration(),
     timedelta(hours=4),
-    "Least time between marking garbage and deleting it.",
+    "Minimum time between marking garbage and deleting it.",
     key="gc.interval",
 )
 LEASE_TTL: Option[timedelta] = Option(
@@ -179,29 +182,29 @@ MAX_AGE: Option[timedelta | None] = Option(
 )
 MAX_LAG: Option[int | None] = Option(
     "max-lag", Int(0, 10**18 - 1), None,
-    "Objective: exit 60 when the last look of a run with --follow lacked more offsets.",
+    "Objective: exit 60 when a run with --follow last reported a larger lag, in offsets.",
     key="status.max_lag",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
     "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
-    "cluster. ZooKeeper: replay applies every transaction, boot asks a real server.",
+    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
     "sample",
     Ratio(),
     Fraction(1),
-    "Part of the objects to read, another one each day: 1/7 daily is all within a week.",
+    "Share of the objects to read, another one each day: 1/7 daily covers all within a week.",
     key="verify.sample",
 )
 
 BOOTSTRAP_SERVERS: Option[str | None] = Option(
-    "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to ask first.",
+    "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to connect to first.",
     key="kafka.bootstrap_servers",
 )  # fmt: skip
 COMMAND_CONFIG: Option[Path | None] = Option(
-    "command-config", FilePath(), None, "A Java client.properties file: security, and all else about the client.",
+    "command-config", FilePath(), None, "A Java client.properties file with security and other client settings.",
     key="kafka.command_config",
 )  # fmt: skip
 CLIENT_RACK: Option[str | None] = Option(
@@ -216,7 +219,7 @@ EXCLUDE: Option[tuple[str, ...]] = Option(
     "exclude", TextList("REGEX"), (), "Topics to leave out, whatever else they match; may be repeated.",
     key="kafka.exclude",
 )  # fmt: skip
-INTERNAL: Option[bool] = Option("internal", Bool(), False, "Take internal topics too.", key="kafka.internal")
+INTERNAL: Option[bool] = Option("internal", Bool(), False, "Include internal topics.", key="kafka.internal")
 TOPIC: Option[tuple[str, ...]] = Option(
     "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG
 )
@@ -229,15 +232,15 @@ SCRAM_TO: Option[tuple[str, ...]] = Option(
     "Archive SCRAM credentials, encrypted to this age public key (age1…); may be repeated.", key="kafka.scram_to",
 )  # fmt: skip
 CONTROLLERS: Option[str | None] = Option(
-    "controllers", Text("HOST:PORT,..."), None, "Listeners of the controllers, which alone serve SCRAM credentials.",
-    key="kafka.controllers", default_text="as the brokers tell",
+    "controllers", Text("HOST:PORT,..."), None, "Listeners of the controllers, to read SCRAM credentials from.",
+    key="kafka.controllers", default_text="as reported by the brokers",
 )  # fmt: skip
 CONTROLLER_CONFIG: Option[Path | None] = Option(
     "controller-config", FilePath(), None, "A Java client.properties file for the controllers' listeners.",
     key="kafka.controller_config", default_text="as for the brokers",
 )  # fmt: skip
 BACKUP_ID: Option[int | None] = Option(
-    "id", Int(1, 10**18 - 1), None, "Id of the new backup; must be larger than all before.", where=Where.FLAG,
+    "id", Int(1, 10**18 - 1), None, "Id of the new backup; must be larger than all earlier ids.", where=Where.FLAG,
     default_text="the UTC time",
 )  # fmt: skip
 SEGMENT_BYTES: Option[int] = Option(
@@ -247,24 +250,22 @@ SEGMENT_BYTES: Option[int] = Option(
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(
     "compression", OneOf(("none", "zstd")), "none",
-    "How logs are stored; zstd packs batches that producers left uncompressed.", key="kafka.compression",
+    "Compression of stored logs; zstd compresses batches that producers left uncompressed.", key="kafka.compression",
 )  # fmt: skip
 ALLOW_GAPS: Option[bool] = Option(
     "allow-gaps", Bool(), False, "Exit with 2 in place of 21 when retention was faster than the backup.",
     key="kafka.allow_gaps",
 )  # fmt: skip
-RESUME: Option[bool] = Option(
-    "resume", Bool(), False, "Go on with the backup that was interrupted, under its id.", where=Where.FLAG
-)
+RESUME: Option[bool] = Option("resume", Bool(), False, "Resume the interrupted backup, under its id.", where=Where.FLAG)
 LOG_DIRS: Option[tuple[str, ...]] = Option(
-    "log-dirs", TextList("DIR,..."), (), "Log directories of brokers that are stopped; may be repeated.",
+    "log-dirs", TextList("DIR,..."), (), "Log directories of stopped brokers; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
 FOLLOW: Option[bool] = Option(
-    "follow", Bool(), False, "Go on backing up, round after round, until a signal comes.", where=Where.FLAG
+    "follow", Bool(), False, "Repeat the backup, round after round, until SIGINT or SIGTERM.", where=Where.FLAG
 )
 INTERVAL: Option[timedelta] = Option(
-    "interval", Duration(), timedelta(seconds=10), "With --follow: from the beginning of a round to the next.",
+    "interval", Duration(), timedelta(seconds=10), "With --follow: time between the starts of two rounds.",
     key="kafka.interval",
 )  # fmt: skip
 TAG: Option[tuple[str, ...]] = Option(
@@ -272,11 +273,15 @@ TAG: Option[tuple[str, ...]] = Option(
 )
 STATE_DIR: Option[Path | None] = Option(
     "state-dir", FilePath("DIR"), None,
-    "Keep plans and receipts of restores in this directory, when the repository may only be read.",
+    "Keep plans and receipts of restores in this directory, for a read-only repository.",
     key="restore.state_dir", default_text="in the repository",
 )  # fmt: skip
 MAP_FILE: Option[Path | None] = Option(
-    "map", FilePath(), None, "Write which offset came from where, as CSV, to this file; - is stdout.", where=Where.FLAG
+    "map",
+    FilePath(),
+    None,
+    "Write the map of source to target offsets as CSV to this file; - is stdout.",
+    where=Where.FLAG,
 )
 
 RENAME: Option[tuple[str, ...]] = Option(
@@ -284,7 +289,7 @@ RENAME: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 PARTITIONS: Option[tuple[str, ...]] = Option(
-    "partitions", TextList("[TOPIC:]0,3-5"), (), "Only these partitions; may be repeated.", where=Where.FLAG,
+    "partitions", TextList("[TOPIC:]0,3-5"), (), "Restore only these partitions; may be repeated.", where=Where.FLAG,
     default_text="all",
 )  # fmt: skip
 UNTIL_TIME: Option[int | None] = Option(
@@ -293,7 +298,7 @@ UNTIL_TIME: Option[int | None] = Option(
 )  # fmt: skip
 BY_RECORD: Option[bool] = Option(
     "by-record", Bool(), False,
-    "With --until-time: leave out every record from then on, wherever it stands, in place of cutting before the first.",
+    "With --until-time: leave out all records of that time or later, instead of cutting before the first.",
     where=Where.FLAG,
 )  # fmt: skip
 UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
@@ -302,45 +307,45 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
 )  # fmt: skip
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
-    "Give a topic N partitions, its records spread by Kafka's own hash of their keys; may be repeated.",
+    "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
 OFFSETS: Option[str] = Option(
     "offsets", OneOf(("auto", "preserve", "translate")), "auto",
-    "Where records stand: at their own offsets, or one after the other; auto chooses by cost and says which.",
+    "Keep the original offsets, or write records without gaps and translate; auto chooses by cost and reports it.",
     key="restore.offsets",
 )  # fmt: skip
 ISOLATION: Option[str] = Option(
     "isolation", OneOf(("committed", "all")), "committed",
-    "Which records come back: what read-committed consumers saw, or aborted and open transactions too.",
+    "Records to restore: committed ones, or also those of aborted and open transactions.",
     where=Where.FLAG,
 )  # fmt: skip
 WHAT: Option[tuple[str, ...]] = Option(
-    "what", TextList("PART,..."), (), "What comes back: data, configs, groups, acls, quotas.", where=Where.FLAG,
+    "what", TextList("PART,..."), (), "What to restore: data, configs, groups, acls, quotas.", where=Where.FLAG,
     default_text="data,configs,groups",
 )  # fmt: skip
 RESTORED_GROUPS: Option[tuple[str, ...]] = Option(
-    "groups", TextList("REGEX"), (), "Groups whose whole name matches; may be repeated.", where=Where.FLAG,
-    default_text="all with a position in a restored topic",
+    "groups", TextList("REGEX"), (), "Groups to restore, by their whole name; may be repeated.", where=Where.FLAG,
+    default_text="all with an offset in a restored topic",
 )  # fmt: skip
 FROM_BACKUP: Option[str | None] = Option(
-    "backup", Text("ID"), None, "Positions as this backup has them, at the offsets they had.", where=Where.FLAG
+    "backup", Text("ID"), None, "Use the offsets of this backup as they are.", where=Where.FLAG
 )
 ERASED_FROM: Option[str | None] = Option(
     "erased-from", Text("ID"), None,
-    "Also positions that the cluster has forgotten since, from the archived __consumer_offsets of this backup.",
+    "Also offsets that the cluster has deleted since, from the archived __consumer_offsets of this backup.",
     where=Where.FLAG,
 )  # fmt: skip
 INTO_EXISTING: Option[bool] = Option(
-    "into-existing", Bool(), False, "Append to topics that are there already, also when they hold records.",
+    "into-existing", Bool(), False, "Append to existing topics, also when they hold records.",
     where=Where.FLAG,
 )  # fmt: skip
 CONFIRM_CLUSTER: Option[str | None] = Option(
-    "confirm-cluster", Text("CLUSTER-ID"), None, "The target is the cluster that was backed up, and that is meant.",
+    "confirm-cluster", Text("CLUSTER-ID"), None, "Confirm that the target is the cluster that was backed up.",
     where=Where.FLAG,
 )  # fmt: skip
 REPLICATION_FACTOR: Option[int | None] = Option(
-    "replication-factor", Int(1, 32767), None, "Of the topics that are made.", key="restore.replication_factor",
+    "replication-factor", Int(1, 32767), None, "Replication factor of new topics.", key="restore.replication_factor",
     default_text="as archived",
 )  # fmt: skip
 LIMIT_PRODUCE: Option[int | None] = Option(
@@ -348,21 +353,21 @@ LIMIT_PRODUCE: Option[int | None] = Option(
     key="restore.limit_produce", default_text="no limit",
 )  # fmt: skip
 NO_PROOF: Option[bool] = Option(
-    "no-proof", Bool(), False, "Do not fetch back and compare what was restored.", where=Where.FLAG
+    "no-proof", Bool(), False, "Do not read back and compare what was restored.", where=Where.FLAG
 )
 KEEP_ALL: Option[bool] = Option(
-    "keep-all", Bool(), False, "Leave retention off in the end, so that brokers delete no old records.",
+    "keep-all", Bool(), False, "Leave retention off at the end, so that brokers delete no old records.",
     where=Where.FLAG,
 )  # fmt: skip
 TO_LOG_DIRS: Option[tuple[str, ...]] = Option(
     "to-log-dirs", TextList("DIR,..."), (),
-    "Write segment files into the log directories of a broker that is stopped; may be repeated.", where=Where.FLAG,
+    "Write segment files into the log directories of a stopped broker; may be repeated.", where=Where.FLAG,
 )  # fmt: skip
 REPLACE_RECORDS: Option[bool] = Option(
     "replace-records", Bool(), False, "With --to-log-dirs: overwrite partitions that hold records.", where=Where.FLAG
 )
 HERE_ONLY: Option[bool] = Option(
-    "here-only", Bool(), False, "With --to-log-dirs: leave partitions without a directory here to other brokers.",
+    "here-only", Bool(), False, "With --to-log-dirs: skip partitions that have no directory on this broker.",
     where=Where.FLAG,
 )  # fmt: skip
 BROKERS: Option[tuple[str, ...]] = Option(
@@ -370,10 +375,10 @@ BROKERS: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 EMBEDDED: Option[bool] = Option(
-    "embedded", Bool(), False, "Start a server on this machine, and throw it away afterwards.", where=Where.FLAG
+    "embedded", Bool(), False, "Start a temporary server on this machine.", where=Where.FLAG
 )
 RESUME_RESTORE: Option[int | None] = Option(
-    "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Go on with a restore that was interrupted.",
+    "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Resume an interrupted restore.",
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 
@@ -386,117 +391,121 @@ ZK_LOG_DIRS: Option[tuple[str, ...]] = Option(
     key="zookeeper.log_dir", default_text="as --data-dir",
 )  # fmt: skip
 ZK_HOSTS: Option[tuple[str, ...]] = Option(
-    "zk-host", TextList("[NAME=]HOST:PORT"), (), "Where a server can be asked; once for each member.",
-    key="zookeeper.host", default_text="it is not asked",
+    "zk-host", TextList("[NAME=]HOST:PORT"), (), "Client address of a server; once for each member.",
+    key="zookeeper.host", default_text="no server is asked",
 )  # fmt: skip
 ADMIN_SERVER: Option[str | None] = Option(
     "admin-server", Text("[NAME=]URL"), None,
-    "AdminServer of ZooKeeper 3.9, as http://localhost:8080: a snapshot from there instead of files. See --auth-file.",
+    "AdminServer of ZooKeeper 3.9, as http://localhost:8080: its snapshot instead of files. See --auth-file.",
     key="zookeeper.admin_server",
 )  # fmt: skip
 NEW_HISTORY: Option[bool] = Option(
-    "new-history", Bool(), False, "The data was restored or replaced: begin a new history.", where=Where.FLAG
+    "new-history", Bool(), False, "Begin a new history, because the data was restored or replaced.", where=Where.FLAG
 )
 ZK_COMPRESSION: Option[str] = Option(
-    "zk-compression", OneOf(("none", "gzip", "zstd")), "none", "How files are stored.",
+    "zk-compression", OneOf(("none", "gzip", "zstd")), "none", "Compression of stored files.",
     key="zookeeper.compression", typed="compression",
 )  # fmt: skip
 ZK_INTERVAL: Option[timedelta] = Option(
-    "zk-interval", Duration(), timedelta(seconds=5), "With --follow: from the beginning of a round to the next.",
+    "zk-interval", Duration(), timedelta(seconds=5), "With --follow: time between the starts of two rounds.",
     key="zookeeper.interval", typed="interval",
 )  # fmt: skip
 ZK_SEGMENT_BYTES: Option[int] = Option(
     "zk-segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 64MiB"), 64 << 20,
-    "Merge small objects of logs into ones of at most this size.",
+    "Merge small log objects into ones of at most this size.",
     key="zookeeper.segment_bytes", typed="segment-bytes",
 )  # fmt: skip
 INCLUDE_CONFIG: Option[bool] = Option(
-    "include-config", Bool(), False, "Keep zoo.cfg and its like too, without passwords.",
+    "include-config", Bool(), False, "Also keep zoo.cfg and similar files, without passwords.",
     key="zookeeper.include_config",
 )  # fmt: skip
 CONFIG_DIRS: Option[tuple[str, ...]] = Option(
-    "config-dir", TextList("DIR"), (), "Where these files are; may be repeated.", key="zookeeper.config_dir",
+    "config-dir", TextList("DIR"), (), "Directory of configuration files; may be repeated.", key="zookeeper.config_dir",
     default_text="the usual places",
 )  # fmt: skip
 TO_ZXID: Option[int | None] = Option(
-    "to-zxid", ZxidNumber(), None, "The tree as it was after this transaction.", where=Where.FLAG,
+    "to-zxid", ZxidNumber(), None, "Use the tree as it was after this transaction.", where=Where.FLAG,
     default_text="the end of the backup",
 )  # fmt: skip
 TO_TIME: Option[int | None] = Option(
-    "to-time", Timestamp(), None, "The tree as it was at this time, on the clocks of the servers.", where=Where.FLAG
+    "to-time", Timestamp(), None, "Use the tree as it was at this time, by the clocks of the servers.", where=Where.FLAG
 )
 SESSIONS: Option[str] = Option(
-    "sessions", OneOf(("keep", "drop")), "keep", "drop leaves sessions and their ephemeral nodes out.",
+    "sessions", OneOf(("keep", "drop")), "keep", "drop leaves out sessions and their ephemeral nodes.",
     where=Where.FLAG,
 )  # fmt: skip
 FORM: Option[str] = Option(
     "form", OneOf(("exact", "original")), "exact",
-    "One exact snapshot under a zxid that was never used, or the archived files as they are.", where=Where.FLAG,
+    "exact writes one snapshot under an unused zxid; original writes the archived files as they are.", where=Where.FLAG,
 )  # fmt: skip
 ENSEMBLE: Option[bool] = Option(
-    "ensemble", Bool(), False, "The server is a member of an ensemble, though no epoch file says so.", where=Where.FLAG
+    "ensemble",
+    Bool(),
+    False,
+    "The server is a member of an ensemble, although it has no epoch files.",
+    where=Where.FLAG,
 )
 MIN_EPOCH: Option[int] = Option(
-    "min-epoch", Int(), 0, "An epoch that was in use by members that are not named here.", where=Where.FLAG
+    "min-epoch", Int(), 0, "Highest epoch used by members that are not named here.", where=Where.FLAG
 )
 BELIEVE: Option[bool] = Option(
-    "believe", Bool(), False, "Also where nothing proves which transaction ended an epoch.", where=Where.FLAG
+    "believe", Bool(), False, "Continue also where nothing proves which transaction ended an epoch.", where=Where.FLAG
 )
 ACCEPT_MISMATCH: Option[str | None] = Option(
     "accept-mismatch", Text("REASON"), None,
-    "Restore though digests of the server contradict the tree, where nothing better is left. Kept in the receipt.",
+    "Restore although the servers' digests contradict the tree, if nothing better exists. Kept in the receipt.",
     where=Where.FLAG,
 )  # fmt: skip
 DIGESTS: Option[bool] = Option(
     "digests", Bool(), False,
-    "The servers that will start have digests on: the snapshot says its own. With digests off 3.9 cannot load it.",
+    "Write a digest into the snapshot, for servers with digests enabled. With digests disabled, 3.9 cannot load it.",
     where=Where.FLAG,
 )  # fmt: skip
 ZK_VERSION: Option[str | None] = Option(
-    "zk-version", Text("VERSION"), None, "Of the servers that will start: 3.9.5.", key="zookeeper.version",
+    "zk-version", Text("VERSION"), None, "Version of the servers that will start: 3.9.5.", key="zookeeper.version",
     default_text="not known",
 )  # fmt: skip
 JUTE_MAXBUFFER: Option[int] = Option(
-    "jute-maxbuffer", Int(1), 0xFFFFF, "What the servers that will start have as jute.maxbuffer.",
+    "jute-maxbuffer", Int(1), 0xFFFFF, "jute.maxbuffer of the servers that will start.",
     key="zookeeper.jute_maxbuffer",
 )  # fmt: skip
 CONTINUE: Option[bool] = Option(
-    "continue", Bool(), False, "End a restore that was interrupted: the restored data.", where=Where.FLAG
+    "continue", Bool(), False, "Complete an interrupted restore: keep the restored data.", where=Where.FLAG
 )
 ROLLBACK: Option[bool] = Option(
-    "rollback", Bool(), False, "Undo a restore: what was there before comes back.", where=Where.FLAG
+    "rollback", Bool(), False, "Undo a restore: put the earlier data back.", where=Where.FLAG
 )
 RESTORE_PLAN: Option[Path | None] = Option(
-    "plan", FilePath(), None, "Carry out this plan, which `restore plan` made for all members.", where=Where.FLAG
+    "plan", FilePath(), None, "Carry out this plan, made by `restore plan` for all members.", where=Where.FLAG
 )
 SURVEY_TO: Option[Path | None] = Option(
-    "survey-to", FilePath(), None, "File for the survey.", where=Where.FLAG, typed="to",
+    "survey-to", FilePath(), None, "File to write the survey to.", where=Where.FLAG, typed="to",
     default_text="HOST.survey.json in the working directory",
 )  # fmt: skip
 PLAN_TO: Option[Path | None] = Option(
-    "plan-to", FilePath(), None, "File for the plan.", where=Where.FLAG, typed="to",
-    default_text="the plan is shown and not kept",
+    "plan-to", FilePath(), None, "File to write the plan to.", where=Where.FLAG, typed="to",
+    default_text="the plan is only shown",
 )  # fmt: skip
 MEMBER: Option[str | None] = Option(
-    "member", Text("NAME"), None, "Which member of the ensemble.", where=Where.FLAG, default_text="the only one"
+    "member", Text("NAME"), None, "Member of the ensemble.", where=Where.FLAG, default_text="the only one"
 )
 TO_DIR: Option[Path | None] = Option(
-    "to", FilePath("DIR"), None, "Directory that the bundle is made in.", where=Where.FLAG
+    "to", FilePath("DIR"), None, "Directory to create the bundle in.", where=Where.FLAG
 )
 BUNDLE_ID: Option[str | None] = Option(
     "bundle-id", Text("ID"), None, "Name of the bundle.", where=Where.FLAG, default_text="backup-YYYYMMDD-HHMMSS"
 )
-CHILDREN: Option[bool] = Option("children", Bool(), False, "Its direct children too.", where=Where.FLAG)
-RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Everything below it too.", where=Where.FLAG)
+CHILDREN: Option[bool] = Option("children", Bool(), False, "Include its direct children.", where=Where.FLAG)
+RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Include everything below it.", where=Where.FLAG)
 BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what is below it.", where=Where.FLAG)
 MOST_ROWS: Option[int] = Option(
-    "limit", Int(1, 1_000_000), 1000, "Show at most so many; all are counted.", where=Where.FLAG
+    "limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show; all are counted.", where=Where.FLAG
 )
 SQL: Option[str | None] = Option(
-    "sql", Text("QUERY"), None, "A query over the view `transactions`, in Spark's SQL.", where=Where.FLAG
+    "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
 )
 AS_PATH: Option[str | None] = Option(
-    "as", Text("PATH"), None, "The path that the subtree gets in the live tree.", where=Where.FLAG,
+    "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,
     default_text="its own",
 )  # fmt: skip
 DELETE_EXTRA: Option[bool] = Option(
@@ -504,18 +513,18 @@ DELETE_EXTRA: Option[bool] = Option(
 )
 AUTH_FILE: Option[Path | None] = Option(
     "auth-file", FilePath(), None,
-    "Credentials, a line each: digest:USER:PASSWORD. Only its owner may read the file.", key="zookeeper.auth_file",
+    "File with credentials, one per line: digest:USER:PASSWORD. Only its owner may read it.", key="zookeeper.auth_file",
 )  # fmt: skip
 SUBTREE_JOURNAL: Option[Path | None] = Option(
-    "journal", FilePath(), None, "New file for what is done and what was there before.", where=Where.FLAG,
+    "journal", FilePath(), None, "New file that records each change and the earlier state.", where=Where.FLAG,
     default_text="logkeep-subtree-TIME.journal in the working directory",
 )  # fmt: skip
 RESUME_SUBTREE: Option[Path | None] = Option(
-    "resume-subtree", FilePath(), None, "Go on with the run of this journal, which was interrupted.",
+    "resume-subtree", FilePath(), None, "Resume the interrupted run of this journal.",
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 UNDO_SUBTREE: Option[Path | None] = Option(
-    "undo-subtree", FilePath(), None, "Take back what the run of this journal did.", where=Where.FLAG, typed="undo"
+    "undo-subtree", FilePath(), None, "Undo what the run of this journal did.", where=Where.FLAG, typed="undo"
 )
 
 Options = tuple[Option[Any], ...]
@@ -540,4 +549,4 @@ OPTIONS: Options = tuple(value for value in list(globals().values()) if isinstan
 PLAIN_VARIABLES: dict[str, str] = {
     "LOGKEEP_CACHE_DIR": "Directory for caches and crash logs; default $XDG_CACHE_HOME/logkeep or ~/.cache/logkeep.",
 }
-"""Variables that are no option: they stand beside configuration, not in it."""
+"""Variables that are not options and cannot be set in a configuration file."""

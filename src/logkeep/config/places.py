@@ -1,4 +1,4 @@
-"""Where configuration lies. Values made from an environment that is handed in: tests hand in their own."""
+"""Where configuration files are, computed from an environment that is passed in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ SYSTEM_FILE = Path("/etc/logkeep/config.yaml")
 
 @dataclass(frozen=True)
 class Places:
-    """Files to read, strongest first. `required` must exist; the others may."""
+    """Files to read, strongest first. `required` must exist; the others need not."""
 
     required: Path | None
     optional: tuple[Path, ...]
@@ -25,7 +25,7 @@ NOWHERE = Places(None, ())
 def standard_places(
     environ: Mapping[str, str], *, directory: Path, named: Path | None = None, system: Path = SYSTEM_FILE
 ) -> Places:
-    """The project's file (or the one that was `named` in its place), the user's two, the system's."""
+    """The project's file (or the `named` one instead), the user's two, the system's."""
     user = tuple(home / name for home, name in _user_files(environ))
     if named is not None:
         return Places(named, (*user, system))
@@ -36,7 +36,7 @@ def _user_files(environ: Mapping[str, str]) -> list[tuple[Path, str]]:
     home = environ.get("HOME", "")
     base = environ.get("XDG_CONFIG_HOME", "")
     found: list[tuple[Path, str]] = []
-    # The XDG rules say that a relative value must be ignored.
+    # By the XDG specification a relative value must be ignored.
     if base.startswith("/"):
         found.append((Path(base), "logkeep/config.yaml"))
     elif home:

@@ -1,7 +1,7 @@
-"""Fetching secrets that are given by reference: a file, a command, an environment variable.
+"""Secrets that are given by reference: a file, a command, an environment variable.
 
-How a file and a command are read safely is `secret_reading`'s. References hold no secret: they can be printed, compared
-and pickled; only `fetch` returns a `Secret`.
+`secret_reading` reads files and commands safely. References contain no secret: they can be printed, compared and
+pickled; only `fetch` returns a `Secret`.
 """
 
 import shlex
@@ -14,7 +14,7 @@ from logkeep.model.secret import Secret
 from logkeep.secret_reading import COMMAND_TIMEOUT_S, as_text, read_file, refuse_writable_by_others, run_command
 
 _LARGEST_BYTES = 64 * 1024
-"""Room for a private key with its chain; a larger file is not a secret."""
+"""Enough for a private key with its chain; a larger file is not a secret."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FileReference:
 class CommandReference:
     argv: tuple[str, ...]
     defined_in: Path | None = None
-    """The file that names the command: whoever can write there can run programs as us."""
+    """The file that names the command: a user who can write it can run programs as this user."""
 
     @classmethod
     def split(cls, text: str) -> "CommandReference":
@@ -45,19 +45,19 @@ SecretReference = FileReference | CommandReference | EnvironmentReference
 
 
 def fetch(reference: SecretReference, environ: Mapping[str, str], *, timeout_s: float = COMMAND_TIMEOUT_S) -> Secret:
-    """The secret itself, without the newline that editors and `echo` leave at its end. Raises ConfigError."""
+    """The secret, without the newline that editors and `echo` append. Raises ConfigError."""
     match reference:
         case FileReference(path):
             plain = read_file(path, private=True, largest_bytes=_LARGEST_BYTES)
         case CommandReference(argv, defined_in):
             if defined_in is not None:
                 refuse_writable_by_others(defined_in)
-            plain = run_command(argv, subject=_named(reference), environ=environ, timeout_s=timeout_s)
+            plain = run_command(argv, subject=_describe(reference), environ=environ, timeout_s=timeout_s)
         case EnvironmentReference(variable):
             plain = _variable(variable, environ)
-    text = as_text(plain, _named(reference)).removesuffix("\n").removesuffix("\r")
+    text = as_text(plain, _describe(reference)).removesuffix("\n").removesuffix("\r")
     if not text:
-        raise ConfigError("the secret is empty", subject=_named(reference), remedy="put the secret there")
+        raise ConfigError("the secret is empty", subject=_describe(reference), remedy="put the secret there")
     return Secret(text)
 
 
@@ -67,7 +67,7 @@ def _variable(variable: str, environ: Mapping[str, str]) -> bytes:
     return environ[variable].encode("utf-8", "surrogateescape")
 
 
-def _named(reference: SecretReference) -> str:
+def _describe(reference: SecretReference) -> str:
     match reference:
         case FileReference(path):
             return str(path)

@@ -1,4 +1,4 @@
-"""The values a run works with, each with the place it came from."""
+"""The settings of a run, each with the place it came from."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class SettingPlace(StrEnum):
 
 @dataclass(frozen=True)
 class SettingOrigin:
-    """`place` for scripts; `detail` (the flag, the variable, file:line) for people."""
+    """`place` for scripts; `detail` (the flag, the variable, file:line) for users."""
 
     place: SettingPlace
     detail: str = ""
@@ -38,7 +38,7 @@ class Setting:
     origin: SettingOrigin
 
     def shown(self) -> str:
-        """The value as text that gives no secret away; empty when nothing is set."""
+        """The value as text without secrets; empty when it is not set."""
         if self.value is None:
             return ""
         if isinstance(self.option, SecretOption):
@@ -65,7 +65,7 @@ class Settings:
         return found.origin if found else SettingOrigin(SettingPlace.DEFAULT)
 
     def typed(self, option: Option[Any]) -> bool:
-        """Whether it was given for this very call."""
+        """Whether it was given as a flag."""
         return self.origin(option).place is SettingPlace.FLAG
 
     def secret(self, option: SecretOption) -> Secret | None:

@@ -1,10 +1,8 @@
-"""The task that puts neighbouring segments of one log into one object.
+"""Merges small neighbouring segments of one log into one object: the task that `repository.upkeep.optimize` runs.
 
-Each input is read once: its SHA-256 is proven again, its batches are walked (whole, rising offsets, CRC-32C), and the
-same bytes go into the new object, which is hashed and indexed while it is written. What is wrong with an input comes
-back as a value, and nothing becomes visible: the inputs go on serving as they are.
-
-How the small segments of a topic become one object: the way of Kafka for `repository.optimize`.
+Each input is read once: its SHA-256 is checked again, its batches are walked (whole, rising offsets, CRC-32C), and the
+same bytes go into the new object, which is hashed and indexed while it is written. Damage of an input is returned as a
+value, and nothing is committed: readers keep using the inputs.
 """
 
 from collections.abc import Hashable
@@ -33,7 +31,7 @@ def merge_segments(unit: MergeUnit, progress: Progress) -> Merged:
 
 
 def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merged:
-    """The same with chance handed in."""
+    """The same with randomness as an argument."""
     first, last = unit.inputs[0], unit.inputs[-1]
     limits = SegmentLimits(sum(s.plain_bytes for s in unit.inputs) + 1, _MOST_BATCHES)
     writer = SegmentWriter(unit.place, first.log, first.start, limits, unit.size_bytes, tokens, first.codec)
@@ -49,28 +47,28 @@ def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merg
         return Merged(problem=error.what, where=where)
     finally:
         writer.abort()
-    return _answer(unit, writer)
+    return _merged(unit, writer)
 
 
-def _answer(unit: MergeUnit, writer: SegmentWriter) -> Merged:
+def _merged(unit: MergeUnit, writer: SegmentWriter) -> Merged:
     first, last = unit.inputs[0], unit.inputs[-1]
     if len(writer.segments) > 1:
-        return Merged()  # too many batches for one index: they are better left apart
+        return Merged()  # too many batches for one index: the inputs stay
     if not writer.segments or writer.segments[0].end != last.end:
         where = layout.segment(unit.place.source, last)
-        return Merged(problem="its batches reach over the positions that it answers for", where=where)
+        return Merged(problem="its batches reach beyond the offsets that it covers", where=where)
     return Merged(segment=msgspec.structs.replace(writer.segments[0], proof=first.proof))
 
 
 def _append(place: SourceRef, row: Segment, after: int, writer: SegmentWriter, progress: Progress) -> int:
-    """Everything that one row answers for; the last offset of it. Raises Damaged when it is not what was archived.
+    """Append the batches that one row covers; returns their last offset. Raises Damaged.
 
-    A row that was shortened does not answer for the end of its object: that stays behind.
+    A row that was shortened does not cover the end of its object: that is left out.
     """
     last = after
     for buffer, batches in proven_batches(place, row, after, progress):
         if not len(batches):
-            continue  # a batch that is larger than what was read at a time
+            continue  # a batch that is larger than one piece
         own = (batches.base_offsets < row.end) & (batches.last_offsets >= row.start)
         kept = batches[slice(int(np.argmax(own)), int(np.argmax(own)) + int(own.sum()))]
         if len(kept):

@@ -1,7 +1,7 @@
-"""Which topics a user means. Pure.
+"""Selects topics by the patterns of a user. Pure.
 
 Patterns match whole names, as Kafka's own do; several are alternatives, and an exclusion wins. Internal topics are
-taken only when asked for.
+selected only with --internal.
 """
 
 import re
@@ -11,38 +11,38 @@ from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""What Kafka calls internal; the sizes on disks do not tell."""
+"""Topics that Kafka calls internal, for lists of names that do not say so."""
 
 
-Meant = Callable[[str, bool], bool]
-"""Whether a topic is meant, by its name and whether it is internal."""
+TopicFilter = Callable[[str, bool], bool]
+"""Whether a topic is selected, by its name and whether it is internal."""
 
 
-def meant_by(include: Sequence[str], exclude: Sequence[str], *, internal: bool) -> Meant:
+def topic_filter(include: Sequence[str], exclude: Sequence[str], *, internal: bool) -> TopicFilter:
     """Raises UsageError for a bad pattern."""
     wanted, unwanted = [compiled(p) for p in include], [compiled(p) for p in exclude]
 
-    def meant(name: str, is_internal: bool) -> bool:
+    def selects(name: str, is_internal: bool) -> bool:
         return (
             (internal or not is_internal)
             and (not wanted or any(p.fullmatch(name) for p in wanted))
             and not any(p.fullmatch(name) for p in unwanted)
         )
 
-    return meant
+    return selects
 
 
 def choose_topics(
     topics: Iterable[Topic], include: Sequence[str], exclude: Sequence[str], *, internal: bool
 ) -> list[Topic]:
-    """The chosen topics by name. Raises UsageError for a bad pattern, or when nothing is chosen."""
-    meant = meant_by(include, exclude, internal=internal)
+    """The selected topics by name. Raises UsageError for a bad pattern, or if none is selected."""
+    selects = topic_filter(include, exclude, internal=internal)
     known = sorted(topics, key=lambda t: t.name)
-    chosen = [t for t in known if meant(t.name, t.internal)]
+    chosen = [t for t in known if selects(t.name, t.internal)]
     if include and not chosen and any(compiled(p).fullmatch(t.name) for t in known for p in include):
         raise UsageError(
             f"every topic that matches {' or '.join(include)} is excluded, or internal",
-            remedy="look at --exclude; internal topics need --internal",
+            remedy="check --exclude; internal topics need --internal",
         )
     if include and not chosen:
         names = ", ".join([*(t.name for t in known[:5]), *(["…"] if len(known) > 5 else [])]) or "none"
@@ -53,7 +53,7 @@ def choose_topics(
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises UsageError for what is no pattern."""
+    """Raises UsageError for a bad pattern."""
     try:
         return re.compile(pattern)
     except re.error as error:

@@ -20,7 +20,7 @@ Health = Literal["unverified", "good", "damaged"]
 
 
 class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A backup in a list. Sizes in bytes, times in RFC 3339; what a state has not is null."""
+    """A backup in a list. Sizes in bytes, times in RFC 3339; what a state does not have is null."""
 
     source: str
     id: int
@@ -34,7 +34,7 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     new_bytes: int | None = None
     health: Health = "unverified"
     verified: str | None = None
-    """When and how deep it was last verified: `20261115T103000123456Z files`."""
+    """Time and level of the latest verification: `20261115T103000123456Z files`."""
     held: str | None = None
     tags: tuple[str, ...] = ()
     group: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: ZooKeeperReport | None = None
     """All about the ensemble, when it is a backup of one."""
     topic: tuple[str, ...] = ()
-    """The topics that were asked for; then only they are in `kafka`."""
+    """The topics of --topic; `kafka` then has only these."""
     all: bool = False
 
 
@@ -69,7 +69,7 @@ def contents_report(
 
 
 def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
-    """An id among all sources at hand; `latest` is the newest completed one."""
+    """An id among these sources; `latest` is the newest completed one."""
     if text == "latest":
         completed = [BackupId(e.id) for v in views for e in v.folded.completed]
         return choose_id(text, sorted(completed))
@@ -79,7 +79,7 @@ def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
 def _members(views: dict[str, tuple[SourceRef, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
     """The sources of a group: those that one of them names, else all that have the id.
 
-    A member that never started is one too, also when the repository has never seen it: without it the whole would look
+    A member that never started counts too, also when the repository does not know it: without it the group would look
     completed.
     """
     have = [s for s, (_, v) in views.items() if v.state(backup_id).name is not StateName.DOES_NOT_EXIST]
@@ -96,14 +96,14 @@ def _group_members(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
 
 
 def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:
-    """Add what only the manifest and the rows know. The rows need Arrow, which takes a moment to load."""
+    """Add what only the manifest and the rows have. The rows need Arrow, which is slow to load."""
     from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
     from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
     from logkeep.repository.parts import log_totals  # noqa: PLC0415
 
     entry = view.folded.entry(report.id)
     if entry is None:
-        raise UnknownBackup(f"backup {report.id} is not there any more", subject=place.source)
+        raise UnknownBackup(f"backup {report.id} no longer exists", subject=place.source)
     manifest = read_manifest(place, entry)
     parts = served_parts(manifest, view.folded)
     totals = log_totals(rows_of(PartReader(place), manifest, parts))

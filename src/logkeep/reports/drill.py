@@ -10,11 +10,11 @@ SCRATCH = "logkeep-drill-"
 
 class DrilledTree(msgspec.Struct, frozen=True, kw_only=True):
     zxid: str
-    """The transaction that the tree stands at."""
+    """The last transaction in the tree."""
     proof: str
     nodes: int
     nodes_compared: int
-    """That the server had: data, ACL and every field of the stat."""
+    """Nodes of the server that were compared: data, ACL and every field of the stat."""
     transactions: int
     digests_compared: int
 
@@ -23,7 +23,7 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     backup: int
     restore: int
-    """Under which `logkeep receipts show` has every partition."""
+    """The id for `logkeep receipts show`, which lists every partition."""
     where: str
     """An embedded server, or the id of the cluster."""
     verdict: str
@@ -33,7 +33,7 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     bytes: int
     seconds: float
-    """The recovery time that was reached: all read, written, read back from the server and compared."""
+    """The recovery time: all read, written, read back from the server and compared."""
     findings: tuple[Finding, ...]
     tree: DrilledTree | None = None
     """Of a backup of ZooKeeper."""

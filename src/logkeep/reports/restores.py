@@ -36,7 +36,7 @@ class LastRestore(msgspec.Struct, frozen=True, kw_only=True):
     """`proven`, `unproven`, `failed` or `aborted`."""
     finished: str
     duration_s: float | None
-    """The recovery time that was reached; null when it was aborted."""
+    """The recovery time; null when it was aborted."""
 
 
 def last_of_each(open_state: Callable[[], SourceRef]) -> dict[int, LastRestore]:
@@ -69,23 +69,23 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     state: str
-    """`ongoing`, `proven`, `unproven` (it was told not to compare), `set` (only groups), `part` (a subtree, and read
-    again), `stopped` (a subtree, not to its end), `failed` or `aborted`."""
+    """`ongoing`, `proven`, `unproven` (--no-proof), `set` (only groups), `part` (a subtree, read again),
+    `stopped` (a subtree, not completed), `failed` or `aborted`."""
     backup: int | None
     drill: bool | None
     started: str | None
     finished: str | None
     duration_s: float | None
-    """The recovery time that was reached."""
+    """The recovery time."""
     receipts: int
     interrupted: bool
-    """It is ongoing, and its process is certainly gone."""
+    """It is ongoing, and its process has certainly died."""
     trouble: str | None
-    """A document that counts cannot be read."""
+    """A document that is needed cannot be read."""
     changed: str | None = None
-    """When it was compared once more, after its end, and target or archive were no longer what they had been."""
+    """When a later comparison found that target or archive had changed since its end."""
     part: str | None = None
-    """`groups` or `subtree`, where only these came back."""
+    """`groups` or `subtree`, where only these were restored."""
 
 
 class ReceiptsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,12 +137,12 @@ class ReceiptReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     rates: dict[str, float] = msgspec.field(default_factory=dict)
     facts: dict[str, str] = msgspec.field(default_factory=dict)
-    """What only this kind of source has to tell, by name."""
+    """Facts that only this kind of source has, by name."""
     map: ObjectRef | None = None
-    """Which source offset stands where; --map writes it."""
+    """The map of source to target offsets; --map writes it."""
     map_written: str | None = None
     compared_again: ComparedAgain | None = None
-    """The last comparison, if it found something; everything else is about the restore itself."""
+    """The latest comparison, if it found changes; everything else is about the restore itself."""
     all: bool = False
 
 
@@ -159,7 +159,7 @@ def receipt_report(place: SourceRef, restore: str) -> ReceiptReport:
 
 
 def choose_restore(place: SourceRef, text: str) -> RestoreRow:
-    """The restore that a user meant by a number, a unique prefix or `latest`."""
+    """A restore by its number, a unique prefix or `latest`."""
     rows = {BackupId(row.id): row for row in list_restores(place)}
     try:
         return rows[choose_id(text, list(rows))]
@@ -169,7 +169,7 @@ def choose_restore(place: SourceRef, text: str) -> RestoreRow:
 
 
 def _plan(place: SourceRef, row: RestoreRow) -> RestorePlanDocument | None:
-    """The plan; a receipt is worth showing without it."""
+    """The plan; None where it cannot be read and there is a receipt to show."""
     try:
         return read_plan(place, row.id)
     except (Damaged, ObjectMissing):

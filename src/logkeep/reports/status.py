@@ -27,7 +27,7 @@ class Objectives:
         return self.max_age is not None or self.max_lag is not None
 
     def breached(self, age: timedelta | None, lag_offsets: int | None) -> bool:
-        """What is not known breaks an objective: nobody can vouch for it."""
+        """An unknown value breaches an objective."""
         unknown = age is None or age < -_CLOCK_TOLERANCE
         too_old = self.max_age is not None and (unknown or (age is not None and age > self.max_age))
         return too_old or (self.max_lag is not None and (lag_offsets is None or lag_offsets > self.max_lag))
@@ -38,21 +38,21 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     newest_good: int | None
     newest_good_committed: str | None
     age_seconds: float | None
-    """Since the newest good backup was committed, or since a run that follows the source saw that it lacks nothing."""
+    """Since the newest good backup was committed, or since a run with --follow found nothing newer."""
     objective_seconds: float | None
     breached: bool
     """The newest good backup is older than the objective or lacks more than it, or there is none."""
     backups: int
     damaged: tuple[int, ...]
     interrupted: tuple[int, ...]
-    """Backups whose owner is gone: the next run records them as failed, or resumes them."""
+    """Backups whose process has died: the next run records them as failed, or resumes them."""
     running: str | None
     last_verified: str | None
     warnings: tuple[str, ...]
     last_look: str | None = None
-    """When a run that follows the source last compared it with the newest good backup."""
+    """When a run with --follow last compared the source with the newest good backup."""
     lag_offsets: int | None = None
-    """Offsets that the source had beyond the newest good backup at that look; null when no look at it is known."""
+    """Offsets that the source had beyond the newest good backup then; null when that is not known."""
     objective_lag_offsets: int | None = None
     last_restore: LastRestore | None = None
     """The restore or drill of any backup that ended last."""
@@ -84,7 +84,7 @@ def status_report(
 def _status_or_trouble(
     place: SourceRef, now: datetime, objectives: Objectives, state_of: Callable[[SourceRef], SourceRef]
 ) -> SourceStatus:
-    """A source that cannot be read must not hide the others, and has no good backup that anybody could vouch for."""
+    """A source that cannot be read must not hide the others. It has no good backup."""
     try:
         found = _status(place, now, objectives)
         return msgspec.structs.replace(found, last_restore=last_of_all(last_of_each(lambda: state_of(place)).values()))
@@ -116,10 +116,10 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     rows = [backup_row(place.source, s, health) for s in states if isinstance(s, Completed)]
     good = [r for r in rows if r.health != "damaged" and r.committed]
     newest = good[-1] if good else None
-    look = last_look(read_freshness(place), newest.id if newest else None, now)
-    since = look.looked if look else newest.committed if newest else None
+    check = last_check(read_freshness(place), newest.id if newest else None, now)
+    since = check.looked if check else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
-    lag = look.lag_offsets if look and age is not None and age.total_seconds() <= look.next_within_s else None
+    lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
     held = view.lease if view.lease_standing is LeaseState.HELD else None
     return SourceStatus(
         source=place.source,
@@ -133,27 +133,29 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
         running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
         last_verified=max((r.verified for r in rows if r.verified), default=None),
-        warnings=(*view.warnings, *_future(newest.id if newest else None, age), *_stale(look, lag)),
-        last_look=look.looked if look else None,
+        warnings=(*view.warnings, *_future(newest.id if newest else None, age), *_stale(check, lag)),
+        last_look=check.looked if check else None,
         lag_offsets=lag,
         objective_lag_offsets=objectives.max_lag,
     )
 
 
-def last_look(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:
-    """The look, if it was at the newest good backup. One from the future tells of a wrong clock and of nothing else."""
+def last_check(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:
+    """The last check, if it was of the newest good backup. One from the future only shows a wrong clock."""
     if found is None or found.backup != newest_good:
         return None
     return found if datetime.fromisoformat(found.looked) <= now + _CLOCK_TOLERANCE else None
 
 
-def _stale(look: Freshness | None, lag: int | None) -> tuple[str, ...]:
-    if look is None or lag is not None:
+def _stale(check: Freshness | None, lag: int | None) -> tuple[str, ...]:
+    if check is None or lag is not None:
         return ()
-    return ("the run that followed this source has not looked at it for long: its lag is not known",)
+    return ("the run that follows this source has not reported for too long: its lag is not known",)
 
 
 def _future(newest: int | None, age: timedelta | None) -> tuple[str, ...]:
     if age is None or age > -_CLOCK_TOLERANCE:
         return ()
-    return (f"backup {newest} is dated in the future: the clock of this machine or of the one that took it is wrong",)
+    return (
+        f"backup {newest} is dated in the future: the clock of this machine or of the machine that took it is wrong",
+    )

@@ -8,7 +8,7 @@ from logkeep.repository.verify.run import Deeper, VerifyResult
 
 class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
     restorable: bool
-    """What the backup was taken up to can be restored, as far as this level looked."""
+    """The end of the backup can be restored, as far as this level checks."""
     condition: str
     """`valid`; `partial`: its end can be restored, and something older is missing; or `damaged`."""
     quality: int
@@ -16,11 +16,11 @@ class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
     end: str | None
     """The last zxid that can be restored."""
     reachable: tuple[str, ...]
-    """Intervals of which every transaction can be restored to."""
+    """Intervals in which every transaction can be restored."""
     labels: tuple[str, ...]
     """What weakens the proof of the end."""
     transactions: int
-    """Those that were replayed."""
+    """Number of replayed transactions."""
     digests_compared: int
 
 
@@ -28,21 +28,21 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     level: str
-    """What was reached; less than was asked for where logs could not be compared with their source."""
+    """The level reached; lower than the requested one where logs could not be compared with their source."""
     asked_level: str
     sample: str
     verdict: str
     """`good` or `damaged`."""
     objects: int
-    """Those that were looked for, with their sizes."""
+    """Objects whose existence and size were checked."""
     objects_read: int
-    """Of those, the ones of which every byte was read: none at the level `files`, some of them with a sample."""
+    """Objects of which every byte was read: none at the level `files`, some with a sample."""
     stored_bytes: int
     findings: tuple[Finding, ...]
     also_damaged: tuple[int, ...]
     """Other backups that need a damaged object."""
     stored: bool
-    """Whether the result could be written into the repository, where `list` and `prune` see it."""
+    """Whether the result was stored in the repository, where `list` and `prune` read it."""
     zookeeper: ZooKeeperVerified | None = None
     """Of a backup of ZooKeeper, from the level `data` on."""
 

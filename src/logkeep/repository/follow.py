@@ -162,6 +162,8 @@ class Follower(Generic[DoneT]):
         except Interrupted:
             raise
         except LogkeepError as error:
+            if one.done is None and not self.source.retry_cures(error):
+                raise  # nothing was committed that the run must report
             return replace(one, error=error)
 
 

@@ -1,4 +1,4 @@
-"""A wrapper that refuses every write: what `list`, `info`, `verify` and other readers are given."""
+"""A wrapper that refuses every write, for `list`, `info`, `status`, `receipts` and other verbs that only read."""
 
 from datetime import datetime
 from typing import NoReturn

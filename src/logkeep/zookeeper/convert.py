@@ -1,7 +1,7 @@
-"""Bundle ↔ repository: the same plain bytes in another place, each compared with its checksum on the way.
+"""Convert backups between bundles and repositories: the same plain bytes, each file checked against its checksum.
 
-An export copies what one member has in a backup. An import is a backup whose source is a bundle: so it continues what
-is archived, and proves that it does, exactly as one from a server's directories.
+An export copies one member's files of a backup. An import is a backup whose source is a bundle: it continues the
+archived history, and proves that it does, like a backup from a server's directories.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ from logkeep.zookeeper.verify.recorded_losses import ENDS_EARLY, lasting
 
 _CHUNK = 4 << 20
 _HISTORY = "1"
-"""Of a bundle: it has no other."""
+"""The only history of a bundle."""
 
 
 @dataclass(frozen=True)
 class ConvertUnit:
     view: BackupView
     pieces: tuple[ArchivedSnapshot | ArchivedLog, ...]
-    """One file; or pieces of one log file that follow each other and become one again."""
+    """One file; or consecutive pieces of one log file, which are joined again."""
     shelf: Shelf
 
     @property
@@ -54,8 +54,8 @@ class Converted(msgspec.Struct, frozen=True):
 
 
 def convert_file(unit: ConvertUnit, progress: Progress) -> Converted:
-    """Copy what a file consists of. Raises Damaged when a piece is not what its backup says."""
-    writer = _opened(unit)
+    """Copy the pieces of a file. Raises Damaged when a piece does not match its checksum."""
+    writer = _open_writer(unit)
     try:
         for number, piece in enumerate(unit.pieces):
             _copy(unit.view, piece, writer, progress, HEADER_BYTES if number else 0)
@@ -67,7 +67,7 @@ def convert_file(unit: ConvertUnit, progress: Progress) -> Converted:
 def _copy(
     view: BackupView, kept: ArchivedSnapshot | ArchivedLog, writer: PieceWriter, progress: Progress, without: int
 ) -> None:
-    """`without`: so many bytes of it are not wanted again, but hashed."""
+    """`without`: how many bytes at the beginning are hashed and not copied."""
     summed = hashlib.sha256()
     with view.open(kept) as source:
         while piece := source.read(_CHUNK):
@@ -79,22 +79,19 @@ def _copy(
         raise Damaged("its bytes are not those that were backed up", subject=f"{view.name}: {kept.name}")
 
 
-def _opened(unit: ConvertUnit) -> PieceWriter:
+def _open_writer(unit: ConvertUnit) -> PieceWriter:
     kept, shelf = unit.pieces[0], unit.shelf
     if isinstance(kept, ArchivedLog):
         return shelf.open_log(kept.member, _HISTORY, kept.first)
     parsed = parse_name(kept.name)
     packed = parsed is not None and parsed.packing is not SnapshotPacking.PLAIN
-    return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or _doubled(unit, kept))
-
-
-def _doubled(unit: ConvertUnit, kept: ArchivedSnapshot) -> bool:
-    return any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
+    doubled = any(s.zxid == kept.zxid and s.name != kept.name for s in unit.view.snapshots)
+    return shelf.open_snapshot(kept.member, _HISTORY, kept.name, kept.zxid, packed=packed or doubled)
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What a backup keeps besides files."""
+class ExportExtras:
+    """What an export includes besides snapshots and logs."""
 
     findings: Sequence[Finding] = ()
     schemes: Sequence[str] = ()
@@ -103,7 +100,7 @@ class Beside:
     left_out: Sequence[str] = ()
 
 
-_NOTHING = Beside()
+_NOTHING = ExportExtras()
 
 
 def export_backup(
@@ -111,13 +108,13 @@ def export_backup(
     sink: BackupSink,
     engine_for: EngineFor,
     member: str | None = None,
-    beside: Beside = _NOTHING,
+    beside: ExportExtras = _NOTHING,
 ) -> Gathered:
-    """One member's files of a backup into a sink, the newest history of them."""
-    chosen = _chosen(view, member)
+    """Copy one member's files of a backup, of its newest history, into a sink."""
+    chosen = _choose_member(view, member)
     history = _newest_history(view, chosen.name)
     snapshots = [s for s in view.snapshots if (s.member, s.history) == (chosen.name, history)]
-    logs = joined([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
+    logs = joined_files([log for log in view.logs if (log.member, log.history) == (chosen.name, history)])
     sink.start()
     files: list[tuple[ArchivedSnapshot | ArchivedLog, ...]] = [*((s,) for s in snapshots), *logs]
     units = [ConvertUnit(view, pieces, sink.shelf) for pieces in files]
@@ -144,8 +141,8 @@ def export_backup(
     return gathered
 
 
-def joined(logs: Sequence[ArchivedLog]) -> list[tuple[ArchivedLog, ...]]:
-    """Pieces of one file that follow each other and are known alike: they become one file again. Pure."""
+def joined_files(logs: Sequence[ArchivedLog]) -> list[tuple[ArchivedLog, ...]]:
+    """Consecutive pieces of one file with the same proof: they become one file again. Pure."""
     found: list[tuple[ArchivedLog, ...]] = []
     for log in sorted(logs, key=lambda one: one.first):
         last = found[-1][-1] if found else None
@@ -169,7 +166,7 @@ def _placed(pieces: tuple[ArchivedLog, ...], stored: StoredObject) -> PlacedLog:
     return PlacedLog(whole, stored)
 
 
-def _chosen(view: BackupView, wanted: str | None) -> Member:
+def _choose_member(view: BackupView, wanted: str | None) -> Member:
     names = [m.name for m in view.members]
     if wanted is None and len(names) == 1:
         return view.members[0]
@@ -196,32 +193,33 @@ def import_bundle(
     scratch: Path | None = None,
     member_name: str | None = None,
 ) -> ZooKeeperBackupDone:
-    """A bundle as the next backup of a source. Raises HistoryUnproven where it does not continue what is there, Damaged
-    where its document is not what was written.
+    """Store a bundle as the next backup of a source. Raises HistoryUnproven where it does not continue the archived
+    history, Damaged where its document was changed.
 
-    `member_name`: whose files these are, where the source knows the server under another name than the bundle.
+    `member_name`: the member's name in the source, if it differs from the bundle's.
     """
     view.require_intact()
     member = view.members[0]
     with _directories(view, scratch) as (data_dir, log_dir):
         place = MemberPlace(member_name or member.name, data_dir, log_dir, member.host or "bundle")
-        wish = ZooKeeperBackupOptions(members=(place,), new_history=new_history, findings=lasting(view.info.findings))
-        rounds = RoundSettings(engine_for, _as_told(view, member), patience_s=0.0)
-        return back_up(wish, sink, rounds, _silent)
+        found = lasting(view.info.findings)
+        options = ZooKeeperBackupOptions(members=(place,), new_history=new_history, findings=found)
+        rounds = RoundSettings(engine_for, _recorded_state(view, member), patience_s=0.0)
+        return back_up(options, sink, rounds, _silent)
 
 
 def _silent(host: str, word: str) -> str:
     raise ClusterUnreachable(f"a bundle does not answer {word}", subject=host)
 
 
-def _as_told(view: BundleView, member: Member) -> Callable[[str], ServerState]:
-    """What the server said when the bundle was taken, if it could be asked then."""
+def _recorded_state(view: BundleView, member: Member) -> Callable[[str], ServerState]:
+    """What the server reported when the bundle was taken, if it answered then."""
 
     def ask(host: str) -> ServerState:
         if member.zxid is None:
-            raise ClusterUnreachable("the server could not be asked when the bundle was taken", subject=host)
+            raise ClusterUnreachable("the server did not answer when the bundle was taken", subject=host)
         reached = max((log.last for log in view.logs), default=member.zxid)
-        lacked = any(finding.code == ENDS_EARLY for finding in view.info.findings)  # then, and not for an export
+        lacked = any(finding.code == ENDS_EARLY for finding in view.info.findings)  # already then, not by an export
         return ServerState(member.zxid if lacked else min(member.zxid, reached), member.role, member.version)
 
     return ask
@@ -229,7 +227,7 @@ def _as_told(view: BundleView, member: Member) -> Callable[[str], ServerState]:
 
 @contextmanager
 def _directories(view: BundleView, scratch: Path | None) -> Iterator[tuple[Path, Path]]:
-    """The bundle's own directories when nothing in them is packed, else plain copies that are removed again."""
+    """The bundle's own directories if no file in them is packed, else plain temporary copies."""
     entries: list[SnapshotEntry | LogEntry] = [*view.info.files.snapshots, *view.info.files.txnlogs]
     if all(codec_of(e) is Codec.NONE for e in entries):
         yield view.path / layout.SNAPSHOTS, view.path / layout.TXNLOGS

@@ -15,7 +15,7 @@ from logkeep.repository.follow import LONGEST_PAUSE_S, RetryPause, SourceState
 from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up
-from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, list_files
 from logkeep.zookeeper.model.sink import Known
 from logkeep.zookeeper.repo.sink import ArchiveSink
 
@@ -47,7 +47,7 @@ class FollowedEnsemble:
             if sink.known.anything and not self.options.new_history and self._unchanged(sink.known):
                 self._newest_id = sink.session.folded.completed[-1].id
                 return None
-            files = {place.name: look(place) for place in self.options.members}
+            files = {place.name: list_files(place) for place in self.options.members}
             done = back_up(self.options, sink, self.rounds, self.ask_word)
         self._files, self._archived = files, _last_archived(done)
         self.options = replace(self.options, new_history=False)
@@ -75,7 +75,7 @@ class FollowedEnsemble:
         those of the round before. The same holds where an epoch began in which nothing was written yet: its zxid does
         not show whether something was written at the end of the epoch before.
         """
-        found, reported = look(place), self._reported_zxid(place)
+        found, reported = list_files(place), self._reported_zxid(place)
         reached = known.reached.get(place.name)
         last = reached.last if reached is not None else 0
         if reported is None or reported < max(last, self._archived.get(place.name, 0)):

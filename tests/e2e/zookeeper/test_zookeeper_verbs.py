@@ -136,7 +136,7 @@ def test_what_cannot_be_restored_is_refused(own: Archived, tmp_path: Path) -> No
     beyond = own.here.error(*restore, "--to-zxid", "0xffffff", "--yes", code=30)
     assert "what can be restored to: 0x" in beyond["remedy"]
     two = own.here.error(*restore, "--to-zxid", "1", "--to-time", "2026-11-16T00:00:00Z", code=40)
-    assert two["message"] == "--to-zxid and --to-time name two moments"
+    assert two["message"] == "--to-zxid and --to-time exclude each other"
     assert own.here.error("zookeeper", "restore", "--continue", *own.target, "--yes", code=40)["error"] == "usage-error"
     with server_on(tmp_path / "server", own.data_dir) as server:
         planned = own.here.json(*restore, "--zk-host", server.client, "--dry-run", code=31)

@@ -16,6 +16,7 @@ from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.server.admin_http import AdminServer
 from tests.support.processes import wait_for
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.handmade_directories import INLINE
 from tests.support.zookeeper.load import Load
 from tests.support.zookeeper.repositories import new_place, newest
@@ -171,6 +172,6 @@ def test_without_disk_access_a_quiet_server_gives_an_exact_snapshot(tmp_path: Pa
     (snapshot,) = view.snapshots
     assert snapshot.fuzzy_end == snapshot.zxid >= live.zxid
     assert snapshot.origin is FileOrigin.ADMIN
-    tree, _ = loaded(view.stored_path(snapshot))
+    tree, _ = loaded(stored_path(view, snapshot))
     tree.zxid = live.zxid  # who looked has ended its session since, which changes nothing in the tree
     assert differences(live, tree) == []

@@ -11,7 +11,7 @@ import google_crc32c
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.offline_restore.run import restore_offline
-from logkeep.kafka.offline_restore.values import OfflineReport, OfflineWish
+from logkeep.kafka.offline_restore.values import OfflineReport, OfflineRestoreOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -29,11 +29,11 @@ def offline(place: SourceRef, backup: int, roots: Sequence[Path], **wish: object
     return restore_offline(wished(backup, roots, **wish), place, InlineEngine(), utc_now, random_token)
 
 
-def wished(backup: int, roots: Sequence[Path], **wish: object) -> OfflineWish:
+def wished(backup: int, roots: Sequence[Path], **wish: object) -> OfflineRestoreOptions:
     """Fields of the wish, or of the choice in it."""
     names = RestoreSelection.__dataclass_fields__.keys()
     choice = RestoreSelection(**{name: wish.pop(name) for name in [*wish] if name in names})  # type: ignore[arg-type]  # a test's own
-    return OfflineWish(backup=BackupId(backup), roots=tuple(roots), choice=choice, **wish)  # type: ignore[arg-type]  # the same
+    return OfflineRestoreOptions(backup=BackupId(backup), roots=tuple(roots), selection=choice, **wish)  # type: ignore[arg-type]  # the same
 
 
 @dataclass(frozen=True)

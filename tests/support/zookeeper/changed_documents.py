@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from logkeep.zookeeper.bundle.seal import sealed_again
+from logkeep.zookeeper.bundle.info_file import sealed_again
+from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 
 
 def rewritten(bundle: Path, change: Callable[[dict[str, Any]], object], *, sealed: bool) -> None:
@@ -15,3 +17,9 @@ def rewritten(bundle: Path, change: Callable[[dict[str, Any]], object], *, seale
     change(document)
     path.chmod(0o600)
     path.write_text(json.dumps(sealed_again(document) if sealed else document))
+
+
+def stored_path(view: BundleView, kept: ArchivedSnapshot | ArchivedLog) -> Path:
+    """The file of a bundle that holds a snapshot or a log."""
+    kind, entry = view._entry(kept)
+    return view.path / kind / entry.stored_name

@@ -7,7 +7,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
-from logkeep.zookeeper.repo.repair import Mended, Repairing
+from logkeep.zookeeper.repo.repair import RepairOutcome, RepairRun
 from logkeep.zookeeper.repo.verify import DeepVerification
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
@@ -55,12 +55,12 @@ def verified(
     return verifier.verify(BackupId(backup_id), level)
 
 
-def previewed(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
-    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).preview(BackupId(backup_id))
+def previewed(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> RepairOutcome:
+    return RepairRun(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).preview(BackupId(backup_id))
 
 
-def repaired(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> Mended:
-    return Repairing(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
+def repaired(place: SourceRef, backup_id: int, *beside: BackupView, accept_loss: bool = False) -> RepairOutcome:
+    return RepairRun(place, utc_now, random_token, beside=beside, accept_loss=accept_loss).run(BackupId(backup_id))
 
 
 def beside(server: MadeServer, name: str = "zk2") -> DirectoryView:

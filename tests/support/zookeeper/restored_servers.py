@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.archived import ArchivedFile, Member
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
@@ -15,7 +15,7 @@ from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.values import ServerTarget, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, ToEnd, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
-from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view, together
+from logkeep.zookeeper.verify.directory_view import DirectoryView, FileBytes, directory_view
 from tests.support.zookeeper.raw_client import data as packed_data
 from tests.support.zookeeper.tree_judge import differences
 from tests.support.zookeeper.tree_recorder import Recording, record
@@ -95,3 +95,18 @@ def refuses(host: str, last_zxid_seen: int) -> bool:
 
 def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
+    """Several members as one view; their names must differ."""
+    places: dict[ArchivedFile, FileBytes] = {}
+    for view in views:
+        places |= view.places
+    return DirectoryView(
+        name,
+        tuple(member for view in views for member in view.members),
+        tuple(snapshot for view in views for snapshot in view.snapshots),
+        tuple(log for view in views for log in view.logs),
+        tuple(seen for view in views for seen in view.seen),
+        places,
+    )

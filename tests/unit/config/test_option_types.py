@@ -94,7 +94,7 @@ def test_reads_text(kind: OptionType[object], text: str, value: object) -> None:
     ),
 )
 def test_refuses_text(kind: OptionType[object], text: str) -> None:
-    with pytest.raises(ValueError, match=r"must|is wrong|holds|closing"):
+    with pytest.raises(ValueError, match=r"must|is wrong|has|closing"):
         kind.parse(text)
 
 

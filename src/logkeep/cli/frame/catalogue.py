@@ -24,7 +24,7 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "check",
         "logkeep.cli.verbs.init:check",
-        "Look whether configuration, store and repository are fit for the next run.",
+        "Check whether configuration, store and repository are ready for the next run.",
     ),
     VerbEntry("list", "logkeep.cli.verbs.list:list_backups", "List all backups, oldest first."),
     VerbEntry(
@@ -35,40 +35,42 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "verify",
         "logkeep.cli.verbs.verify:verify",
-        "Check a backup against what was written, and name every object that is not right.",
+        "Verify a backup and name every object that is missing or damaged.",
     ),
     VerbEntry(
         "drill",
         "logkeep.cli.verbs.drill:drill",
-        "Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.",
+        "Restore a backup to a scratch target, prove it, clean up, and report the recovery time.",
     ),
     VerbEntry(
         "status",
         "logkeep.cli.verbs.status:status",
-        "Tell whether each source has a good backup that is young enough, what runs and what was left behind.",
+        "Report whether each source has a recent good backup, what runs and what was interrupted.",
     ),
     VerbEntry("delete", "logkeep.cli.verbs.prune:delete", "Delete backups by id."),
     VerbEntry(
         "prune",
         "logkeep.cli.verbs.prune:prune",
-        "Delete the backups that the policy does not keep, and free space.",
+        "Delete the backups that the retention policy does not keep, and free space.",
     ),
     VerbEntry(
         "hold",
         "logkeep.cli.verbs.hold:hold",
-        "Hold a backup: no policy and no delete removes it until it is released.",
+        "Hold a backup: neither `prune` nor `delete` removes it until it is released.",
     ),
-    VerbEntry("release", "logkeep.cli.verbs.hold:release", "Release a held backup: policies decide over it again."),
-    VerbEntry("unlock", "logkeep.cli.verbs.repair:unlock", "Take the lease away from a run that is gone."),
+    VerbEntry(
+        "release", "logkeep.cli.verbs.hold:release", "Release a held backup: `prune` and `delete` may remove it again."
+    ),
+    VerbEntry("unlock", "logkeep.cli.verbs.repair:unlock", "Remove the lease of a run that has died."),
     VerbEntry(
         "repair",
         "logkeep.cli.verbs.repair:repair",
-        "Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.",
+        "Rebuild checkpoints, the second format object, a source's document or a broken lease.",
     ),
     VerbEntry(
         "demo",
         "logkeep.cli.verbs.demo:demo",
-        "Show the whole tool against real servers that it starts and stops itself.",
+        "Demonstrate backup and restore with real servers that it starts and stops itself.",
     ),
     VerbEntry(
         "kafka backup",
@@ -78,36 +80,36 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "kafka restore",
         "logkeep.cli.verbs.kafka.restore:restore",
-        "Put a backup back into a Kafka cluster: records, configs, groups, and a proof.",
+        "Restore a backup into a Kafka cluster: records, configs, groups, and a proof.",
     ),
     VerbEntry(
         "kafka restore abort",
         "logkeep.cli.verbs.kafka.restore_abort:abort",
-        "Give a restore up: topics that it made are deleted, others get their configs back.",
+        "Abort a restore: topics that it created are deleted, others get their configs back.",
     ),
     VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka.groups:groups",
-        "Tell where groups stood, also in topics that were deleted since, from archived internal topics.",
+        "Show the archived offsets of consumer groups, also for topics that were deleted since.",
     ),
     VerbEntry(
         "kafka groups restore",
         "logkeep.cli.verbs.kafka.groups_restore:restore",
-        "Put groups where they stood, in the cluster that their records were restored to.",
+        "Restore the offsets of consumer groups, in the cluster that has their records.",
     ),
     VerbEntry(
         "kafka groups rollback",
         "logkeep.cli.verbs.kafka.groups_restore:rollback",
-        "Put groups back to where they stood before a restore moved them.",
+        "Undo a restore of consumer groups: each gets the offsets it had before.",
     ),
     VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
-        "Back up a Kafka cluster from the disks of its brokers, when they run no more.",
+        "Back up a Kafka cluster from the disks of brokers that no longer run.",
     ),
     VerbEntry(
         "kafka optimize",
-        "logkeep.cli.verbs.kafka.optimize:optimize",
+        "logkeep.cli.verbs.optimize:optimize_kafka",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
@@ -118,26 +120,26 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "zookeeper restore",
         "logkeep.cli.verbs.zookeeper.restore.verb:restore",
-        "Put the tree of a backup in place of the data of servers that are stopped.",
+        "Replace the data of stopped servers by the tree of a backup.",
     ),
     VerbEntry(
         "zookeeper restore survey",
         "logkeep.cli.verbs.zookeeper.restore.survey:survey",
-        "Write down how far the servers on this host got, for one plan for all members of an ensemble.",
+        "Record the state of the servers on this host, as input for `restore plan`.",
     ),
     VerbEntry(
         "zookeeper restore plan",
         "logkeep.cli.verbs.zookeeper.restore.plan:plan",
-        "Make one plan for all members of an ensemble, out of the surveys of their hosts.",
+        "Make one restore plan for all members of an ensemble from the surveys of their hosts.",
     ),
     VerbEntry(
         "zookeeper restore-subtree",
         "logkeep.cli.verbs.zookeeper.restore.subtree:restore_subtree",
-        "Put one subtree of a backup into an ensemble that runs.",
+        "Restore one subtree of a backup into a running ensemble.",
     ),
     VerbEntry(
         "zookeeper optimize",
-        "logkeep.cli.verbs.zookeeper.optimize:optimize",
+        "logkeep.cli.verbs.optimize:optimize_zookeeper",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
     ),
     VerbEntry(
@@ -148,27 +150,27 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "zookeeper import",
         "logkeep.cli.verbs.zookeeper.convert:import_",
-        "Take a bundle into a repository, as the next backup of its source.",
+        "Import a bundle into a repository, as the next backup of its source.",
     ),
     VerbEntry(
         "zookeeper repair",
         "logkeep.cli.verbs.zookeeper.repair:repair",
-        "Mend a backup of which objects are damaged, as far as that can honestly be done.",
+        "Repair the damaged objects of a backup, and name what is lost.",
     ),
     VerbEntry(
         "zookeeper history",
         "logkeep.cli.verbs.zookeeper.history:history",
-        "Tell who made, changed and deleted a znode, and when, from archived transactions.",
+        "Show which sessions created, changed and deleted a znode, and when.",
     ),
     VerbEntry(
         "zookeeper diff",
         "logkeep.cli.verbs.zookeeper.diff:diff",
-        "Tell how two archived trees differ: two backups, two transactions, two members.",
+        "Compare two archived trees: two backups, two transactions or two members.",
     ),
     VerbEntry(
         "zookeeper log",
         "logkeep.cli.verbs.zookeeper.log:log",
-        "Ask archived transactions anything, in SQL.",
+        "Query archived transactions with SQL.",
     ),
     VerbEntry(
         "receipts list",
@@ -184,18 +186,16 @@ VERBS: tuple[VerbEntry, ...] = (
     VerbEntry(
         "config validate", "logkeep.cli.verbs.config:validate", "Check all configuration and show every problem."
     ),
-    VerbEntry(
-        "store probe", "logkeep.cli.verbs.store:probe", "Try out what a store can do and tell it in plain words."
-    ),
+    VerbEntry("store probe", "logkeep.cli.verbs.store:probe", "Test what a store can do and report it in plain words."),
     VerbEntry("completion", "logkeep.cli.verbs.completion:completion", "Print the completion script for a shell."),
     VerbEntry("version", "logkeep.cli.verbs.version:version", "Print the version of Logkeep and what it runs on."),
 )
 
 GROUPS: dict[str, str] = {
-    "config": "Look at the configuration.",
+    "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
-    "receipts": "Look at restores and drills, and at what they proved.",
-    "store": "Look at object stores.",
+    "receipts": "Show restores and drills, and what they proved.",
+    "store": "Test object stores.",
     "zookeeper": "Back up and restore ZooKeeper.",
 }
-"""Summaries of the groups that the first words of two-word verbs make."""
+"""Summaries of the groups: the first words of verbs with several words."""

@@ -1,7 +1,7 @@
-"""Errors as people and scripts see them: what happened, to what, what to do next.
+"""Errors as users and scripts see them: what happened, to what, what to do next.
 
-Text goes to stderr in three aligned lines; with `--json` one JSON document goes to stderr in their place. Both are
-redacted. Never a traceback: that goes to the log or crash file.
+Text goes to stderr in three aligned lines; with `--json` one JSON document instead. Both are redacted. A traceback only
+goes to the log file or to a crash log.
 """
 
 import json
@@ -27,7 +27,7 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 
 
 def as_text(error: LogkeepError, look: TerminalStyle) -> str:
-    """Three parts, each on its line; the middle one only when there is a subject."""
+    """One line each for what happened, the subject and the remedy, where there is one."""
     lines = [f"{look.paint('error:', 'red')} {printable(error.what)}"]
     if error.subject:
         lines.append(f"   {look.paint('at:', 'bold')} {printable(error.subject)}")
@@ -37,7 +37,7 @@ def as_text(error: LogkeepError, look: TerminalStyle) -> str:
 
 
 def as_json(error: LogkeepError) -> str:
-    """One line; the fields are part of the JSON contract."""
+    """One line; its fields are part of the JSON contract."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "type": "error",
@@ -51,7 +51,7 @@ def as_json(error: LogkeepError) -> str:
 
 
 def from_click(error: click.ClickException, program: str = "logkeep") -> UsageError:
-    """The parser's error in our shape. Its exit code 2 becomes 40, because 2 means "finished, with warnings"."""
+    """The parser's error as a UsageError, with exit code 40 instead of 2, which means "finished, with warnings"."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else program
     what = error.format_message().strip()
@@ -59,33 +59,28 @@ def from_click(error: click.ClickException, program: str = "logkeep") -> UsageEr
     if isinstance(error, click.NoSuchOption):
         what = f"there is no option {error.option_name}"
         known = [flag for p in context.command.get_params(context) for flag in p.opts] if context else []
-        remedy = _nearest(error.option_name, known) or remedy
+        remedy = did_you_mean(error.option_name, known) or remedy
         if isinstance(context and context.command, click.Group) and error.option_name in _FLAGS:
-            remedy = f"options stand behind the command: {command} COMMAND {error.option_name}"
+            remedy = f"options come after the command: {command} COMMAND {error.option_name}"
     elif isinstance(error, click.exceptions.NoSuchCommand):
         what = f"there is no command {error.command_name}"
         group = context.command if context else None
         known = group.list_commands(context) if isinstance(group, click.Group) and context else []
-        remedy = _nearest(error.command_name, known) or remedy
+        remedy = did_you_mean(error.command_name, known) or remedy
     elif isinstance(error, click.MissingParameter) and error.param is not None:
         what = f"{error.param.human_readable_name} is missing"
     return UsageError(_sentence(what), subject=command, remedy=remedy)
 
 
 def unexpected(error: BaseException, details: str) -> LogkeepError:
-    """A bug of ours, in one line. `details` says where the traceback is."""
+    """A bug, in one line. `details` says where the traceback is."""
     text = " ".join(str(error).split())[:300]
     return LogkeepError(f"unexpected {type(error).__name__}: {text}" if text else f"unexpected {type(error).__name__}",
                         remedy=f"details in {details}; please report it")  # fmt: skip
 
 
-def _nearest(word: str, known: list[str]) -> str:
-    remedy = did_you_mean(word, known, "")
-    return remedy if remedy.startswith("did you mean") else ""
-
-
 def _sentence(text: str) -> str:
-    """Our messages are lower case without a full stop."""
+    """In the style of our messages: lower case, without a full stop."""
     text = text.removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
@@ -95,7 +90,7 @@ def redacted_traceback(error: BaseException) -> str:
 
 
 def keep_traceback(error: BaseException, argv: list[str], cache: Path, now: datetime) -> Path | None:
-    """Write a crash log below the cache directory and return its path; None when that is not possible."""
+    """Write a crash log below the cache directory, readable by its owner only; None when that is not possible."""
     path = cache / "crashes" / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.log"
     head = f"logkeep {__version__}, Python {platform.python_version()}, {platform.platform()}, {rfc3339(now)}\n"
     try:

@@ -1,18 +1,18 @@
-"""What each exit code means: the one table. `--help` of every verb and the reference page are made from it.
+"""The meaning of each exit code; `--help` and the reference page are made from this table.
 
-An unknown non-zero code is a failure. Signals go before errors, errors before warnings; the first error wins.
+An unknown non-zero code is a failure. Signals take precedence over errors, errors over warnings; the first error wins.
 """
 
 EXITS: dict[int, str] = {
     0: "success",
     1: "unclassified failure",
     2: "finished, with warnings or repairs",
-    3: "the user said no at the prompt, or could not be asked",
+    3: "the user declined, or could not be asked",
     10: "verification failed: damage",
     11: "authenticity failed: bad or missing signature",
     12: "restore test failed",
     20: "backup failed",
-    21: "data gap: source retention overtook the backup",
+    21: "data gap: the source deleted data before it was backed up",
     30: "restore failed",
     31: "restore target unsafe: not empty, running, or the wrong cluster",
     40: "usage or configuration error",
@@ -22,16 +22,16 @@ EXITS: dict[int, str] = {
     50: "locked by another run",
     51: "source or store unreachable after retries",
     52: "permission denied, or an object lock forbids it",
-    60: "policy breach: newest good backup older than the objective, or lacking more than it",
+    60: "policy breach: the newest good backup is older, or lags more, than the objective allows",
     130: "ended by SIGINT (Ctrl-C)",
     143: "ended by SIGTERM",
 }
 
 ALWAYS = (0, 1, 40, 130, 143)
-"""Codes that any verb can return."""
+"""Codes of every verb."""
 
 
 def possible(declared: tuple[int, ...], *, changes: bool) -> tuple[int, ...]:
-    """The codes that a verb can return, in order. Raises KeyError for one that has no meaning."""
+    """The codes that a verb can return, in order. Raises KeyError for an unknown one."""
     codes = sorted({*ALWAYS, *declared, *((3,) if changes else ())})
     return tuple(code for code in codes if EXITS[code])

@@ -1,8 +1,8 @@
-"""What a run tells Prometheus, through node_exporter's textfile collector.
+"""Metrics for Prometheus, in a file for node_exporter's textfile collector.
 
-One file may serve several sources and verbs: what the file already holds is read back and only the values of this run
-are replaced, under a lock, so that two runs that end together lose nothing. The file appears whole or not at all and
-has mode 0644: the collector runs as another user, and nothing in it is secret. A file that is not ours is left alone.
+One file may serve several sources and verbs: an update reads the file and replaces only the values of this run, under a
+lock, so that two runs that end together lose nothing. The file is replaced in one step and has mode 0644, because the
+collector runs as another user and nothing in it is secret. A file with other content is left alone.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ _LARGEST = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of the reference. Gauges tell the last run; counters count the runs that wrote this file."""
+    """A declared metric. Gauges describe the last run; counters count the runs that wrote this file."""
 
     name: str
     help: str
@@ -31,15 +31,15 @@ _TABLE = (
     Metric("logkeep_backup_duration_seconds", "How long the last backup took."),
     Metric("logkeep_backup_size_bytes", "Bytes that the last backup covers."),
     Metric("logkeep_backup_file_count", "Segments and snapshots that the last backup covers."),
-    Metric("logkeep_backup_corruption_count", "Damaged pieces that the last backup met in its source."),
+    Metric("logkeep_backup_corruption_count", "Damaged pieces that the last backup found in its source."),
     Metric("logkeep_backup_success", "1 when the last backup was completed, 0 when it failed."),
     Metric("logkeep_backup_last_success_timestamp_seconds", "When the last completed backup ended (Unix time)."),
     Metric(
         "logkeep_backup_lag_offsets", "Offsets that the source had beyond the archive at the end of the last round."
     ),
-    Metric("logkeep_backup_lag_bytes", "About how many bytes these are."),
+    Metric("logkeep_backup_lag_bytes", "Estimated bytes of these offsets."),
     Metric("logkeep_verify_duration_seconds", "How long the last verification took."),
-    Metric("logkeep_verify_valid_files", "Objects that the last verification found right."),
+    Metric("logkeep_verify_valid_files", "Objects that the last verification found good."),
     Metric("logkeep_verify_corrupted_files", "Objects that the last verification found damaged or missing."),
     Metric("logkeep_verify_repaired_files", "Objects that the last verification repaired."),
     Metric("logkeep_verify_last_success_timestamp_seconds", "When a verification last found no damage (Unix time)."),
@@ -47,17 +47,15 @@ _TABLE = (
     Metric("logkeep_restore_file_count", "Segments and snapshots that the last restore read."),
     Metric("logkeep_restore_success", "1 when the last restore was proven, 0 when it failed."),
     Metric("logkeep_restore_last_success_timestamp_seconds", "When the last proven restore ended (Unix time)."),
-    Metric("logkeep_restore_records", "Records that the last restore brought back."),
-    Metric("logkeep_restore_size_bytes", "Bytes of them in the target."),
+    Metric("logkeep_restore_records", "Records that the last restore wrote."),
+    Metric("logkeep_restore_size_bytes", "Bytes of these records in the target."),
     Metric("logkeep_drill_success", "1 when the last restore drill was proven, 0 when it failed."),
-    Metric(
-        "logkeep_drill_recovery_seconds", "How long the last proven drill took: the recovery time that was reached."
-    ),
+    Metric("logkeep_drill_recovery_seconds", "How long the last proven drill took: the recovery time."),
     Metric("logkeep_drill_last_success_timestamp_seconds", "When the last proven drill ended (Unix time)."),
     Metric("zkbackup_backup_duration_seconds", "How long the last backup by zkbackup took."),
-    Metric("zkbackup_backup_size_bytes", "Plain bytes in the last backup by zkbackup."),
+    Metric("zkbackup_backup_size_bytes", "Uncompressed bytes in the last backup by zkbackup."),
     Metric("zkbackup_backup_file_count", "Snapshots and logs in the last backup by zkbackup."),
-    Metric("zkbackup_backup_corruption_count", "Damaged files that the last backup by zkbackup met."),
+    Metric("zkbackup_backup_corruption_count", "Damaged files that the last backup by zkbackup found."),
     Metric("zkbackup_backup_success", "1 when the last backup by zkbackup was completed with nothing lost or damaged."),
     Metric("zkbackup_backup_success_total", "Backups by zkbackup that were completed.", counts=True),
     Metric("zkbackup_backup_failure_total", "Backups by zkbackup that failed.", counts=True),
@@ -65,16 +63,16 @@ _TABLE = (
     Metric("zkbackup_restore_file_count", "Files that the last restore by zkbackup read."),
     Metric("zkbackup_restore_success", "1 when the last restore by zkbackup was proven, 0 when it failed."),
     Metric("zkbackup_verify_duration_seconds", "How long the last verification by zkbackup took."),
-    Metric("zkbackup_verify_valid_files", "Files that it found right."),
-    Metric("zkbackup_verify_corrupted_files", "Files that it found damaged or missing."),
-    Metric("zkbackup_verify_repaired_files", "Files that it repaired."),
+    Metric("zkbackup_verify_valid_files", "Files that the last verification by zkbackup found good."),
+    Metric("zkbackup_verify_corrupted_files", "Files that the last verification by zkbackup found damaged or missing."),
+    Metric("zkbackup_verify_repaired_files", "Files that the last verification by zkbackup repaired."),
 )
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 
 
 @dataclass(frozen=True)
 class MetricSample:
-    """One value. The source is the label that every metric has."""
+    """One value with its labels."""
 
     name: str
     value: float
@@ -85,7 +83,7 @@ class MetricSample:
         return self.name, tuple(sorted(self.labels.items()))
 
     def after(self, earlier: "MetricSample | None") -> "MetricSample":
-        """What the file says now: a counter goes on from what it said before."""
+        """The new value in the file: a counter is added to its earlier value."""
         known = METRICS.get(self.name)
         if earlier is None or known is None or not known.counts:
             return self
@@ -93,27 +91,24 @@ class MetricSample:
 
 
 def sample(name: str, value: float, *, source: str) -> MetricSample:
-    """A value of a declared metric. Raises KeyError for one that the reference does not know."""
+    """A value of a declared metric. Raises KeyError for an undeclared one."""
     return MetricSample(METRICS[name].name, float(value), {"source": source})
 
 
 class MetricsFile:
-    """The file behind `--metrics-file`."""
+    """The file of `--metrics-file`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def check(self) -> None:
-        """Raise ConfigError now, rather than after hours of work, when the file could not be updated later."""
+        """Raise ConfigError before the work starts when the file could not be updated after it."""
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
-            raise self._error("the metrics file's directory is not there or not writable")
+            raise self._error("the directory of the metrics file is missing or not writable")
         self._read()
 
     def update(self, samples: Iterable[MetricSample]) -> None:
-        """Put these values in place of earlier ones with the same labels, add to counters; keep all others.
-
-        Raises ConfigError.
-        """
+        """Replace values with the same labels, add to counters, keep all others. Raises ConfigError."""
         try:
             with _only_writer(self.path.parent):
                 earlier = {s.key: s for s in self._read()}
@@ -126,16 +121,18 @@ class MetricsFile:
         try:
             with self.path.open("rb") as file:
                 text = file.read(_LARGEST + 1).decode()
-            return parse(text) if len(text) <= _LARGEST else _refuse()
+            if len(text) > _LARGEST:
+                raise ValueError("too large")  # noqa: TRY301  handled like other content
+            return parse(text)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise self._error(f"the metrics file cannot be read: {error.strerror}") from error
         except ValueError:
-            raise self._error("this file holds something else than Logkeep's metrics and was left as it is") from None
+            raise self._error("this file has other content than Logkeep's metrics and was left alone") from None
 
     def _write(self, text: str) -> None:
-        # The collector reads *.prom only, so a half-written neighbour is never seen.
+        # The collector reads only *.prom, so it never sees a half-written draft.
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
             with draft.open("w", encoding="utf-8") as file:
@@ -151,12 +148,8 @@ class MetricsFile:
         return ConfigError(what, subject=str(self.path), remedy="name another file with --metrics-file")
 
 
-def _refuse() -> list[MetricSample]:
-    raise ValueError("too large")
-
-
 def parse(text: str) -> list[MetricSample]:
-    """Read Logkeep's own values back. Raises ValueError when the text holds anything else."""
+    """Read Logkeep's own values. Raises ValueError when the text has other content."""
     from prometheus_client.parser import (  # noqa: PLC0415  slow to load, and only needed with --metrics-file
         text_string_to_metric_families,
     )
@@ -172,7 +165,7 @@ def parse(text: str) -> list[MetricSample]:
 
 
 def render(samples: Iterable[MetricSample]) -> str:
-    """The text exposition format, sorted, so that equal values are equal bytes."""
+    """The text exposition format, sorted, so that equal values give equal bytes."""
     lines: list[str] = []
     last = ""
     for s in sorted(samples, key=lambda s: s.key):
@@ -192,7 +185,7 @@ def _escaped(value: str) -> str:
 
 @contextmanager
 def _only_writer(directory: Path) -> Iterator[None]:
-    """A lock on the directory itself: it leaves no file behind, and ends with the process whatever happens."""
+    """A lock on the directory itself: it needs no lock file, and the system releases it when the process ends."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Signals as exceptions. SIGTERM arrives like Ctrl-C does, so that nothing that catches errors can swallow it."""
+"""Signals as exceptions: SIGTERM raises a KeyboardInterrupt, like Ctrl-C, which no `except Exception` catches."""
 
 import signal
 from types import FrameType
@@ -8,17 +8,17 @@ from logkeep.errors import Interrupted, Terminated
 
 
 class SigtermReceived(KeyboardInterrupt):
-    """SIGTERM; a KeyboardInterrupt, because whoever cleans up after the one must clean up after the other."""
+    """SIGTERM. A KeyboardInterrupt, so that both signals get the same clean-up."""
 
 
 def listen() -> None:
-    """From now on SIGTERM raises SigtermReceived in the main thread."""
-    signal.signal(signal.SIGTERM, _arrived)
+    """Make SIGTERM raise SigtermReceived in the main thread."""
+    signal.signal(signal.SIGTERM, _raise)
 
 
 def as_error(stop: BaseException) -> Interrupted:
     return Terminated("ended by SIGTERM") if isinstance(stop, SigtermReceived) else Interrupted()
 
 
-def _arrived(_signal: int, _frame: FrameType | None) -> NoReturn:
+def _raise(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise SigtermReceived

@@ -1,7 +1,7 @@
-"""The reference pages, made from the declarations they describe: `python -m logkeep.cli.reference docs/reference`.
+"""The generator of the reference pages: `python -m logkeep.cli.reference docs/reference`.
 
-`pages` writes what people read, `schemas` what programs read. Fields of published JSON documents are only ever added:
-the generator refuses to write a schema from which one is gone.
+`pages` makes the pages for users, `schemas` the JSON schemas, both from the declarations in the code. Fields of
+published JSON documents are only ever added: the generator refuses to write a schema that lacks a published field.
 """
 
 from logkeep.cli.reference.pages import all_pages

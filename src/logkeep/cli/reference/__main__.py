@@ -1,4 +1,4 @@
-"""`python -m logkeep.cli.reference DIRECTORY`: write all pages and schemas; refuse to take a published field away."""
+"""`python -m logkeep.cli.reference DIRECTORY`: write all pages and schemas; refuse to remove a published field."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from logkeep.cli.reference import all_pages, all_schemas, lost_fields
 
 
 def write_reference(directory: Path) -> list[str]:
-    """Write everything, or nothing and the reasons."""
+    """Write all files; or none, and return the reasons."""
     pages = {directory / name: text for name, text in all_pages().items()}
     schemas = {directory / "schemas" / name: text for name, text in all_schemas().items()}
     reasons = [
-        f"{path.name}: {lost} was published and is gone; keep it, or raise the verb's schema_version"
+        f"{path.name}: {lost} was published and is missing; restore it, or raise the verb's schema_version"
         for path, text in schemas.items()
         if path.exists()
         for lost in lost_fields(json.loads(path.read_text()), json.loads(text))

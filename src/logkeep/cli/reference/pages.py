@@ -1,4 +1,4 @@
-"""The Markdown pages. Each function is pure: declarations in, text out."""
+"""The Markdown pages of the reference. Each function is pure: declarations in, text out."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,9 +41,9 @@ Every option can be given in several places; the strongest that names it wins:
 5. `/etc/logkeep/config.yaml`
 6. default
 
-A YAML key `section.key` stands as `key:` below `section:`. Unknown keys, duplicate keys and values of the wrong type
-are errors; an unknown `LOGKEEP_` variable is a warning. `logkeep config show` prints each value with its origin,
-`logkeep config validate` all mistakes at once.
+A YAML key `section.key` is written as `key:` below `section:`. Unknown keys, duplicate keys and values of the wrong
+type are errors; an unknown `LOGKEEP_` variable is a warning. `logkeep config show` prints each value with its origin,
+`logkeep config validate` shows all mistakes at once.
 
 Sizes: `16MiB`, `16M` or `16777216` (K, M, G, T are powers of 1024). Durations: `10s`, `5m`, `24h`, `7d`, `2w`, also
 joined (`1h30m`). Parts: `1/7`, `2.5%`, `0.1`. Lists: repeat the flag, separate by commas in a
@@ -90,8 +90,8 @@ def exit_codes_page() -> str:
     always = ", ".join(map(str, ALWAYS))
     return f"""# Exit codes
 
-An unknown non-zero code is a failure. Signals go before errors, errors before warnings; the first error wins.
-Every command can return {always}; `--help` of each lists all that it can return.
+An unknown non-zero code is a failure. Signals take precedence over errors, errors over warnings; the first error wins.
+Every command can return {always}; `--help` of a command lists all its codes.
 
 | code | meaning | commands |
 |---|---|---|
@@ -107,8 +107,8 @@ def _verbs_with(code: int) -> str:
 def errors_page() -> str:
     head = """# Errors
 
-Each error tells what happened, to what, and what to do next. The name is the `error` field of the JSON error document;
-it does not change. "Retry" says whether simply trying again can help.
+Each error says what happened, to what, and what to do next. The name is the `error` field of the JSON error document;
+it does not change. "Retry" says whether running the same command again can help.
 
 | name | exit code | retry | meaning | what to do |
 |---|---|---|---|---|
@@ -135,14 +135,13 @@ def metrics_page() -> str:
 
 `--metrics-file FILE` (or `metrics.file`) writes values for node_exporter's textfile collector when a run ends, also
 when it failed. All are gauges with the label `source`. One file may serve several sources and commands: values of other
-runs stay. The file is replaced in one step and has mode 0644, because the collector runs as another user. A file that
-holds anything else is left alone and the run is refused before it starts. When the file cannot be written after the
-work is done, exit code 0 becomes 2.
+runs stay. The file is replaced in one step and has mode 0644, because the collector runs as another user. A file with
+other content is left alone, and the run is refused before it starts. When the file cannot be written after the work is
+done, exit code 0 becomes 2.
 
 `kafka backup` writes `logkeep_backup_*` except the counts of files and of damaged pieces, also when it fails; `status`
 writes `logkeep_backup_last_success_timestamp_seconds` of what the repository really holds; `verify` writes
-`logkeep_verify_*`. `logkeep_backup_success` is 1 for a completed backup with gaps too: exit code 21 tells those. The
-others belong to verbs that are not there yet.
+`logkeep_verify_*`. `logkeep_backup_success` is also 1 for a completed backup with gaps, which exit code 21 reports.
 
 Alert rules to start from: [`docs/alerts/logkeep.rules.yaml`](../alerts/logkeep.rules.yaml).
 
@@ -160,13 +159,13 @@ def json_page() -> str:
 With `--json` a command prints exactly one JSON document on stdout; everything else goes to stderr. The contract:
 
 - Every document has `schema_version` (an integer) first and `verb` (the command's words) second.
-- Within one `schema_version` fields are only ever added. Readers must bear unknown fields and
+- Within one `schema_version` fields are only ever added. Readers must accept unknown fields and
   unknown values of enumerations.
 - Sizes are integers in bytes, times are RFC 3339 in UTC, backup ids are integers.
 - `--dry-run` prints the same document as the real run.
 - The exit code has the same meaning with and without `--json`.
 
-A run that goes on (`kafka backup --follow`) prints a document for each round, in a line of its own, with the same two
+A run of many rounds (`kafka backup --follow`) prints a document for each round, in a line of its own, with the same two
 fields first and `round` third; the last line is the report of the whole run. Its schema describes a round as
 `KafkaRound`.
 

@@ -17,7 +17,7 @@ def all_schemas() -> dict[str, str]:
 
 
 def schema_of(words: str, verb: Verb) -> dict[str, Any]:
-    """The schema of the whole document: the report's own fields behind the two that the frame writes."""
+    """The schema of the whole document: the two fields that the frame writes, then those of the report."""
     (reference,), components = msgspec.json.schema_components([verb.report], ref_template="#/$defs/{name}")
     own = components.pop(str(reference["$ref"]).rpartition("/")[2])
     frame = {"schema_version": {"const": verb.job.schema_version}, "verb": {"const": words}}
@@ -36,9 +36,9 @@ def as_text(schema: dict[str, Any]) -> str:
 
 
 def lost_fields(published: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What a reader of the published document would miss in the new one. Empty when only something was added.
+    """What a reader of the published document would miss in the new one; empty when fields were only added.
 
-    A new `schema_version` starts anew: that is what it is for.
+    With a new `schema_version` nothing is compared.
     """
     if _version(published) != _version(new):
         return []

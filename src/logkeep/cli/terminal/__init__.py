@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Text for users on stdout and stderr: styles, tables, progress bars, questions."""

@@ -1,8 +1,7 @@
-"""The two streams. stdout is the answer; progress, logs, questions and errors go to stderr.
+"""The two output streams: the answer goes to stdout; progress, logs, questions and errors go to stderr.
 
-Whatever is written to stderr is redacted on the way. At most one live line (the progress bar) stands at the bottom of
-stderr; `note` steps around it. A reader who closes the pipe has seen enough: that is not an error. A disk that cannot
-take the answer is.
+What goes to stderr is redacted. At most one live line (the progress bar) is at the bottom of stderr; `note` prints
+above it. A closed pipe on stdout is not an error; a full disk is.
 """
 
 import os
@@ -17,21 +16,21 @@ from logkeep.model.redaction import redact
 
 
 class Console:
-    """Where a run prints. Streams and abilities are handed in; `standard_console` looks at the real ones."""
+    """Where a run prints. Streams and styles are arguments; `standard_console` takes them from the process."""
 
     def __init__(
         self, out: TextIO, err: TextIO, *, look: TerminalStyle, err_look: TerminalStyle, interactive: bool, read: TextIO
     ) -> None:
         self.look = look
-        """Of stdout."""
+        """Style of stdout."""
         self.err_look = err_look
         self.interactive = interactive
-        """Somebody can be asked: stdin and stderr are terminals."""
+        """The user can be asked: stdin and stderr are terminals."""
         self._out, self._err, self._read = out, err, read
         self._live = ""
 
     def answer(self, text: str) -> None:
-        """Print the whole answer to stdout and make sure it got there."""
+        """Print the answer to stdout and flush it. Raises LogkeepError when it cannot be written."""
         try:
             self._out.write(text if text.endswith("\n") or not text else text + "\n")
             self._out.flush()
@@ -48,7 +47,7 @@ class Console:
     def note(self, text: str, *, redacted: bool = False) -> None:
         """Print a line to stderr, redacted, above the live line if there is one.
 
-        JSON is redacted value by value by who made it and passes as it is: hiding the rest of a line would break it.
+        The caller has redacted JSON value by value and passes `redacted`: redaction of a whole line would break it.
         """
         safe = self.err_look.text(text if redacted else redact(text))
         self._write_err(f"{self._erase()}{safe}\n{self._live}")
@@ -63,19 +62,20 @@ class Console:
         self.note(f"{self.err_look.paint('warning:', 'yellow')} {text}")
 
     def confirm(self, question: str, *, flag: str = "--yes", typed: str = "") -> None:
-        """Return when the user agrees. Raises Declined otherwise, or when there is nobody to ask.
+        """Return when the user agrees. Raises Declined otherwise, or when there is no terminal to ask on.
 
-        With `typed` a plain yes is not enough: that very text has to be typed (the name of what will be overwritten).
+        With `typed` a plain yes is not enough: the user has to type that text (the name of what will be overwritten).
         """
         if not self.interactive:
             raise Declined(
-                f"cannot ask: {question}", remedy=f"nothing was changed; run it on a terminal, or pass {flag}"
+                f"this needs a confirmation: {question}",
+                remedy=f"nothing was changed; run it on a terminal, or pass {flag}",
             )
-        wanted = f"type {typed} to go on" if typed else "[y/N]"
+        wanted = f"type {typed} to continue" if typed else "[y/N]"
         self._write_err(self._erase() + self.err_look.text(redact(f"{question} {wanted} ")))
         reply = self._read.readline().strip()
         if reply != typed if typed else reply.lower() not in {"y", "yes"}:
-            raise Declined("stopped at the question", remedy="nothing was changed")
+            raise Declined("not confirmed", remedy="nothing was changed")
 
     def _erase(self) -> str:
         return "\r\x1b[K" if self._live else ""
@@ -85,20 +85,20 @@ class Console:
             self._err.write(text)
             self._err.flush()
         except OSError:
-            _silence(self._err)  # nobody reads our errors; the exit code still tells
+            _silence(self._err)  # stderr is closed; the exit code still reports the result
 
 
 def standard_console(
     environ: Mapping[str, str], color: str = "auto", *, stdin: TextIO | None = None, force_text: bool = False
 ) -> Console:
-    """The console of this process. `color` is auto, always or never; `force_text` tells that stdout is for machines."""
+    """The console of this process. `color` is auto, always or never; `force_text`: no colours on stdout."""
     out, err, read = sys.stdout, sys.stderr, stdin or sys.stdin
     interactive = _is_terminal(read) and _is_terminal(err)
-    look = _look(out, environ, color, plain=force_text)
-    return Console(out, err, look=look, err_look=_look(err, environ, color), interactive=interactive, read=read)
+    look = _style(out, environ, color, plain=force_text)
+    return Console(out, err, look=look, err_look=_style(err, environ, color), interactive=interactive, read=read)
 
 
-def _look(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: bool = False) -> TerminalStyle:
+def _style(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: bool = False) -> TerminalStyle:
     terminal = _is_terminal(stream)
     return TerminalStyle(
         colour=not plain and use_colour(color, environ, terminal=terminal),
@@ -108,7 +108,7 @@ def _look(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: bool
 
 
 def use_colour(color: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """An explicit wish wins; else only on a terminal that can, and never when NO_COLOR is set to anything."""
+    """`--color` decides; with `auto` only on a terminal that can, and never when NO_COLOR is set."""
     if color != "auto":
         return color == "always"
     return terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
@@ -117,8 +117,8 @@ def use_colour(color: str, environ: Mapping[str, str], *, terminal: bool) -> boo
 def speaks_unicode(stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Whether the locale says UTF-8 and the stream can write it.
 
-    Python quietly turns the C locale into UTF-8 (and sets LC_CTYPE=C.UTF-8 to say so), so the stream's encoding alone
-    would promise more than the terminal holds.
+    Python turns the C locale into UTF-8 (and sets LC_CTYPE=C.UTF-8), so the stream's encoding alone does not show what
+    the terminal can display.
     """
     if (stream.encoding or "").lower().replace("-", "") != "utf8":
         return False
@@ -131,12 +131,12 @@ def speaks_unicode(stream: TextIO, environ: Mapping[str, str]) -> bool:
 def _is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()
-    except ValueError:  # closed before we started
+    except ValueError:  # closed before the program started
         return False
 
 
 def _silence(stream: TextIO) -> None:
-    """Let later writes and the interpreter's last flush go nowhere instead of raising again."""
+    """Redirect a stream to /dev/null, so that later writes and the interpreter's last flush do not raise again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

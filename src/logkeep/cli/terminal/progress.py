@@ -1,7 +1,7 @@
-"""How far a long run is: a bar on a terminal, a line now and then elsewhere, nothing with --quiet.
+"""Progress of a long run: a bar on a terminal, a line now and then elsewhere, nothing with --quiet.
 
-All are `ProgressSink`s. The clock is handed in, so tests need not wait. The bar is redrawn at most four times a second:
-faster costs energy and shows nothing more.
+All are `ProgressSink`s. The clock is an argument, so that tests need not wait. The bar is redrawn at most four times a
+second, because a faster bar shows nothing more.
 """
 
 from collections.abc import Callable
@@ -26,8 +26,8 @@ def choose_progress(mode: str, console: Console, monotonic: Monotonic, *, quiet:
     return Lines(console, monotonic)
 
 
-class _Run:
-    """What both kinds keep: totals, times, and the words made of them."""
+class _Counts:
+    """What both kinds count: totals and times, and the text made of them."""
 
     def __init__(self, console: Console, monotonic: Monotonic) -> None:
         self._console, self._monotonic = console, monotonic
@@ -41,7 +41,7 @@ class _Run:
         self._started = self._shown = self._monotonic()
         self._show()
 
-    def _take(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
+    def _record(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         self._bytes, self._units, self._failed = done_bytes, done_units, failed_attempts
 
     def _show(self) -> None:
@@ -51,7 +51,7 @@ class _Run:
         return max(self._monotonic() - self._started, 0.0)
 
     def _share(self) -> float:
-        """Between 0 and 1, by bytes where they are known. Estimates may be too low: never more than all."""
+        """Between 0 and 1, by bytes where they are known. At most 1, as an estimated total may be too low."""
         total, done = (self._total_bytes, self._bytes) if self._total_bytes else (self._total_units, self._units)
         return min(done / total, 1.0) if total else 1.0
 
@@ -72,11 +72,11 @@ class _Run:
         return f"{self._label}: {self._words(ended=True)}, took {duration(self._elapsed())}"
 
 
-class Bar(_Run):
+class Bar(_Counts):
     """One live line at the bottom of the terminal."""
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
-        self._take(done_bytes, done_units, failed_attempts)
+        self._record(done_bytes, done_units, failed_attempts)
         if self._monotonic() - self._shown >= REDRAW_S:
             self._shown = self._monotonic()
             self._show()
@@ -91,19 +91,19 @@ class Bar(_Run):
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
         head, words = f"{self._label} {bar} {self._share():4.0%}", self._words().split(", ")
         while look.width is not None and cell_width(look.text(f"{head}  {', '.join(words)}")) >= look.width and words:
-            words.pop(0)  # the end is what one waits for
+            words.pop(0)  # the last part is the ETA, which matters most
         line = look.text(f"{head}  {', '.join(words)}")
         while look.width is not None and cell_width(line) >= look.width:
             line = line[:-1]
         self._console.live(line)
 
 
-class Lines(_Run):
+class Lines(_Counts):
     """For log files and cron mails: a line at the start, every 30 s, when an attempt fails, and at the end."""
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         changed = failed_attempts > self._failed
-        self._take(done_bytes, done_units, failed_attempts)
+        self._record(done_bytes, done_units, failed_attempts)
         if changed or self._monotonic() - self._shown >= LINE_S:
             self._shown = self._monotonic()
             self._show()

@@ -1,6 +1,6 @@
-"""How answers look: colours, symbols, tables, sizes, times. Pure: a `TerminalStyle` in, text out.
+"""Text for a terminal: colours, symbols, tables, sizes, times. Pure: a `TerminalStyle` in, text out.
 
-Colour never carries meaning alone: every state is also a word. Every symbol has an ASCII twin for terminals that are
+Colour never carries meaning alone: every state is also a word. Every symbol has an ASCII form for terminals that are
 not UTF-8.
 """
 
@@ -19,35 +19,35 @@ _STATES = {"OK": "green", "WARN": "yellow", "FAIL": "red", "NOTE": "dim"}
 
 @dataclass(frozen=True)
 class TerminalStyle:
-    """What the terminal (or file) behind a stream can show."""
+    """What the terminal or file of a stream can show."""
 
     colour: bool = False
     unicode: bool = False
     width: int | None = None
-    """Columns, or None where lines may be as long as they like."""
+    """Columns, or None where lines may have any length."""
     zone: tzinfo | None = None
     """For times; None is the local zone."""
 
     def text(self, text: str) -> str:
-        """The text in characters that this terminal has."""
+        """The text in characters that this terminal can show."""
         if self.unicode:
-            return text.encode("utf-8", "backslashreplace").decode()  # argv may hold bytes that are no text
-        for character, twin in _ASCII.items():
-            text = text.replace(character, twin)
+            return text.encode("utf-8", "backslashreplace").decode()  # argv may contain bytes that are not text
+        for character, ascii_form in _ASCII.items():
+            text = text.replace(character, ascii_form)
         return text.encode("ascii", "backslashreplace").decode()
 
     def line(self, text: str) -> str:
-        """One line of text that came from elsewhere: a name or a message must not command the terminal."""
+        """One line of text from outside, with control characters escaped."""
         return self.text(printable(text))
 
     def prose(self, text: str, *, indent: int = 0) -> str:
-        """Like `line`, and broken between words where the terminal ends; what follows is indented."""
-        told = self.line(text)
-        if self.width is None or cell_width(told) <= self.width:
-            return told
-        lead = told[: len(told) - len(told.lstrip())]
+        """Like `line`, and wrapped between words at the terminal's width; further lines are indented."""
+        line = self.line(text)
+        if self.width is None or cell_width(line) <= self.width:
+            return line
+        lead = line[: len(line) - len(line.lstrip())]
         return textwrap.fill(
-            told[len(lead) :],
+            line[len(lead) :],
             self.width,
             initial_indent=lead,
             subsequent_indent=" " * indent,
@@ -59,11 +59,11 @@ class TerminalStyle:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
 
     def state(self, word: str) -> str:
-        """`OK`, `WARN`, `FAIL` or `NOTE`: the word is the message, the colour a help."""
+        """`OK`, `WARN`, `FAIL` or `NOTE` in its colour."""
         return self.paint(word, _STATES[word])
 
     def moment(self, moment: datetime | None, *, seconds: bool = True) -> str:
-        """`2026-11-15 10:30:00 +0100`: with its zone; `-` when there is none."""
+        """`2026-11-15 10:30:00 +0100`, or `-` for None."""
         form = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M %z"
         return moment.astimezone(self.zone).strftime(form) if moment else "-"
 
@@ -76,11 +76,11 @@ class TerminalStyle:
         free: str = "",
         whole: str = "",
     ) -> str:
-        """Aligned columns; those named in `right` (comma separated) end flush.
+        """Aligned columns; those named in `right` (comma separated) are right-aligned.
 
-        When the terminal is too narrow, columns in `spare` are left out, the first named first. Then text is cut,
-        that in `free` columns first, never wrapped: a line stays a row. What ends flush is never cut, as ids and
-        numbers without their end are lies, and neither is what is `whole`.
+        When the terminal is too narrow, columns in `spare` are left out, the first named first. Then text is cut, that
+        in `free` columns first, and never wrapped: a line stays a row. Right-aligned columns are never cut, because an
+        id or number without its end is wrong; neither are columns in `whole`.
         """
         cells = [[self.text(printable(str(cell))) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
@@ -94,7 +94,7 @@ class TerminalStyle:
         return "\n".join([self.paint(lines[0], "bold"), *lines[1:]])
 
     def _kept(self, headers: Sequence[str], widths: list[int], spare: list[str], loose: list[int]) -> list[int]:
-        """The columns that are shown: all, or without as many of the spare ones as it takes."""
+        """The columns that are shown: all, or without as many spare ones as necessary."""
         kept = list(range(len(headers)))
         least = [min(w, _FREE_LEAST) if i in loose else w for i, w in enumerate(widths)]
         out: list[int] = []
@@ -103,18 +103,18 @@ class TerminalStyle:
                 break
             out.append(headers.index(name))
             kept.remove(out[-1])
-        for column in reversed(out):  # a wide one may have made room for what went before it
+        for column in reversed(out):  # a wide column may have made room for one that was dropped before it
             if self._over(least, [*kept, column]) <= 0:
                 kept.append(column)
         return sorted(kept)
 
     def pairs(self, values: Mapping[str, str]) -> str:
-        """`name   value` lines, values aligned, those that are too long for the terminal broken between words."""
+        """`name   value` lines with aligned values; long values are wrapped."""
         width = max((cell_width(name) for name in values), default=0)
         return "\n".join(self._pair(f"{name:<{width}}  ", value).rstrip() for name, value in values.items())
 
     def _pair(self, name: str, value: str) -> str:
-        """A word that is too long by itself, such as a path, begins beside its name all the same."""
+        """A single word that is too long, such as a path, still starts beside its name."""
         longest = max(map(cell_width, value.split()), default=0)
         if self.width is None or len(name) + longest > self.width:
             return self.line(name + value)
@@ -146,17 +146,17 @@ def _names(text: str) -> set[str]:
 
 
 def printable(text: str) -> str:
-    """Without characters that would move the cursor: what a repository holds must not command a terminal."""
+    """Without control characters: content of a repository must not control the terminal."""
     return "".join(repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in text)
 
 
 def cell_width(text: str) -> int:
-    """Columns that the text takes on a terminal: CJK characters take two."""
+    """Columns of the text on a terminal: CJK characters take two."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
 
 
 def size(size_bytes: int | float) -> str:
-    """`0 B`, `999 B`, `1.2 GiB`: for people; JSON has the integer."""
+    """`0 B`, `999 B`, `1.2 GiB`: for users; JSON has the integer."""
     amount = float(size_bytes)
     if abs(amount) < 1024:
         return f"{amount:.0f} B"
@@ -178,7 +178,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def duration(value: timedelta | float) -> str:
-    """Two units are enough: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
+    """At most two units: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if seconds < 9.95:
         return f"{seconds:.1f} s"

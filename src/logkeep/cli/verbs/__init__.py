@@ -1,1 +1,1 @@
-"""The verbs, one module per noun: each declares, calls one function, renders one report."""
+"""The verbs of `logkeep`: declaration, text and exit code of each."""

@@ -1,4 +1,4 @@
-"""`logkeep config show` and `config validate`: what is set, by whom, and what is wrong with it."""
+"""`logkeep config show` and `config validate`: every setting with its origin, and every problem."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from logkeep.config.option import Option, Where
 from logkeep.config.options import OPTIONS
 from logkeep.config.settings import Setting
 
-_STANDING = tuple(o for o in OPTIONS if o.where is Where.EVERYWHERE)
+_IN_FILES = tuple(o for o in OPTIONS if o.where is Where.EVERYWHERE)
 
 
 class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     value: str | None
-    """As text that can be given back; null when nothing is set; `***` for a secret."""
+    """As text that can be used as a value again; null when nothing is set; `***` for a secret."""
     origin: str
     """`flag`, `environment`, `file` or `default`."""
     detail: str
@@ -43,7 +43,7 @@ class ConfigValidateReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-def _shown(setting: Setting) -> ShownSetting:
+def _setting_row(setting: Setting) -> ShownSetting:
     value = setting.shown() if setting.value is not None else None
     return ShownSetting(key=setting.option.key, value=value, origin=setting.origin.place, detail=setting.origin.detail)
 
@@ -54,16 +54,16 @@ def _show_text(report: ConfigShowReport, look: TerminalStyle) -> str:
     return look.table(("KEY", "VALUE", "ORIGIN"), rows) + look.text(f"\n\nfiles: {files}")
 
 
-def _tried_out() -> list[Option[Any]]:
+def _file_options() -> list[Option[Any]]:
     """Every option that a file may hold, by its flag; where two kinds of source share one, the first."""
     flags: dict[str, Option[Any]] = {}
-    for option in _STANDING:
+    for option in _IN_FILES:
         if option not in COMMON:
             flags.setdefault(option.typed or option.name, option)
     return list(flags.values())
 
 
-@verb(report=ConfigShowReport, text=_show_text, options=_tried_out())
+@verb(report=ConfigShowReport, text=_show_text, options=_file_options())
 def show(run: Run) -> ConfigShowReport:
     """Print every setting with the place it came from.
 
@@ -71,8 +71,8 @@ def show(run: Run) -> ConfigShowReport:
     Precedence, strongest first: flag, environment, ./logkeep.yaml or --config FILE, user files,
     /etc/logkeep/config.yaml, default.
     """
-    standing = [_shown(s) for s in run.settings if s.option.where is Where.EVERYWHERE]
-    return ConfigShowReport(files=[str(p) for p in run.files], settings=standing)
+    settings = [_setting_row(s) for s in run.settings if s.option.where is Where.EVERYWHERE]
+    return ConfigShowReport(files=[str(p) for p in run.files], settings=settings)
 
 
 def _validate_text(report: ConfigValidateReport, look: TerminalStyle) -> str:

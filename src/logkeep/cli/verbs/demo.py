@@ -1,4 +1,4 @@
-"""`logkeep demo`: the whole tool against real servers, on this machine, in a few minutes."""
+"""`logkeep demo`: backup and restore with real servers on this machine, in a few minutes."""
 
 import shutil
 import tempfile
@@ -20,7 +20,7 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     kept: bool
     cache: str
-    """Where downloaded jars and the class archive stay for the next time."""
+    """Directory of downloaded jars and the class archive, kept for the next run."""
     steps: tuple[DemoStep, ...]
     seconds: float
 
@@ -45,13 +45,13 @@ def _text(report: DemoReport, look: TerminalStyle) -> str:
     examples=("logkeep demo", "logkeep demo --only zookeeper", "logkeep demo --directory ./demo --keep"),
 )
 def demo(run: Run) -> DemoReport:
-    """Show the whole tool against real servers that it starts and stops itself.
+    """Demonstrate backup and restore with real servers that it starts and stops itself.
 
     Needs Java 17 or newer. The servers' jars are fetched by Maven coordinates into the user's cache directory, the
     first time; everything else lies in one directory and is removed at the end.
     """
     started = time.monotonic()
-    directory = _fresh(run[DIRECTORY])
+    directory = _demo_directory(run[DIRECTORY])
     stage = Stage(directory, run.cache, run.console.note, run.world.resources)
     if not run[KEEP]:
         run.closing(lambda: shutil.rmtree(directory, ignore_errors=True))
@@ -68,11 +68,11 @@ def demo(run: Run) -> DemoReport:
     )
 
 
-def _fresh(wanted: Path | None) -> Path:
-    """A directory of our own. One that holds anything is not ours to fill and remove."""
+def _demo_directory(wanted: Path | None) -> Path:
+    """The demo directory. One that holds anything is refused, because the demo would remove it."""
     if wanted is None:
         return Path(tempfile.mkdtemp(prefix="logkeep-demo-"))
     if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-        raise UsageError("the demo wants an empty or new directory", subject=str(wanted))
+        raise UsageError("the demo needs an empty or new directory", subject=str(wanted))
     wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
     return wanted.resolve()

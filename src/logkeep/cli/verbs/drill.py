@@ -1,4 +1,4 @@
-"""`logkeep drill`: a whole restore to where it does no harm, its proof, and how long it took."""
+"""`logkeep drill`: a whole restore to a scratch target, its proof, and how long it took."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from logkeep.config.options import (
     TO_ZXID,
     TOPIC_SELECTION,
     ZK_MOMENT,
+    Options,
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
@@ -38,7 +39,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.restores import RestoreVerdict
 
-_OF_KAFKA: tuple[Option[Any], ...] = (*KAFKA_TARGET, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE)
+_OF_KAFKA: Options = (*KAFKA_TARGET, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR, LIMIT_PRODUCE)
 
 
 def _text(report: DrillReport, look: TerminalStyle) -> str:
@@ -69,22 +70,16 @@ def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
         yield sample("logkeep_drill_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
+_OPTIONS = (
+    *RECEIPT_OPTIONS, *KAFKA_TARGET, EMBEDDED, *ZK_MOMENT, *TOPIC_SELECTION, OFFSETS, REPLICATION_FACTOR,
+    LIMIT_PRODUCE, LIMIT_DOWNLOAD, *ENGINE_OPTIONS, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=DrillReport,
     text=_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        *KAFKA_TARGET,
-        EMBEDDED,
-        *ZK_MOMENT,
-        *TOPIC_SELECTION,
-        OFFSETS,
-        REPLICATION_FACTOR,
-        LIMIT_PRODUCE,
-        LIMIT_DOWNLOAD,
-        *ENGINE_OPTIONS,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, 12, 31, *STORE_EXITS),
     exit_code=_code,
@@ -92,13 +87,13 @@ def _metrics(outcome: CommandOutcome[DrillReport]) -> Iterator[MetricSample]:
     examples=("logkeep drill latest --embedded", "logkeep drill latest --bootstrap-servers staging:9092"),
 )
 def drill(run: Run, backup: str) -> DrillReport:
-    """Restore a backup to where it does no harm, prove it, clean up, and tell how long that took.
+    """Restore a backup to a scratch target, prove it, clean up, and report the recovery time.
 
-    With --embedded a broker is started on this machine and thrown away afterwards; else scratch topics are made in
-    the named cluster and deleted again. Groups are left alone. The receipt stays: `list` and `status` show it.
+    With --embedded a temporary broker is started on this machine; otherwise scratch topics are created in the given
+    cluster and deleted again. Groups are not restored. The receipt is kept: `list` and `status` show it.
 
-    A backup of ZooKeeper is restored into a directory that is thrown away, at its end or at --to-zxid or --to-time; a
-    server of its version is started on it, and its whole tree is compared with the replayed one.
+    A backup of ZooKeeper is restored into a temporary directory, at its end or at --to-zxid or --to-time. A server of
+    its version is started there, and its whole tree is compared with the replayed one.
     """
     refuse_contradictions(run)
     place = chosen_source(run)
@@ -124,7 +119,7 @@ def _drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillRep
 class _KindDrill:
     kind: SourceKind
     drill: Callable[[Run, SourceRef, BackupEntry], DrillReport]
-    foreign: tuple[Option[Any], ...]
+    foreign: Options
     """Options that mean nothing for this kind."""
 
 
@@ -137,4 +132,4 @@ _DRILLS = {
 def _refuse_typed(run: Run, options: Sequence[Option[Any]], kind: str) -> None:
     typed = next((o for o in options if run.settings.origin(o).place is SettingPlace.FLAG), None)
     if typed is not None:
-        raise UsageError(f"{typed.spellings()[0].flag} means nothing for a backup of {kind}", remedy="leave it out")
+        raise UsageError(f"{typed.spellings()[0].flag} has no effect on a backup of {kind}", remedy="leave it out")

@@ -119,7 +119,7 @@ class FollowReporter(ABC, Generic[DoneT, ReportT, RoundT]):
         if report is not None and one.changed:
             self.sums.update({name: getattr(report, name) for name in self.summed})
             found += report.findings
-        self.findings = _bounded(found)
+        self.findings = _limit_findings(found)
         self.unfinished = _last_failed(self.source, one)
         self.add(one, report)
 
@@ -177,7 +177,7 @@ def _shared_fields(one: "FollowRound[Any]", report: _BackupReport | None) -> dic
     }
 
 
-def _bounded(findings: list[Finding]) -> list[Finding]:
+def _limit_findings(findings: list[Finding]) -> list[Finding]:
     """Each once, and warnings before notes when there are too many: the exit code depends on them."""
     once = list(dict.fromkeys(findings))
     serious = [f for f in once if f.severity is not Severity.NOTE][-_KEPT:]

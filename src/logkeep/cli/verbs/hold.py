@@ -1,4 +1,4 @@
-"""`logkeep hold` and `logkeep release`: a pin against every policy."""
+"""`logkeep hold` and `logkeep release`: protect a backup from deletion, and end that."""
 
 import click
 import msgspec
@@ -17,7 +17,7 @@ class PinReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     held: str | None
-    """Why it is held now; null when it is not."""
+    """The reason of the hold; null when it is not held."""
     changed: bool
     dry_run: bool
 
@@ -41,9 +41,9 @@ _ARGUMENTS = (click.Argument(["backup"], metavar="ID"),)
     examples=("logkeep hold latest --reason 'before the migration'",),
 )
 def hold(run: Run, backup: str) -> PinReport:
-    """Hold a backup: no policy and no delete removes it until it is released.
+    """Hold a backup: neither `prune` nor `delete` removes it until it is released.
 
-    Works while another run holds the source. Holding a held backup replaces the reason.
+    Works while another run holds the lease of the source. Holding a held backup replaces the reason.
     """
     place = chosen_source(run)
     entry = read_source(place, run.clock()).completed(backup)
@@ -63,7 +63,7 @@ def hold(run: Run, backup: str) -> PinReport:
     changes=True,
 )
 def release(run: Run, backup: str) -> PinReport:
-    """Release a held backup: policies decide over it again."""
+    """Release a held backup: `prune` and `delete` may remove it again."""
     place = chosen_source(run)
     entry = read_source(place, run.clock()).completed(backup)
     changed = entry.hold is not None

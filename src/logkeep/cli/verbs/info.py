@@ -30,7 +30,7 @@ def _info_text(report: InfoReport, look: TerminalStyle) -> str:
         return "\n".join([*lines, *_finding_lines(report, look)])
     if report.kind is not None:
         identity = ", ".join(f"{k} {v}" for k, v in (report.identity or {}).items())
-        base = "none, it stands alone" if report.base is None else str(report.base)
+        base = "none, it is independent" if report.base is None else str(report.base)
         lines += ["", look.pairs({"kind": report.kind, "identity": identity, "continues": base})]
     if report.logs:
         lines += ["", _log_table(report.logs, look)]
@@ -85,9 +85,9 @@ def info(run: Run, backup: str) -> InfoReport:
     """Show what is in a backup: its logs, ranges, sizes, gaps, findings.
 
     ID is a number, a unique prefix of one, or `latest`. When several sources have backups under the same id, they are
-    one group backup: all are shown, and the state is that of the group. Of a Kafka cluster it tells topics by size,
-    groups by lag and what a restore would need; of ZooKeeper, how far each member reaches and what can be restored. No
-    archived data is read for it.
+    one group backup: all are shown, and the state is that of the group. For Kafka it shows topics by size, groups
+    by lag and what a restore would need; for ZooKeeper, the last transaction of each member and what can be restored.
+    No archived data is read.
     """
     one_source = run[SOURCE] is not None
     report = contents_report(chosen_sources(run), run.clock(), backup, one_source=one_source, topics=run[TOPIC])

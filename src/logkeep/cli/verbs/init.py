@@ -1,4 +1,4 @@
-"""`logkeep init` and `logkeep check`: a repository is made, and looked over."""
+"""`logkeep init` and `logkeep check`: create a repository, and check one."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -27,10 +27,10 @@ class InitReport(msgspec.Struct, frozen=True, kw_only=True):
     repository: str
     """The id of the new repository; empty on a dry run."""
     commits_safe: bool
-    """As the probe saw it; false too where a dry run could not probe because there is no directory yet."""
+    """As the probe found; also false where a dry run could not probe because the directory does not exist yet."""
     leases_safe: bool
     remarks: tuple[str, ...]
-    """What the probe thinks deserves a look."""
+    """Warnings of the probe."""
     dry_run: bool
 
 
@@ -50,8 +50,8 @@ def _init_text(report: InitReport, look: TerminalStyle) -> str:
 def init(run: Run) -> InitReport:
     """Create a repository.
 
-    The store is probed first, and what it can do is recorded; one on which two writers could both believe that they
-    committed is refused. A local directory is made when it is not there; a bucket must exist.
+    The store is probed first, and what it can do is recorded; a store on which two writers could both believe that
+    they committed is refused. A local directory is created; a bucket must exist.
     """
     url = run.repo()
     if run.dry_run and not place_exists(url):
@@ -73,7 +73,7 @@ def init(run: Run) -> InitReport:
 
 
 def _not_yet_made(url: str) -> InitReport:
-    remarks = ("the directory is made by the run, and probed then",)
+    remarks = ("the run creates the directory and probes it then",)
     url = parse_address(url).url
     return InitReport(url=url, repository="", commits_safe=False, leases_safe=False, remarks=remarks, dry_run=True)
 
@@ -118,25 +118,22 @@ def _check_code(report: CheckReport) -> int:
     exit_code=_check_code,
 )
 def check(run: Run) -> CheckReport:
-    """Look whether configuration, store and repository are fit for the next run.
+    """Check whether configuration, store and repository are ready for the next run.
 
     Writes nothing but small objects below a `probe-…` prefix, which it removes again. Ends with 1 when something would
-    make a run fail, with 2 when something deserves a look.
+    make a run fail, with 2 when something needs attention.
     """
     store = opened_store(run, run.repo())
     probed = probe(store, run.clock, run.token)
-    found = [CheckLine(what="configuration", state="OK", detail=_files(run)), _store_line(probed)]
+    files = ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
+    found = [CheckLine(what="configuration", state="OK", detail=files), _store_line(probed)]
     found += [
-        CheckLine(what=c.title, state="WARN", detail=c.what or "deserves a look", remedy=c.remedy)
+        CheckLine(what=c.title, state="WARN", detail=c.what or "needs attention", remedy=c.remedy)
         for c in probed.checks
         if c.result is Result.WARNING
     ]
     found += list(_repository_lines(run, store))
     return CheckReport(url=store.url, checks=tuple(found))
-
-
-def _files(run: Run) -> str:
-    return ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
 
 
 def _store_line(probed: ProbeReport) -> CheckLine:

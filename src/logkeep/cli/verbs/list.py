@@ -14,7 +14,7 @@ from logkeep.reports.backups import BackupRow, ListReport, list_report
 _HEADERS = ("SOURCE", "ID", "STATE", "COMMITTED", "LOGS", "RECORDS", "SIZE", "ADDED", "HEALTH", "RESTORED", "NOTES")
 _FLUSH = "ID,LOGS,RECORDS,SIZE,ADDED"
 _SPARE = "LOGS,ADDED,RECORDS,SIZE,COMMITTED,RESTORED"
-"""What a narrow terminal does without, the least important first."""
+"""Columns that a narrow terminal leaves out, the least important first."""
 _SOMETIMES = ("RESTORED", "NOTES")
 
 
@@ -36,14 +36,14 @@ def _list_text(report: ListReport, look: TerminalStyle) -> str:
 def list_backups(run: Run) -> ListReport:
     """List all backups, oldest first.
 
-    Reads the chain of each source and the names of what was verified and restored: no data, no manifests, no Spark.
+    Reads only the chain of each source and the names of verifications and restores: no data, no manifests, no Spark.
     """
     places = list(chosen_sources(run))
     return list_report(places, run.clock(), lambda place: restores_place(run, place), run.repo())
 
 
 def backup_table(rows: Iterable[BackupRow], look: TerminalStyle) -> str:
-    """The rows for people. Columns of restores and of notes are there only when there are any."""
+    """A table of backups. The columns RESTORED and NOTES appear only when they are not empty."""
     shown = [_cells(row, look) for row in rows]
     kept = [i for i, name in enumerate(_HEADERS) if name not in _SOMETIMES or any(row[i] for row in shown)]
     headers = [_HEADERS[i] for i in kept]

@@ -1,10 +1,11 @@
-"""What the verbs that merge small objects have in common: their options, how they run, and what they tell."""
+"""`logkeep kafka optimize` and `zookeeper optimize`: merge the small objects of frequent backups into larger ones."""
 
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
@@ -12,21 +13,23 @@ from logkeep.config.options import (
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_UPLOAD,
+    SEGMENT_BYTES,
     STORE_OPTIONS,
     WRITE_OPTIONS,
+    ZK_SEGMENT_BYTES,
 )
-from logkeep.kinds import SourceKind, require_kind
+from logkeep.kinds import KAFKA, ZOOKEEPER, SourceKind, require_kind
 from logkeep.model.findings import Finding
 from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
     from logkeep.repository.upkeep.optimize import Optimizing
 
-WHERE = STORE_OPTIONS
-"""Named before the size that a verb merges up to, …"""
-HOW = (*ENGINE_OPTIONS, LIMIT_UPLOAD, LIMIT_DOWNLOAD, *WRITE_OPTIONS)
+_WHERE = STORE_OPTIONS
+"""Options before --segment-bytes, …"""
+_HOW = (*ENGINE_OPTIONS, LIMIT_UPLOAD, LIMIT_DOWNLOAD, *WRITE_OPTIONS)
 """… and after it."""
-EXITS = (10, 20, 50, *STORE_EXITS)
+_EXITS = (10, 20, 50, *STORE_EXITS)
 
 
 class OptimizeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +37,14 @@ class OptimizeReport(msgspec.Struct, frozen=True, kw_only=True):
     objects_before: int
     """Small objects that were merged."""
     objects_after: int
-    """What they became."""
+    """Objects that replace them."""
     size_bytes: int
     findings: tuple[Finding, ...]
-    """Objects that were left as they are because they are not what was archived."""
+    """Objects that were not merged because they are damaged."""
     dry_run: bool
 
 
-def optimize_text(report: OptimizeReport, look: TerminalStyle) -> str:
+def _text(report: OptimizeReport, look: TerminalStyle) -> str:
     if not report.objects_before and not report.findings:
         return look.text(f"nothing to merge in {report.source}")
     done = "would merge" if report.dry_run else "merged"
@@ -53,11 +56,11 @@ def optimize_text(report: OptimizeReport, look: TerminalStyle) -> str:
     return look.text("\n".join(lines))
 
 
-def optimize_code(report: OptimizeReport) -> int:
+def _code(report: OptimizeReport) -> int:
     return 10 if report.findings else 0
 
 
-def optimized(run: Run, kind: SourceKind, segment_bytes: int) -> OptimizeReport:
+def _optimize(run: Run, kind: SourceKind, segment_bytes: int) -> OptimizeReport:
     """Merge small objects of a source up to this size, or report what would be merged."""
     from logkeep.repository.upkeep.merge_plan import MergeRule  # noqa: PLC0415 - loads Arrow, which --help can spare
 
@@ -80,3 +83,41 @@ def merger(run: Run, place: SourceRef, kind: SourceKind) -> "Optimizing":
 
     assert kind.merge_way is not None  # noqa: S101  only kinds that can merge have the verb
     return Optimizing(place, kind.merge_way(), run.clock, run.token, run[LEASE_TTL])
+
+
+@verb(
+    report=OptimizeReport,
+    text=_text,
+    options=(*_WHERE, SEGMENT_BYTES, *_HOW),
+    exits=_EXITS,
+    exit_code=_code,
+    changes=True,
+    examples=("logkeep kafka optimize --dry-run", "logkeep kafka optimize --segment-bytes 1GiB"),
+)
+def optimize_kafka(run: Run) -> OptimizeReport:
+    """Merge the small objects of frequent backups into larger ones, for all backups at once.
+
+    Adjacent objects of one log become one object of at most --segment-bytes, byte for byte; every hash and checksum is
+    verified. All backups use the new object from then on, also earlier ones. The old objects become garbage, which
+    `prune` removes. `kafka backup --follow` merges by itself from time to time.
+    """
+    return _optimize(run, KAFKA, run[SEGMENT_BYTES])
+
+
+@verb(
+    report=OptimizeReport,
+    text=_text,
+    options=(*_WHERE, ZK_SEGMENT_BYTES, *_HOW),
+    exits=_EXITS,
+    exit_code=_code,
+    changes=True,
+    examples=("logkeep zookeeper optimize --dry-run", "logkeep zookeeper optimize --segment-bytes 256MiB"),
+)
+def optimize_zookeeper(run: Run) -> OptimizeReport:
+    """Merge the small objects of frequent backups into larger ones, for all backups at once.
+
+    Adjacent objects of one log file become one object of at most --segment-bytes: the same records; every hash and
+    checksum is verified. All backups use the new object from then on, also earlier ones. The old objects become
+    garbage, which `prune` removes. `zookeeper backup --follow` merges by itself from time to time.
+    """
+    return _optimize(run, ZOOKEEPER, run[ZK_SEGMENT_BYTES])

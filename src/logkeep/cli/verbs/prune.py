@@ -1,4 +1,4 @@
-"""`logkeep delete` and `logkeep prune`: by name, and by policy."""
+"""`logkeep delete` and `logkeep prune`: delete backups by id, and by retention policy."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -54,7 +54,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or would be, deleted. Freed bytes follow in two phases: marked now, deleted by a later run."""
+    """What was, or would be, deleted. Space is freed in two phases: garbage is marked now, deleted by a later run."""
 
     source: str
     decisions: tuple[Decision, ...]
@@ -65,9 +65,9 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
     waiting_objects: int
     """Garbage that is not old enough yet."""
     denied: tuple[str, ...]
-    """Objects that the store would not let us delete."""
+    """Objects that the store refused to delete."""
     unreachable: tuple[str, ...] = ()
-    """Of ZooKeeper: transactions that can be restored to today, and by no backup that stays."""
+    """For ZooKeeper: transactions that can be restored today, and from no backup that stays."""
     dry_run: bool
 
 
@@ -77,18 +77,18 @@ def _text(report: RemovalReport, look: TerminalStyle) -> str:
     lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
     done, marked, swept = ("delete", "mark", "sweep") if report.dry_run else ("deleted", "marked", "swept")
     lines.append(f"{would}{done} {len(report.deleted)} of {len(report.decisions)} backups of {report.source}")
-    waiting = f"{count(report.waiting_objects)} wait for their time"
+    waiting = f"{count(report.waiting_objects)} are not old enough yet"
     marks = f"{would}{marked} {count(report.marked_objects)}"
     sweeps = f"{would}{swept} {count(report.swept_objects)} objects ({size(report.swept_bytes)})"
     lines.append(look.text(f"garbage: {marks}, {sweeps}, {waiting}"))
-    could = "could be restored to no more" if report.dry_run else "cannot be restored to any more"
+    could = "could no longer be restored" if report.dry_run else "can no longer be restored"
     lines += [look.line(f"{could}: {span}") for span in report.unreachable]
     lines += [look.line(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
     return "\n".join(lines)
 
 
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
-"""Which backups stay and which go, of those there are."""
+"""Decides which backups stay."""
 
 _OPTIONS = (*STORE_OPTIONS, *GARBAGE_OPTIONS)
 _EXITS = (2, 10, 50, *STORE_EXITS)
@@ -111,8 +111,8 @@ def _code(report: RemovalReport) -> int:
 def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     """Delete backups by id.
 
-    The last good backup of a source, held backups and those that are being read are never deleted. What other backups
-    still need stays; the rest becomes garbage and is removed in two phases.
+    The last good backup of a source, held backups and those in use by a restore or verification are never deleted.
+    Objects that other backups need stay; the rest becomes garbage and is removed in two phases.
     """
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
@@ -135,11 +135,11 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     examples=("logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",),
 )
 def prune(run: Run) -> RemovalReport:
-    """Delete the backups that the policy does not keep, and free space.
+    """Delete the backups that the retention policy does not keep, and free space.
 
-    Rules add up: a backup stays when any of them wants it, and every verdict is printed with its reason. Without a
-    rule nothing is deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed
-    in two phases: what is garbage is marked now and deleted by a later run.
+    A backup stays when any rule keeps it, and every decision is printed with its reason. Without a rule nothing is
+    deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed in two phases:
+    garbage is marked now and deleted by a later run.
     """
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
@@ -172,40 +172,40 @@ def _situation(place: SourceRef, folded: Folded, store_now: datetime) -> PruneSi
 
 
 def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
-    """Show the plan and ask, then decide once more under the lease and carry it out."""
+    """Show the plan and ask, then decide again under the lease and carry it out."""
     place = chosen_source(run)
     if run[YES] and not run.dry_run:
         return _carry_out(run, place, operation, choose, None)
-    foreseen = _foreseen(run, place, choose)
+    planned = _preview(run, place, choose)
     if run.dry_run:
-        return foreseen
-    if foreseen.deleted:
-        _show(run, foreseen)
-        run.confirm(f"delete {len(foreseen.deleted)} of {len(foreseen.decisions)} backups of {place.source}?")
-    return _carry_out(run, place, operation, choose, foreseen.deleted)
+        return planned
+    if planned.deleted:
+        _show(run, planned)
+        run.confirm(f"delete {len(planned.deleted)} of {len(planned.decisions)} backups of {place.source}?")
+    return _carry_out(run, place, operation, choose, planned.deleted)
 
 
-def _show(run: Run, foreseen: RemovalReport) -> None:
-    """Nobody can answer a question without having seen what it is about; where nobody is asked, it is only noise."""
+def _show(run: Run, planned: RemovalReport) -> None:
+    """Before the question; without a terminal there is no question."""
     if run.console.interactive:
-        run.console.note(_text(foreseen, run.console.err_look))
+        run.console.note(_text(planned, run.console.err_look))
 
 
-def _foreseen(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
-    """The plan, from reading alone: a dry run changes nothing, not even the lease, and works on a read-only store."""
+def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
+    """The plan. Only reads, without a lease: it works on a read-only store."""
     folded, now, rules = read_chain(place), run.clock(), GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     lease = read_lease(place)
     if lease is not None:
         check_head(folded, lease[0].head, layout.commits(place.source))
     decisions = choose(_situation(place, folded, now))
-    gone = _gone(decisions)
-    plan = foresee_garbage(place, folded, rules, now, gone)
+    removed = _removed_ids(decisions)
+    plan = foresee_garbage(place, folded, rules, now, removed)
     swept = set(plan.to_sweep)
     return RemovalReport(
-        source=place.source, decisions=decisions, deleted=gone, marked_objects=len(plan.to_mark),
+        source=place.source, decisions=decisions, deleted=removed, marked_objects=len(plan.to_mark),
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
         waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
-        unreachable=kind_of(place).unreachable_without(place, folded, gone) if gone else (), dry_run=True,
+        unreachable=kind_of(place).unreachable_without(place, folded, removed) if removed else (), dry_run=True,
     )  # fmt: skip
 
 
@@ -215,20 +215,22 @@ def _carry_out(
     rules = GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     with writing(place, operation, run.clock, run.token, run[LEASE_TTL]) as session:
         decisions = choose(_situation(place, session.folded, store_time(session)))
-        gone = _gone(decisions)
-        if agreed is not None and gone != agreed:
-            raise CommitConflict("the backups changed while you were asked; nothing was deleted", subject=place.source)
-        unreachable = kind_of(place).unreachable_without(place, session.folded, gone) if gone else ()
-        delete_backups(session, gone, operation)
+        removed = _removed_ids(decisions)
+        if agreed is not None and removed != agreed:
+            raise CommitConflict(
+                "the backups changed during the confirmation; nothing was deleted", subject=place.source
+            )
+        unreachable = kind_of(place).unreachable_without(place, session.folded, removed) if removed else ()
+        delete_backups(session, removed, operation)
         swept = collect(session, rules)
         left = plan_garbage(session, rules)
     return RemovalReport(
-        source=place.source, decisions=decisions, deleted=gone, marked_objects=swept.marked,
+        source=place.source, decisions=decisions, deleted=removed, marked_objects=swept.marked,
         swept_objects=swept.deleted, swept_bytes=swept.deleted_bytes,
         waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
         unreachable=unreachable, dry_run=False,
     )  # fmt: skip
 
 
-def _gone(decisions: tuple[Decision, ...]) -> tuple[int, ...]:
+def _removed_ids(decisions: tuple[Decision, ...]) -> tuple[int, ...]:
     return tuple(d.id for d in decisions if not d.keep)

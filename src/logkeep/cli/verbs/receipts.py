@@ -1,4 +1,4 @@
-"""`logkeep receipts`: which restores and drills there were, and what each of them proved."""
+"""`logkeep receipts`: all restores and drills, and what each of them proved."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -106,12 +106,13 @@ def _show_text(report: ReceiptReport, look: TerminalStyle) -> str:
 
 def _again_lines(again: ComparedAgain, look: TerminalStyle, *, every: bool) -> Iterator[str]:
     moment = look.moment(datetime.fromisoformat(again.finished))
-    yield look.prose(f"compared again {moment}: since the restore ended, this has changed")
+    yield look.prose(f"compared again {moment}: this has changed since the restore ended")
     yield from finding_lines(again.findings, look, every=every)
 
 
 def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
     line = report.restore
+    which = "this is how it ended" if report.compared_again else "this is the newest"
     facts = {
         "backup": str(line.backup),
         "kind": f"{_kind(line)} of {report.kind}",
@@ -125,14 +126,10 @@ def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
         "rates": rates_text(report.rates),
         "map": f"{size(report.map.size)}; --map FILE writes it as CSV" if report.map else "",
         "map written to": report.map_written or "",
-        "receipts": f"{line.receipts} were written on the way, {_which(report)}" if line.receipts > 1 else "",
+        "receipts": f"{line.receipts} were written, {which}" if line.receipts > 1 else "",
         "note": "interrupted: its process is gone" if line.interrupted else line.trouble or "",
     }
     return {name: value for name, value in facts.items() if value}
-
-
-def _which(report: ReceiptReport) -> str:
-    return "this is how it ended" if report.compared_again else "this is the newest"
 
 
 @verb(
@@ -150,7 +147,7 @@ def show(run: Run, restore: str) -> ReceiptReport:
     ended, its plan is shown. With --map the exact map of offsets is written too, one line per run of neighbouring
     records: topic, partition, source_offset, target_offset, count, target_topic, target_partition.
     """
-    place = restores_place(run, chosen_source(run))
+    place = restores_place(run, chosen_source(run, read_only=True))
     report = receipt_report(place, restore)
     written = _map_written(run, place, RestoreId(report.restore.id), report.map)
     return msgspec.structs.replace(report, all=run[ALL], map_written=written)
@@ -165,6 +162,6 @@ def _map_written(run: Run, place: SourceRef, restore_id: RestoreId, ref: ObjectR
             "this restore has no map of offsets", subject=f"restore {restore_id}", remedy="leave out --map"
         )
     if str(path) == _STDOUT and run[JSON]:
-        raise UsageError("--json and --map - both want stdout", remedy="write the map to a file")
+        raise UsageError("--json and --map - both write to stdout", remedy="write the map to a file")
     write_map(run.console, place, restore_id, ref, None if str(path) == _STDOUT else path)
     return str(path)

@@ -1,11 +1,11 @@
-"""`logkeep unlock` and `logkeep repair`: when a run died, and when objects did."""
+"""`logkeep unlock` and `logkeep repair`: remove a dead run's lease, and rebuild lost objects."""
 
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, chosen_sources, opened_repository
+from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, sources_of
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, STORE_OPTIONS
 from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
 from logkeep.repository.chain.owner import this_process
@@ -14,7 +14,7 @@ from logkeep.repository.chain.owner import this_process
 class UnlockReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     holder: str | None
-    """Who held the source, doing what, since when; null when nobody did."""
+    """The process that holds the lease, its operation and times; null when the lease is free."""
     standing: str
     """`free`, `held`, `expired` or `owner_dead`, as it was found."""
     unlocked: bool
@@ -37,10 +37,10 @@ def _unlock_text(report: UnlockReport, look: TerminalStyle) -> str:
     examples=("logkeep unlock --dry-run",),
 )
 def unlock(run: Run) -> UnlockReport:
-    """Take the lease away from a run that is gone.
+    """Remove the lease of a run that has died.
 
     Shows the holder first. Rarely needed: a lease ends by itself, and at once when its process died on this machine.
-    A run that still lives loses nothing that is committed: it finds out before its commit and ends with 50.
+    A run that is still alive loses nothing that is committed: it notices before its next commit and ends with 50.
     """
     place = chosen_source(run)
     found = read_lease(place)
@@ -49,7 +49,7 @@ def unlock(run: Run) -> UnlockReport:
         return UnlockReport(source=place.source, holder=None, standing="free", unlocked=False, dry_run=run.dry_run)
     document, version = found
     holder = f"{document.operation} by {document.owner}, since {document.acquired}, until {document.expires}"
-    run.confirm(f"{place.source} is held: {holder}. Take the lease away?")
+    run.confirm(f"{place.source} is held: {holder}. Remove the lease?")
     if not run.dry_run:
         free(place, document, version)
     return UnlockReport(
@@ -85,17 +85,17 @@ def _repair_text(report: RepairReport, look: TerminalStyle) -> str:
     examples=("logkeep repair --dry-run", "logkeep repair --accept-loss"),
 )
 def repair(run: Run) -> RepairReport:
-    """Rebuild what can be rebuilt: checkpoints, the second format object, a source's document, a broken lease.
+    """Rebuild checkpoints, the second format object, a source's document or a broken lease.
 
-    Data is never touched. When commits are lost, bring their objects back from the store's versions; only if they are
-    gone for good, --accept-loss goes on without them and commits those lost backups anew whose manifests are intact.
+    Data is never touched. When commits are lost, restore their objects from the store's versions. Only if these
+    are lost too, --accept-loss continues without them and commits again those lost backups whose manifests are intact.
     """
     from logkeep.repository.upkeep.repair import repair as repair_source  # noqa: PLC0415 - loads Arrow, which unlock can spare
     from logkeep.repository.upkeep.repair import repair_format  # noqa: PLC0415 - the same
 
     repository = opened_repository(run)
     steps = list(repair_format(repository.store, repository.document, dry_run=True))
-    places = list(chosen_sources(run))
+    places = sources_of(repository, run)
     for place in places:
         steps += repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=True)
     if steps and not run.dry_run:

@@ -15,7 +15,7 @@ from logkeep.repository.restores.documents import RestoredGroup, RestoredPartiti
 
 SHOWN = 40
 FEW = 12
-"""So many rows are shown one by one."""
+"""Up to this many rows are shown one by one."""
 DONE = "done"
 _COMPARED, _DONE = "COMPARED", "DONE"
 _RIGHT = "PARTS,RECORDS,SIZE,END,PART,BEFORE,NOW,REREAD"
@@ -32,7 +32,7 @@ def took(seconds: float | None) -> str:
 
 
 def target_text(target: RestoreTargetRef) -> str:
-    """`staging (cluster I_CW…)`; what is no cluster has a name alone."""
+    """`staging (cluster I_CW…)`; a target that is not a cluster has only a name."""
     if not target.cluster_id and target.name:
         return target.name
     cluster = f"cluster {target.cluster_id}"
@@ -59,10 +59,10 @@ def finding_lines(findings: Sequence[Finding], look: TerminalStyle, *, every: bo
 
 
 def _finding(finding: Finding, look: TerminalStyle) -> list[str]:
-    told = look.prose(f"{finding.severity.upper():{_INDENT}}{finding.where}: {finding.what}", indent=_INDENT)
+    text = look.prose(f"{finding.severity.upper():{_INDENT}}{finding.where}: {finding.what}", indent=_INDENT)
     if not finding.remedy or finding.severity is Severity.NOTE:
-        return [told]
-    return [told, look.prose(f"{'':{_INDENT}}try: {finding.remedy}", indent=_INDENT + 5)]
+        return [text]
+    return [text, look.prose(f"{'':{_INDENT}}try: {finding.remedy}", indent=_INDENT + 5)]
 
 
 def restore_cell(last: LastRestore | None, look: TerminalStyle) -> str:
@@ -86,13 +86,13 @@ def _restore_or_drill(last: LastRestore) -> str:
 
 
 def _recovery(last: LastRestore) -> str:
-    """Only what came back whole has a recovery time."""
+    """Only a complete restore has a recovery time."""
     reached = last.duration_s is not None and last.state in {"proven", "unproven"}
     return f" RTO {duration(last.duration_s)}" if reached and last.duration_s is not None else ""
 
 
 def planned_lines(rows: Sequence[RestoredPartition], look: TerminalStyle) -> list[str]:
-    """What is going to come back: offsets where partitions are few, topics with the largest first where not."""
+    """What is going to be restored: offsets where partitions are few, otherwise topics, the largest first."""
     if len(rows) > FEW:
         return _topics(rows, look, "--json has every one", (_COMPARED, _DONE))
     columns = (*_names(rows), "OFFSETS", "RECORDS", "SIZE")
@@ -109,10 +109,10 @@ def partition_lines(
     compared: bool = True,
     details: bool = True,
 ) -> list[str]:
-    """What came back, and below it every detail in full; `hint` says where all of it is shown.
+    """What was restored, and below it every detail; `hint` says where all rows are shown.
 
-    Without `compared` it is not told whether target and archive were: that is for other ways of proof. Without
-    `details` findings are trusted to tell them.
+    Without `compared` the column COMPARED is left out, for restores with another proof. Without `details` only
+    findings report them.
     """
     left_out = () if compared else (_COMPARED,)
     ordered = sorted(rows, key=lambda r: (r.outcome == DONE, not r.detail, r.topic, r.partition))
@@ -122,8 +122,8 @@ def partition_lines(
     shown = bad[:SHOWN]
     more = _more(len(bad) - len(shown), "partitions", hint, look)
     lines = [_partitions(shown, look, left_out), *more] if bad else []
-    told = _details(shown, look) if details else []
-    return [*lines, *told, *_topics(rows, look, hint, left_out)]
+    text = _details(shown, look) if details else []
+    return [*lines, *text, *_topics(rows, look, hint, left_out)]
 
 
 def _partitions(rows: Sequence[RestoredPartition], look: TerminalStyle, left_out: Sequence[str]) -> str:
@@ -174,7 +174,7 @@ def _topics(rows: Sequence[RestoredPartition], look: TerminalStyle, hint: str, l
 
 
 def _topic(rows: Sequence[RestoredPartition]) -> tuple[str, ...]:
-    """A partition that got shares of several others has several rows: it is good when all of them are."""
+    """A partition that got records of several others has several rows: it is good when all of them are."""
     targets: defaultdict[int, list[RestoredPartition]] = defaultdict(list)
     for row in rows:
         targets[row.partition].append(row)
@@ -190,7 +190,7 @@ def _of(each: Iterable[bool]) -> str:
 
 
 def group_lines(rows: Sequence[RestoredGroup], look: TerminalStyle, *, every: bool, hint: str) -> list[str]:
-    """Positions that were left alone or moved inexactly first, and below them every detail in full."""
+    """Offsets that were not set or not exact come first, and below them every detail."""
     ordered = sorted(rows, key=lambda r: (r.offset is not None, r.exact, r.group, r.topic, r.partition))
     if every or len(rows) <= FEW:
         return [_positions(ordered, look), *_reasons(ordered, look)]
@@ -219,18 +219,18 @@ def _position(row: RestoredGroup) -> tuple[str, ...]:
 
 
 def _reasons(rows: Sequence[RestoredGroup], look: TerminalStyle) -> list[str]:
-    """One line for all partitions of a topic of which the same is to be said."""
+    """One line for all partitions of a topic with the same detail."""
     found: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for row in rows:
         if row.detail:
             found[row.group, row.topic, row.detail].append(row.partition)
     return [
-        look.line(f"{group} in {topic}{_partitions_said(which)}: {detail}")
+        look.line(f"{group} in {topic}{_partitions_text(which)}: {detail}")
         for (group, topic, detail), which in found.items()
     ]
 
 
-def _partitions_said(which: Sequence[int]) -> str:
+def _partitions_text(which: Sequence[int]) -> str:
     return f"/{which[0]}" if len(which) == 1 else f", {plural(len(which), 'partition')}"
 
 
@@ -240,15 +240,16 @@ def _groups(rows: Sequence[RestoredGroup], look: TerminalStyle, hint: str) -> li
         found[row.group, row.topic].append(row)
     named = sorted(found.items())
     cells = [
-        (*names, count(len(some)), _of(r.offset is not None and r.exact for r in some), count(_again(some)))
+        (
+            *names,
+            count(len(some)),
+            _of(r.offset is not None and r.exact for r in some),
+            count(sum(r.reread for r in some if r.offset is not None)),
+        )
         for names, some in named[:SHOWN]
     ]
     table = look.table(("GROUP", "TOPIC", "PARTS", "EXACT", "REREAD"), cells, right=_RIGHT)
     return [table, *_more(len(named) - len(cells), "groups and topics", hint, look)]
-
-
-def _again(rows: Iterable[RestoredGroup]) -> int:
-    return sum(row.reread for row in rows if row.offset is not None)
 
 
 def _more(number: int, what: str, hint: str, look: TerminalStyle) -> list[str]:

@@ -1,4 +1,4 @@
-"""`logkeep status`: can I sleep? The newest good backup, its age, what it lacks, what runs, what was left behind."""
+"""`logkeep status`: the newest good backup of each source, its age and lag, what runs, what was interrupted."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def _text(report: StatusReport, look: TerminalStyle) -> str:
 
 
 def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
-    state = look.state("FAIL") if one.breached else look.state("WARN") if _odd(one) else look.state("OK")
+    state = look.state("FAIL") if one.breached else look.state("WARN") if _needs_attention(one) else look.state("OK")
     newest = "none"
     if one.newest_good is not None and one.newest_good_committed and one.age_seconds is not None:
         when = look.moment(datetime.fromisoformat(one.newest_good_committed))
@@ -29,7 +29,7 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         newest = f"{committed}, {duration(one.age_seconds)} ago" if one.last_look is None else committed
     facts = {
         "newest good backup": newest,
-        **_look_facts(one, look),
+        **_check_facts(one, look),
         "objective": duration(one.objective_seconds) if one.objective_seconds is not None else "none (--max-age)",
         **(
             {"most lag": f"{count(one.objective_lag_offsets)} offsets"} if one.objective_lag_offsets is not None else {}
@@ -38,23 +38,23 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": _verified(one.last_verified, look),
+        "last verified": _verified_text(one.last_verified, look),
         "last restore": restore_line(one.last_restore, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
 
 
-def _look_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
+def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     if one.last_look is None and one.objective_lag_offsets is not None:
-        return {"last look": "none known (a run with --follow makes them)"}
+        return {"last checked": "none (only a run with --follow reports it)"}
     if one.last_look is None or one.age_seconds is None:
         return {}
     when = look.moment(datetime.fromisoformat(one.last_look))
-    lag = "not known any more" if one.lag_offsets is None else f"{count(one.lag_offsets)} offsets"
-    return {"last look": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
+    lag = "no longer known" if one.lag_offsets is None else f"{count(one.lag_offsets)} offsets"
+    return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
-def _verified(text: str | None, look: TerminalStyle) -> str:
+def _verified_text(text: str | None, look: TerminalStyle) -> str:
     """`2026-11-15 10:30:00 +0100, level files`"""
     if text is None:
         return "never"
@@ -63,18 +63,18 @@ def _verified(text: str | None, look: TerminalStyle) -> str:
     return f"{look.moment(moment)}, level {level}"
 
 
-def _odd(one: SourceStatus) -> bool:
+def _needs_attention(one: SourceStatus) -> bool:
     return bool(one.damaged or one.interrupted or one.warnings)
 
 
 def _exit_code(report: StatusReport) -> int:
     if report.breached:
         return 60
-    return 2 if any(_odd(one) for one in report.sources) else 0
+    return 2 if any(_needs_attention(one) for one in report.sources) else 0
 
 
 def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
-    """The age of what is there, told by whoever looks: it does not depend on the runs that may have stopped."""
+    """The age of the newest backup. It does not depend on backup runs, which may have stopped."""
     for one in outcome.report.sources if outcome.report else ():
         if one.newest_good_committed is not None:
             ended = datetime.fromisoformat(one.newest_good_committed).timestamp()
@@ -95,11 +95,11 @@ def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
     examples=("logkeep status --max-age 26h", "logkeep status --max-age 5m --max-lag 100000"),
 )
 def status(run: Run) -> StatusReport:
-    """Tell whether each source has a good backup that is young enough, what runs and what was left behind.
+    """Report whether each source has a recent good backup, what runs and what was interrupted.
 
-    With --max-age an older newest good backup, or none, or a repository without any source, ends with 60: the code to
-    page on. The age counts from the last look of a run that follows the source (`backup --follow`) when that
-    found nothing newer. With --max-lag a last look that lacked more offsets, or none, ends with 60 too.
+    With --max-age it ends with 60 when the newest good backup is older, or there is none, or the repository has no
+    source: use this code for alerts. The age counts from the last round of `backup --follow` that found nothing newer.
+    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too.
     """
     objectives = Objectives(run[MAX_AGE], run[MAX_LAG])
     places = list(chosen_sources(run))

@@ -1,4 +1,4 @@
-"""`logkeep store probe`: what a store can do, before anything is trusted to it."""
+"""`logkeep store probe`: what a store can do, before backups are written to it."""
 
 import click
 
@@ -25,7 +25,7 @@ def _verdict(report: ProbeReport, look: TerminalStyle) -> str:
     if not report.commits_safe:
         return f"{look.state('FAIL')}  a repository here could lose backups; `init` refuses this store"
     if not report.lease_safe:
-        return f"{look.state('WARN')}  backups are safe here, but nothing keeps two runs from working at the same time"
+        return f"{look.state('WARN')}  backups are safe here, but two runs could work at the same time"
     return f"{look.state('OK')}    a repository is safe here"
 
 
@@ -44,9 +44,9 @@ def _exit_code(report: ProbeReport) -> int:
     examples=("logkeep store probe s3://bucket/prefix", "logkeep store probe file:///srv/backups"),
 )
 def probe(run: Run, url: str) -> ProbeReport:
-    """Try out what a store can do and tell it in plain words.
+    """Test what a store can do and report it in plain words.
 
     Writes, reads, races and deletes small objects below a random `probe/` prefix and removes them again. Ends with 40
-    when commits would not be safe there, with 2 when something else deserves a look.
+    when commits would not be safe there, with 2 when something else needs attention.
     """
     return run_probe(open_store(url), run.clock, run.token)

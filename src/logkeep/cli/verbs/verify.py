@@ -1,4 +1,4 @@
-"""`logkeep verify`: is a backup still what was written?"""
+"""`logkeep verify`: check that a backup is still what was written."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -39,15 +39,15 @@ _SHOWN = 50
 
 
 def _text(report: VerifyReport, look: TerminalStyle) -> str:
-    state = look.state("OK") if report.verdict == GOOD and not _lacks(report) else look.state("FAIL")
+    state = look.state("OK") if report.verdict == GOOD and not _lost_transactions(report) else look.state("FAIL")
     files = report.level == "files"
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
     read = "" if files else f" · {count(report.objects_read)} read"
     lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}{read}")]
     lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
-    if report.verdict == GOOD and _lacks(report):
-        lines.append(look.line("every object is good, and transactions are missing before what can be restored"))
+    if report.verdict == GOOD and _lost_transactions(report):
+        lines.append(look.line("every object is good, but transactions are missing before the restorable range"))
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
@@ -55,11 +55,11 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
     if report.zookeeper and report.verdict != GOOD:
-        lines.append(look.line(f"see what can be mended: logkeep zookeeper repair {report.id} --dry-run"))
+        lines.append(look.line(f"see what can be repaired: logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
-        lines.append(f"also damaged, since they share these objects: {', '.join(map(str, report.also_damaged))}")
+        lines.append(f"also damaged, because they share these objects: {', '.join(map(str, report.also_damaged))}")
     if not report.stored:
-        lines.append(look.text("the store is read-only: this result is not remembered"))
+        lines.append(look.text("the store is read-only: this result is not stored"))
     return "\n".join(lines)
 
 
@@ -74,15 +74,15 @@ def _zookeeper_lines(found: ZooKeeperVerified, look: TerminalStyle) -> list[str]
     ]
 
 
-def _lacks(report: VerifyReport) -> bool:
-    """All objects may be good, and transactions be in none of them."""
+def _lost_transactions(report: VerifyReport) -> bool:
+    """All objects may be good while transactions are missing."""
     return report.zookeeper is not None and any(f.code == "lost-transactions" for f in report.findings)
 
 
 def _code(report: VerifyReport) -> int:
-    """2 when it is good as far as could be seen, and that is less than was asked for, or something is worth a look."""
+    """2 when it is good, but the requested level was not reached or there are warnings."""
     zookeeper = report.zookeeper
-    if report.verdict != GOOD or _lacks(report) or (zookeeper is not None and not zookeeper.restorable):
+    if report.verdict != GOOD or _lost_transactions(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
     return 2 if doubtful or report.level != report.asked_level else 0
@@ -117,15 +117,15 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
     ),
 )
 def verify(run: Run, backup: str) -> VerifyReport:
-    """Check a backup against what was written, and name every object that is not right.
+    """Verify a backup and name every object that is missing or damaged.
 
-    `files` follows the chain from its first commit, opens the manifest and all parts, and looks for every object and
-    its size; `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch. `records`
-    decodes every record too, and keeps a digest of each log that the next such run compares with. `source` does all
-    that and then looks for everything that the live cluster still holds of the backup's logs. Nothing is repaired. The
-    result is kept in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
+    `files` follows the chain from its first commit, opens the manifest and all parts, and checks every object's
+    existence and size. `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch.
+    `records` also decodes every record, and stores a digest of each log, which later runs compare. `source` also
+    compares the backup's logs with what the live cluster still holds. Nothing is repaired. The result is stored in the
+    repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
 
-    Of ZooKeeper, `data` also looks for seals, checksums and holes between files, and tells what can be restored.
+    For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
     `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
     a copy and compares its whole tree with the replayed one.
     """
@@ -169,7 +169,7 @@ def _check_level(run: Run, place: SourceRef, kind: SourceKind) -> None:
 
 
 def _chosen(run: Run, place: SourceRef, text: str) -> tuple[BackupId, int]:
-    """The backup that is meant and its size. With a broken chain only a whole id can be meant."""
+    """The id and size of the chosen backup. With a broken chain only a whole id can be chosen."""
     try:
         entry = read_source(place, run.clock()).completed(text)
     except Damaged:

@@ -1,4 +1,4 @@
-"""`logkeep version`: works with a broken configuration, because it is what a bug report begins with."""
+"""`logkeep version`: works with a broken configuration too, because bug reports need it."""
 
 import platform
 import sys

@@ -1,7 +1,7 @@
-"""Errors as zkbackup shows them: a category and an exit code that users of its design know.
+"""Errors as zkbackup shows them: with a category, and fewer exit codes than `logkeep`.
 
-Whatever goes wrong in a backup ends with 20, in a restore with 30; usage and configuration with 40, "no" with 3. Finer
-codes stay where they tell a script what to do: 21 (transactions are lost), 10 (the backup is damaged), 31 (the target
+A failed backup ends with 20, a failed restore with 30, a usage or configuration error with 40, a declined question with
+3. Finer codes remain where a script needs them: 21 (transactions are lost), 10 (the backup is damaged), 31 (the target
 is in use).
 """
 
@@ -19,7 +19,7 @@ _COARSE = {"backup": 20, "restore": 30}
 
 
 class Category(StrEnum):
-    """What kind of thing went wrong."""
+    """The field `category` of the error document."""
 
     IO = "io"
     VALIDATION = "validation"
@@ -43,7 +43,7 @@ _CATEGORIES: tuple[tuple[type[LogkeepError], Category], ...] = (
     (errors.FormatTooNew, Category.VALIDATION),
     (errors.VerificationFailed, Category.VALIDATION),
 )
-"""The first that fits. What fits none has to do with files."""
+"""The first match counts; everything else is `io`."""
 
 
 def category(error: LogkeepError) -> Category:
@@ -52,22 +52,22 @@ def category(error: LogkeepError) -> Category:
 
 _REMEDIES: tuple[tuple[type[LogkeepError], str], ...] = (
     (errors.UnknownBackup, "`zkbackup list` shows the ids"),
-    (errors.ConfigError, "docs/guides/zookeeper.md shows what may stand there"),
+    (errors.ConfigError, "see docs/guides/zookeeper.md for the options"),
     (errors.Declined, "nothing was changed; pass --force to skip the question"),
     (errors.UsageError, "see `zkbackup --help`"),
-    (errors.ObjectMissing, "`zkbackup verify` shows what is missing; bring the file back from a copy"),
-    (errors.Damaged, "`zkbackup verify` shows what is damaged, and with --fix mends what can be mended"),
-    (errors.Locked, "wait for it, or choose another --backup-id"),
+    (errors.ObjectMissing, "`zkbackup verify` shows what is missing; recover the file from a copy"),
+    (errors.Damaged, "`zkbackup verify` shows what is damaged; with --fix it repairs what can be repaired"),
+    (errors.Locked, "wait for the other run, or choose another --backup-id"),
     (errors.Interrupted, "run again"),
-    (errors.LogkeepError, "run again with --verbose; if it stays, report the message and the log file"),
+    (errors.LogkeepError, "run again with --verbose; if it happens again, report the message and the log file"),
 )
-"""In place of remedies that speak of the other program. The first that fits."""
-_OF_THE_OTHER = re.compile(r"`logkeep |--(?:resume|yes|parallel|engine|source|bootstrap-servers)\b| -v\b")
+"""Replacements for remedies that name commands or flags of `logkeep`. The first match counts."""
+_LOGKEEP_WORDS = re.compile(r"`logkeep |--(?:resume|yes|parallel|engine|source|bootstrap-servers)\b| -v\b")
 
 
 def remedy(error: LogkeepError) -> str:
-    """What to do, with this program: errors that say nothing themselves have the house's usual words."""
-    if error.remedy != type(error).remedy or not _OF_THE_OTHER.search(error.remedy):
+    """What to do with this program. Only the default remedy of an error class may name commands of `logkeep`."""
+    if error.remedy != type(error).remedy or not _LOGKEEP_WORDS.search(error.remedy):
         return error.remedy
     return next(text for kind, text in _REMEDIES if isinstance(error, kind))
 
@@ -80,7 +80,7 @@ def exit_code(command: str, error: LogkeepError) -> int:
 
 
 def as_json(command: str, error: LogkeepError) -> str:
-    """One line. `category`, `message`, `cause` and `context` are the design's; the rest is the house's."""
+    """One line. `category`, `message`, `cause` and `context` are zkbackup's own; the others are those of `logkeep`."""
     cause = error.__cause__
     document = {
         "type": "error",

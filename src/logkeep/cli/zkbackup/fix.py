@@ -16,7 +16,7 @@ from logkeep.zookeeper.bundle.repair import BundleRepairSink
 from logkeep.zookeeper.bundle.repair_notes import DROPPED, RepairNote, repair_notes
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
-from logkeep.zookeeper.repair.donor_search import helpful
+from logkeep.zookeeper.repair.donor_search import helpful_backups
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
 from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.timeline.object_check import check_data, check_files
@@ -50,7 +50,7 @@ def fix(view: BundleView, run: CommandRun) -> Fixed:
         return Fixed(view, messages=("nothing was repaired: the document was changed since it was written",))
     sink = BundleRepairSink(view, run.clock, run.token)
     checks = check_data(view, check_files(view), lambda _: None)
-    beside = helpful(view, neighbours(view.path), checks) if checks.unusable else ()
+    beside = helpful_backups(view, neighbours(view.path), checks) if checks.unusable else ()
     done = repair(view, sink, beside=beside, level=Level.FILES, checks=checks)
     messages = [_repair_text(each) for each in done.repairs]
     messages += [f"{snapshot.name}: restored from another backup, byte for byte" for snapshot in done.copied]

@@ -145,7 +145,7 @@ def _quality(known: Claims, condition: Condition) -> list[str]:
         f"Quality score: {found.quality_score}/100",
         f"  - Integrity: {f'{GOOD} complete' if complete else f'{BAD} its end cannot be restored'}",
         f"  - Files: {repaired}",
-        f"  - Coverage: {f'{FAIR} a hole in an older part' if found.old_hole else f'{GOOD} complete'}",
+        f"  - Coverage: {f'{FAIR} a gap in an older part' if found.old_hole else f'{GOOD} complete'}",
         "",
     ]
 

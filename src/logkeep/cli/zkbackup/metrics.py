@@ -1,4 +1,4 @@
-"""What each command tells Prometheus: the names of zkbackup's design, and the house's with the server as the source."""
+"""Metrics of each command: with zkbackup's own names, and with the names of `logkeep` and the server as source."""
 
 from collections.abc import Mapping
 
@@ -18,8 +18,11 @@ def backup_samples(
     code: int = 0,
     restorable: bool = True,
 ) -> tuple[MetricSample, ...]:
-    """`code`: what the run ends with; `restorable`: its end can be restored. Whoever watches zkbackup is told of lost
-    transactions as of any failure; for the house a backup with gaps was completed, and its exit code tells them."""
+    """`code`: the exit code; `restorable`: the end of the backup can be restored.
+
+    For zkbackup's own metrics lost transactions are a failure. For those of `logkeep` a backup with gaps was completed,
+    and its exit code reports the gaps.
+    """
     whole, completed = code not in {_DAMAGED, _LOST}, restorable and code != _DAMAGED
     values: dict[str, float] = {
         "backup_duration_seconds": took_s,
@@ -32,14 +35,14 @@ def backup_samples(
         "backup_success_total": int(whole),
         "backup_failure_total": int(not whole),
     }
-    house = {"backup_success": int(completed)} | (
+    logkeep = {"backup_success": int(completed)} | (
         {"backup_last_success_timestamp_seconds": ended_s} if completed else {}
     )
-    return (*_own(values | own), *_house(source, values | house))
+    return (*_own(values | own), *_logkeep(source, values | logkeep))
 
 
 def backup_failed(took_s: float) -> tuple[MetricSample, ...]:
-    """Without a source: what failed may be how it was named."""
+    """Without a source, because the name of the server may be what was wrong."""
     values = {"backup_duration_seconds": took_s, "backup_success": 0, "backup_success_total": 0}
     return _own({**values, "backup_failure_total": 1})
 
@@ -61,7 +64,7 @@ def restore_failed(took_s: float) -> tuple[MetricSample, ...]:
 def verify_samples(
     source: str, *, took_s: float, ended_s: float, valid: int, damaged: int, repaired: int, whole: bool = True
 ) -> tuple[MetricSample, ...]:
-    """`whole`: no damage is known, also none that is in no file or was found by a deeper look before."""
+    """`whole`: no damage is known at all, neither outside of files nor from an earlier, deeper verification."""
     values = {
         "verify_duration_seconds": took_s,
         "verify_valid_files": valid,
@@ -74,12 +77,12 @@ def verify_samples(
 
 
 def _both(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
-    return (*_own(values), *_house(source, values))
+    return (*_own(values), *_logkeep(source, values))
 
 
-def _house(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
-    house = (MetricSample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
-    return tuple(sample for sample in house if sample.name in METRICS)
+def _logkeep(source: str, values: Mapping[str, float]) -> tuple[MetricSample, ...]:
+    logkeep = (MetricSample(f"logkeep_{name}", value, {"source": source}) for name, value in values.items())
+    return tuple(sample for sample in logkeep if sample.name in METRICS)
 
 
 def _own(values: Mapping[str, float]) -> tuple[MetricSample, ...]:

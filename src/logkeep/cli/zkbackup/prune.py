@@ -29,7 +29,7 @@ from logkeep.cli.zkbackup.options import (
     KEEP_MIN_COUNT,
     PRUNE_CONFIRMATION,
 )
-from logkeep.zookeeper.bundle.retention import Aged, BundleFate, Fate, Rules, judge
+from logkeep.zookeeper.bundle.retention import AgedBundle, BundleFate, BundleRetention, Fate, judge
 from logkeep.zookeeper.model.condition import Condition
 
 _OPTIONS = (BASE_DIR, KEEP_DAYS, KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED, DRY_RUN, FORCE, FORMAT)
@@ -42,7 +42,7 @@ class _Plan:
     """What is decided for each backup, and later what was done."""
 
     base: Path
-    rules: Rules
+    rules: BundleRetention
     now: datetime
     bundles: dict[str, ListedBundle]
     verdicts: Sequence[BundleFate]
@@ -87,12 +87,12 @@ def _question(plan: _Plan) -> str:
 
 def _plan(run: CommandRun) -> _Plan:
     base, now = run[BASE_DIR].absolute(), run.clock()
-    rules = Rules(
+    rules = BundleRetention(
         keep_days=run[KEEP_DAYS], keep_count=run[KEEP_COUNT], keep_min_count=run[KEEP_MIN_COUNT],
         delete_damaged=run[DELETE_DAMAGED],
     )  # fmt: skip
     bundles = {one.name: one for one in list_bundles(base)}
-    aged = [Aged(name=one.name, taken=one.taken, condition=one.condition) for one in bundles.values()]
+    aged = [AgedBundle(name=one.name, taken=one.taken, condition=one.condition) for one in bundles.values()]
     return _Plan(base, rules, now, bundles, judge(aged, rules, now), tuple(find_leftovers(base, now)))
 
 

@@ -14,7 +14,7 @@ import msgspec
 from logkeep.errors import RestoreFailed
 from logkeep.model.time import rfc3339
 from logkeep.store.local_files import sync_path
-from logkeep.zookeeper.bundle.replace_file import replace_file
+from logkeep.zookeeper.bundle.info_file import replace_file
 from logkeep.zookeeper.restore.values import RestoreReceipt
 
 _LARGEST: Final = 1 << 26

@@ -13,7 +13,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, resume_hints
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
@@ -53,25 +53,14 @@ from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, contin
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
-from logkeep.zookeeper.restore.values import Form, RestoreReceipt, Sessions, ZooKeeperRestoreOptions
-from logkeep.zookeeper.restore.values import ServerTarget as TargetPlace
+from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
 _OPTIONS = (
     *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
-    *(
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ENSEMBLE,
-        MIN_EPOCH,
-        ZK_VERSION,
-        CONTINUE,
-        ROLLBACK,
-        FORMAT,
-        METRICS_FILE,
-        VALIDATION_TIMEOUT,
-    ),
+    *(BELIEVE, ACCEPT_MISMATCH, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK),
+    *(FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
 )
 _COMMAND = "zkbackup restore --zk-data-dir"
 
@@ -113,8 +102,8 @@ def _check_options(run: CommandRun) -> None:
         raise UsageError("--to-zxid and --to-time name two points in time", remedy="give one of them")
 
 
-def _target(run: CommandRun) -> TargetPlace:
-    return TargetPlace(
+def _target(run: CommandRun) -> ServerTarget:
+    return ServerTarget(
         data_dir=run.required(DATA_DIR, "--zk-data-dir"),
         log_dir=run[LOG_DIR],
         host=run[HOST],
@@ -217,7 +206,7 @@ def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreRecei
     """The receipt, and its file. A restore that is refused before the first file is moved leaves no receipt."""
     name, data_dir = journal_name(run.clock(), run.token), prepared.places[0].data_dir
     try:
-        with go_on(_COMMAND, data_dir, name, more=_host_flag(run)):
+        with resume_hints(_COMMAND, data_dir, name, more=_host_flag(run)):
             receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=write_ahead)
     except LogkeepError:  # Ctrl-C too
         if not _can_be_continued(data_dir, name):
@@ -256,7 +245,7 @@ def _finish(run: CommandRun) -> CommandAnswer:
     word = "continue the interrupted restore" if run[CONTINUE] else "roll back the last restore"
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
         run.confirm(f"{word} of {target.data_dir}?")
-    with go_on_ending(_COMMAND, target, _host_flag(run)):
+    with ending_hints(_COMMAND, target, _host_flag(run)):
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
     document = {**msgspec.to_builtins(ended), "receipt": str(receipt) if receipt else None}

@@ -19,7 +19,7 @@ from logkeep.model.time import rfc3339
 from logkeep.repository.backups.verdicts import depth
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import damaged_at_source
-from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
+from logkeep.zookeeper.bundle.info_file import document_of, replace_document
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
 from logkeep.zookeeper.verify.run import Level

@@ -1,1 +1,1 @@
-"""Typed questions to a cluster. Each takes a `Cluster`, returns frozen values, and raises errors of ours alone."""
+"""Requests that read or change a cluster. Each takes a `Cluster`, returns frozen values, raises errors of `errors`."""

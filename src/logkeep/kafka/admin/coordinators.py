@@ -1,4 +1,4 @@
-"""Questions to coordinators: of groups, of transactions. They move like leaders do, and are followed alike."""
+"""Requests to the coordinators of groups and transactions, repeated while a coordinator moves."""
 
 import enum
 from collections import defaultdict
@@ -21,9 +21,9 @@ class CoordinatorKind(enum.IntEnum):
 
 
 def ask_each_coordinator(cluster: Cluster, api: str, fields: Mapping[str, Any]) -> list[tuple[int, Any]]:
-    """`(node, reply)` of every broker, asked again while one is still loading what it coordinates."""
+    """`(node, reply)` of every broker, repeated while one is still loading what it coordinates."""
     replies: list[tuple[int, Any]] = []
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         replies = cluster.ask_each(api, fields)
         if not any(reply.error_code in COORDINATOR_MOVED for _, reply in replies):
             break
@@ -31,7 +31,7 @@ def ask_each_coordinator(cluster: Cluster, api: str, fields: Mapping[str, Any]) 
 
 
 def find_coordinators(cluster: Cluster, kind: CoordinatorKind, keys: Sequence[str]) -> tuple[dict[str, int], int]:
-    """The broker that coordinates each key; keys without one at the moment are left out, with the last such code."""
+    """The coordinator of each key, and the last temporary error; keys without a coordinator now are left out."""
     found: dict[str, int] = {}
     trouble = OK
     for at in range(0, len(keys), _CHUNK):
@@ -59,7 +59,7 @@ def ask_coordinators(
     done: dict[str, T] = {}
     left = list(dict.fromkeys(keys))
     trouble: ClusterError | None = None
-    for _ in cluster.patience.tries() if left else ():
+    for _ in cluster.backoff.tries() if left else ():
         nodes, code = find_coordinators(cluster, kind, left)
         trouble = failure(code, subject=left[0], doing="FindCoordinator") if code != OK else trouble
         settled: set[str] = set()

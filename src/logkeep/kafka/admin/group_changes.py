@@ -1,7 +1,7 @@
-"""Changes to where groups stand: set, forgotten, removed. What a broker refuses is an answer, not an error.
+"""Changes to group offsets: set, delete, remove the group. What a broker refuses is a value, not an error.
 
-Every change is of one group that has no members: a broker refuses to touch a group that is being read by. All of them
-may be repeated, so they are, while a coordinator moves.
+Every change is to one group without members: a broker refuses to change a group with active consumers. All changes may
+be repeated, and are, while a coordinator moves.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.topology import TopicPartition, by_topic
 
 _NAMED_TOPICS = 9
-"""OffsetCommit 10 wants topic ids."""
+"""OffsetCommit 10 needs topic ids."""
 _NO_GENERATION = -1
 _REQUEST_BYTES = 400_000
-"""A coordinator writes all commits of a request as one batch, which has to fit into its topic: 1 MB by default."""
+"""A coordinator writes all commits of a request as one batch, which its topic limits: 1 MB by default."""
 _LIVE = frozenset({22, 25, 27, 68, 86, 113})
-"""Wrong generation, unknown member, rebalance, group not empty, topic is subscribed to, old member epoch."""
+"""Wrong generation, unknown member, rebalance, group not empty, topic has subscribers, old member epoch."""
 
 
 @dataclass(frozen=True)
 class GroupRefusal:
-    """A broker's no, to one partition, or to all of a group when there is none."""
+    """What a broker refused: one partition, or the whole group if `log` is None."""
 
     code: int
     log: TopicPartition | None = None
@@ -35,7 +35,7 @@ class GroupRefusal:
 
     @property
     def live(self) -> bool:
-        """Whether it is because the group has members."""
+        """Whether the reason is that the group has members."""
         return self.code in _LIVE
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ class GroupRefusal:
 
 
 Refusals = dict[str, tuple[GroupRefusal, ...]]
-"""By group, every one that was asked for; empty: all of it was done."""
+"""By group, for all groups of the request; empty: everything was done."""
 _Call = Callable[[Connection, str], Iterable[GroupRefusal]]
 
 
 def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> Refusals:
-    """Set positions of classic and consumer groups, as an administrator; groups that are not there are made."""
+    """Set offsets of classic and consumer groups, as an administrator; missing groups are created."""
 
     def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         for some in _small_enough(group, commits[group]):
@@ -102,7 +102,7 @@ def _small_enough(
 
 
 def forget_offsets(cluster: Cluster, logs: Mapping[str, Iterable[TopicPartition]]) -> Refusals:
-    """Remove positions of classic and consumer groups."""
+    """Delete offsets of classic and consumer groups."""
 
     def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         topics = [
@@ -120,11 +120,16 @@ def forget_offsets(cluster: Cluster, logs: Mapping[str, Iterable[TopicPartition]
 
 
 def move_share_groups(cluster: Cluster, starts: Mapping[str, Mapping[TopicPartition, int]]) -> Refusals:
-    """Set where share groups start; those that are not there are made. What was delivered of it begins anew."""
+    """Set the start offsets of share groups, and reset their delivery state; missing groups are created."""
 
     def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         topics = [
-            {"topic_name": topic, "partitions": [_start_of(p, starts[group][TopicPartition(topic, p)]) for p in found]}
+            {
+                "topic_name": topic,
+                "partitions": [
+                    {"partition_index": p, "start_offset": starts[group][TopicPartition(topic, p)]} for p in found
+                ],
+            }
             for topic, found in by_topic(starts[group]).items()
         ]
         reply = coordinator.call("AlterShareGroupOffsets", {"group_id": group, "topics": topics})
@@ -137,12 +142,8 @@ def move_share_groups(cluster: Cluster, starts: Mapping[str, Mapping[TopicPartit
     return _change(cluster, starts, ask, "AlterShareGroupOffsets")
 
 
-def _start_of(partition: int, start: int) -> dict[str, int]:
-    return {"partition_index": partition, "start_offset": start}
-
-
 def forget_share_topics(cluster: Cluster, topics: Mapping[str, Iterable[str]]) -> Refusals:
-    """Let share groups forget topics; a broker offers this for whole topics alone."""
+    """Delete topics from share groups; a broker offers this only for whole topics."""
 
     def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         fields = {"group_id": group, "topics": [{"topic_name": each} for each in topics[group]]}
@@ -155,7 +156,7 @@ def forget_share_topics(cluster: Cluster, topics: Mapping[str, Iterable[str]]) -
 
 
 def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Refusals:
-    """Remove groups with all they have. One that is not there counts as removed."""
+    """Remove groups. A missing group counts as removed."""
 
     def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
         for each in coordinator.call("DeleteGroups", {"groups_names": [group]}).results:
@@ -165,10 +166,7 @@ def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Refusals:
 
 
 def _change(cluster: Cluster, groups: Iterable[str], call: _Call, doing: str) -> Refusals:
-    """One group after the other; answers that say OK are no refusals.
-
-    A passing trouble anywhere in a group lets all of the group be tried again.
-    """
+    """Change one group after the other. A temporary error anywhere in a group repeats the whole group."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[GroupRefusal, ...]]]:
         for group in some:

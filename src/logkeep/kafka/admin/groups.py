@@ -1,4 +1,4 @@
-"""Groups: classic, consumer (KIP-848) and share; their members, and where they stand."""
+"""Groups: classic, consumer (KIP-848) and share; their members and offsets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from logkeep.kafka.client.error_codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_I
 from logkeep.kafka.client.topology import TopicPartition
 
 _NAMED_TOPICS = 9
-"""OffsetFetch 10 tells topic ids in place of names, and nothing about topics that are gone."""
+"""OffsetFetch 10 has topic ids in place of names, and nothing about topics that were deleted."""
 
 _GONE = frozenset({GROUP_ID_NOT_FOUND, INVALID_GROUP_ID})
 _DESCRIBE = {"consumer": "ConsumerGroupDescribe", "share": "ShareGroupDescribe"}
@@ -39,7 +39,7 @@ class GroupMember:
 
 @dataclass(frozen=True)
 class GroupDetails:
-    """`assignor` is the protocol that a classic group chose."""
+    """`assignor` is the protocol of a classic group."""
 
     name: str
     kind: str
@@ -50,7 +50,7 @@ class GroupDetails:
 
 @dataclass(frozen=True)
 class CommittedOffset:
-    """A group's position in one log. `leader_epoch` -1 = not told; for a share group `offset` is where it starts."""
+    """A group's offset in one log. `leader_epoch` -1 = unknown; for a share group `offset` is its start offset."""
 
     offset: int
     leader_epoch: int
@@ -58,7 +58,7 @@ class CommittedOffset:
 
 
 def list_groups(cluster: Cluster) -> tuple[Group, ...]:
-    """Of all brokers: each knows only the groups that it coordinates."""
+    """From all brokers: each knows only the groups that it coordinates."""
     found: set[Group] = set()
     for node, reply in ask_each_coordinator(cluster, "ListGroups", {"states_filter": [], "types_filter": []}):
         check(reply.error_code, subject=f"broker {node}", doing="ListGroups")
@@ -72,18 +72,18 @@ def _group(found: Any) -> Group:
 
 
 def describe_groups(cluster: Cluster, groups: Iterable[Group]) -> dict[str, GroupDetails]:
-    """Members and state. A group that went away meanwhile is left out; of a streams group only its state is told."""
+    """Members and state. A group that was deleted meanwhile is left out; a streams group has only its state."""
     chosen = list(groups)
     done: dict[str, GroupDetails] = {
         each.name: GroupDetails(each.name, each.kind, each.state, "", ()) for each in chosen if each.kind == "streams"
     }
     for kind in ("classic", "consumer", "share"):
         names = [each.name for each in chosen if each.kind == kind]
-        done |= _described(cluster, kind, names)
+        done |= _describe(cluster, kind, names)
     return done
 
 
-def _described(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, GroupDetails]:
+def _describe(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, GroupDetails]:
     if not names:
         return {}
     api = _DESCRIBE.get(kind, "DescribeGroups")
@@ -92,7 +92,7 @@ def _described(cluster: Cluster, kind: str, names: Sequence[str]) -> dict[str, G
         field = "group_ids" if kind in _DESCRIBE else "groups"
         reply = coordinator.call(api, {field: list(some), "include_authorized_operations": False})
         for each in reply.groups:
-            # Before version 6 of DescribeGroups an unknown group is no error but "Dead".
+            # Before version 6 of DescribeGroups an unknown group has the state "Dead" and no error.
             code = GROUP_ID_NOT_FOUND if each.group_state == "Dead" else each.error_code
             yield each.group_id, code, _details(each, kind)
 
@@ -127,7 +127,7 @@ def group_offsets(
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """All commits of classic and consumer groups, with metadata. Groups without commits have an empty mapping.
 
-    `require_stable` waits until commits of open transactions are decided.
+    With `require_stable` this waits until commits of open transactions are decided.
     """
 
     def ask(
@@ -144,7 +144,7 @@ def group_offsets(
 
 
 def groups_with_pending_commits(cluster: Cluster, groups: Iterable[str]) -> set[str]:
-    """Those with a commit inside of a transaction that is open, or decided and not yet carried out."""
+    """Groups with a commit inside a transaction that is open, or decided and not completed yet."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[bool]]:
         asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
@@ -170,7 +170,7 @@ def _commits(group: Any) -> dict[TopicPartition, CommittedOffset]:
 
 
 def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-    """Where each share group starts reading. Partitions that it has not begun are left out."""
+    """The start offset of each share group. Partitions without one are left out."""
 
     def ask(
         coordinator: Connection, some: Sequence[str]

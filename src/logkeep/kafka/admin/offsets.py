@@ -1,4 +1,4 @@
-"""Where logs begin and end, where a time lies, how far an epoch reaches, who writes. Asked of the leaders."""
+"""Offsets of logs, from their leaders: start and end, offset by time, end of an epoch; and the producers of a log."""
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _ORDINARY_CLIENT = -1
 
 
 class At(enum.IntEnum):
-    """Places in a log that have a name; any other number is a time in milliseconds."""
+    """Special values in place of a timestamp; any other number is a time in milliseconds."""
 
     LATEST = -1
     EARLIEST = -2
@@ -21,7 +21,7 @@ class At(enum.IntEnum):
 
 
 class IsolationLevel(enum.IntEnum):
-    """What `At.LATEST` means: the high watermark, or the last stable offset."""
+    """Meaning of `At.LATEST`: the high watermark, or the last stable offset."""
 
     UNCOMMITTED = 0
     COMMITTED = 1
@@ -29,7 +29,7 @@ class IsolationLevel(enum.IntEnum):
 
 @dataclass(frozen=True)
 class FoundOffset:
-    """-1 where there is none: no record at or after the time, no timestamp asked for, no epoch known."""
+    """-1 for unknown: no record at or after the time, no timestamp requested, no known epoch."""
 
     offset: int
     timestamp_ms: int
@@ -38,7 +38,7 @@ class FoundOffset:
 
 @dataclass(frozen=True)
 class LogBounds:
-    """`start` ≤ `last_stable` ≤ `high_watermark`, each asked in turn: a busy log moves between the questions."""
+    """`start` ≤ `last_stable` ≤ `high_watermark`, read one after the other: a busy log grows in between."""
 
     start: int
     last_stable: int
@@ -48,7 +48,7 @@ class LogBounds:
 
 @dataclass(frozen=True)
 class EpochEnd:
-    """The largest epoch not above the one asked for, and the offset after its last record; -1 and -1 = unknown."""
+    """The largest epoch not above the requested one, and the offset after its last record; -1 and -1 = unknown."""
 
     leader_epoch: int
     end_offset: int
@@ -56,7 +56,7 @@ class EpochEnd:
 
 @dataclass(frozen=True)
 class ProducerState:
-    """A producer that the leader remembers. `last_sequence` and `open_since` are -1 where there is none."""
+    """A producer that the leader knows. `last_sequence` and `open_since` are -1 if there is none."""
 
     producer_id: int
     epoch: int
@@ -73,7 +73,7 @@ def list_offsets(
     *,
     isolation: IsolationLevel = IsolationLevel.UNCOMMITTED,
 ) -> dict[TopicPartition, FoundOffset]:
-    """`at` for all of them, or a mapping with a place or time for each."""
+    """Offsets at `at` for all partitions, or at a place or time of each in a mapping."""
     places = wanted if isinstance(wanted, Mapping) else dict.fromkeys(wanted, int(at))
 
     def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[FoundOffset]]:
@@ -101,7 +101,7 @@ def list_offsets(
 
 
 def log_bounds(cluster: Cluster, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-    """Log start, then last stable offset, then high watermark, in that order."""
+    """Read log start, last stable offset and high watermark, in this order."""
     partitions = list(wanted)
     starts = list_offsets(cluster, partitions, At.EARLIEST)
     stable = list_offsets(cluster, partitions, At.LATEST, isolation=IsolationLevel.COMMITTED)
@@ -113,7 +113,7 @@ def log_bounds(cluster: Cluster, wanted: Iterable[TopicPartition]) -> dict[Topic
 
 
 def offset_for_leader_epoch(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-    """How far the log of each partition agrees with the epoch given for it."""
+    """For each partition, the end of the given epoch in the leader's log."""
 
     def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[EpochEnd]]:
         topics = [
@@ -138,7 +138,7 @@ def offset_for_leader_epoch(cluster: Cluster, wanted: Mapping[TopicPartition, in
 def describe_producers(
     cluster: Cluster, wanted: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-    """The producers each leader remembers, those with an open transaction among them."""
+    """The producers that each leader knows, including those with an open transaction."""
 
     def ask(leader: Connection, some: Sequence[TopicPartition]) -> Iterator[Answer[tuple[ProducerState, ...]]]:
         topics = [{"name": topic, "partition_indexes": partitions} for topic, partitions in by_topic(some).items()]

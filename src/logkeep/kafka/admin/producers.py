@@ -1,8 +1,8 @@
-"""Producer ids, and transactions as a producer of ours opens and ends them.
+"""Producer ids, and the start and end of our own transactions.
 
-Versions below those of "transactions, second edition" are spoken, so that Kafka 3.9 and 4.x do the same: partitions
-are added by name, and ending a transaction leaves the epoch as it is. A coordinator that knows a newer producer of the
-same transactional id refuses the older one: that comes back as None, for it is foreseen.
+The API versions used are older than version 2 of the transaction protocol, so that Kafka 3.9 and 4.x do the same:
+partitions are added by name, and ending a transaction keeps the epoch. A coordinator refuses a producer if a newer one
+has the same transactional id: that is expected, and returned as None.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,16 +26,16 @@ _INIT_VERSION, _ADD_VERSION, _END_VERSION = 4, 3, 3
 
 @dataclass(frozen=True)
 class ProducerId:
-    """Under which a broker knows a producer."""
+    """The id and epoch of a producer."""
 
     producer_id: int
     epoch: int
 
 
 def new_producer_id(cluster: Cluster) -> ProducerId:
-    """One that nobody else has, without a transactional id. A broker that has none yet is asked again."""
+    """A new producer id without a transactional id. Retries while a broker has none available."""
     code = OK
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         reply = cluster.ask_any("InitProducerId", _init_fields(None, 0), at_most=_INIT_VERSION)
         code = reply.error_code
         if code == OK and reply.producer_id >= 0:
@@ -48,7 +48,7 @@ def new_producer_id(cluster: Cluster) -> ProducerId:
 
 
 def begin_producer(cluster: Cluster, transactional_id: str, timeout_ms: int) -> ProducerId:
-    """Take over a transactional id: whoever had it is shut out, and what he left open is aborted."""
+    """Take over a transactional id: its previous producer is fenced, and that one's open transaction is aborted."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[ProducerId]]:
         for key in some:
@@ -62,7 +62,7 @@ def begin_producer(cluster: Cluster, transactional_id: str, timeout_ms: int) -> 
 def add_partitions(
     cluster: Cluster, transactional_id: str, producer: ProducerId, logs: Iterable[TopicPartition]
 ) -> bool | None:
-    """Begin a transaction in these logs, or add them to the one that is open. None: somebody took over."""
+    """Begin a transaction in these logs, or add them to the open one. None: another producer took over the id."""
     wanted = list(logs)
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[bool]]:
@@ -80,7 +80,7 @@ def add_partitions(
 
 
 def abort_transaction(cluster: Cluster, transactional_id: str, producer: ProducerId) -> bool | None:
-    """Decide it. The markers come later. None: somebody took over, who has it aborted."""
+    """Decide to abort it; the markers are written later. None: another producer took over the id and aborted it."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[bool]]:
         for key in some:
@@ -109,7 +109,7 @@ def _init_fields(transactional_id: str | None, timeout_ms: int) -> dict[str, Any
 
 
 def _worst(reply: Any) -> int:
-    """The first code that is not OK; the one of a partition that was only spared because of another comes last."""
+    """The first error code; "not attempted because of another partition" counts only if there is no other."""
     codes = [p.partition_error_code for t in reply.results_by_topic_v3_and_below for p in t.results_by_partition]
-    told = [code for code in codes if code not in (OK, _NOT_ATTEMPTED)]
-    return told[0] if told else max(codes, default=OK)
+    errors = [code for code in codes if code not in (OK, _NOT_ATTEMPTED)]
+    return errors[0] if errors else max(codes, default=OK)

@@ -55,7 +55,7 @@ def create_topics(
     refused: dict[str, Refusal] = {}
     for some in _chunks(topics):
         left = {each.name: each for each in some}
-        for _ in cluster.patience.tries():
+        for _ in cluster.backoff.tries():
             fields = {
                 "topics": [_creation(each) for each in left.values()],
                 "timeout_ms": _TIMEOUT_MS,
@@ -109,7 +109,7 @@ def _refusal(name: str, doing: str, found: Any) -> Refusal:
 def wait_for_leaders(cluster: Cluster, wanted: Mapping[str, int]) -> dict[str, Topic]:
     """Wait until each topic has the wanted number of partitions, all with leaders. Raises `ClusterNotReady`."""
     ready: dict[str, Topic] = {}
-    for _ in cluster.patience.tries() if wanted else ():
+    for _ in cluster.backoff.tries() if wanted else ():
         found = {t.name: t for t in cluster.metadata().topics if t.name in wanted}
         ready = {
             name: t
@@ -132,7 +132,7 @@ def delete_topics(cluster: Cluster, ids: Mapping[str, UUID]) -> dict[str, Refusa
     names = sorted(ids)
     for at in range(0, len(names), _TOPICS):
         left = {ids[name]: name for name in names[at : at + _TOPICS]}
-        for _ in cluster.patience.tries():
+        for _ in cluster.backoff.tries():
             fields = {
                 "topics": [{"name": None, "topic_id": each} for each in left],
                 "topic_names": list(left.values()),
@@ -175,7 +175,7 @@ def alter_topic_configs(
     names = [name for name, change in sorted(changes.items()) if change]
     for at in range(0, len(names), _TOPICS):
         left = names[at : at + _TOPICS]
-        for _ in cluster.patience.tries():
+        for _ in cluster.backoff.tries():
             fields = {"resources": [_alteration(name, changes[name]) for name in left], "validate_only": validate_only}
             for found in cluster.ask_any("IncrementalAlterConfigs", fields).responses:
                 refused.pop(found.resource_name, None)

@@ -1,4 +1,4 @@
-"""Transactions as their coordinators know them."""
+"""Transactions as their coordinators report them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ListedTransaction:
 
 @dataclass(frozen=True)
 class ProducerTransaction:
-    """`partitions` are those that the open transaction has written to; `started_ms` -1 = none is open."""
+    """`partitions` are those that the open transaction has written to; `started_ms` -1 = no open transaction."""
 
     transactional_id: str
     state: str
@@ -34,7 +34,7 @@ class ProducerTransaction:
 
 
 def list_transactions(cluster: Cluster, *, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
-    """Of all coordinators. Transactional ids that this user may not describe are not told by the broker."""
+    """From all coordinators. Brokers leave out transactional ids that this user may not describe."""
     found: set[ListedTransaction] = set()
     fields = {"state_filters": list(states), "producer_id_filters": []}
     for node, reply in ask_each_coordinator(cluster, "ListTransactions", fields):
@@ -47,7 +47,7 @@ def list_transactions(cluster: Cluster, *, states: Sequence[str] = ()) -> tuple[
 
 
 def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, ProducerTransaction]:
-    """Details; an id that expired meanwhile is left out."""
+    """Details by id; an id that expired meanwhile is left out."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[ProducerTransaction]]:
         for each in coordinator.call("DescribeTransactions", {"transactional_ids": list(some)}).transaction_states:

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""`kafka backup`: reads facts from the cluster, plans, copies logs in tasks, and records the rest."""

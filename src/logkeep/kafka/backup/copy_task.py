@@ -42,9 +42,9 @@ def copy_with(
     """The same with randomness and time as arguments."""
     unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs:
-        patience, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
+        backoff, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
-            unit = _one_round(unit, todo, progress, patience, limiter)
+            unit = _one_round(unit, todo, progress, backoff, limiter)
         result = CopyResult(
             unit=unit.name,
             ranges=tuple(job.copy.result() for job in jobs),
@@ -68,7 +68,7 @@ def _jobs(unit: CopyUnit, tokens: TokenSource) -> Iterator[list[RangeJob]]:
 
 
 def _one_round(
-    unit: CopyUnit, todo: Sequence[RangeJob], progress: Progress, patience: ProgressBackoff, limiter: RateLimiter
+    unit: CopyUnit, todo: Sequence[RangeJob], progress: Progress, backoff: ProgressBackoff, limiter: RateLimiter
 ) -> CopyUnit:
     """Copy what one broker serves, until all of it is done or another broker has to serve the rest.
 
@@ -78,10 +78,10 @@ def _one_round(
     here = [job for job in todo if (job.copy.broker, job.copy.leader_only) == (broker, alone)]
     asked = replace(unit, limits=replace(unit.limits, rack="")) if alone else unit
     try:
-        with Pipeline(asked, broker, here, progress, patience, limiter) as pipeline:
+        with Pipeline(asked, broker, here, progress, backoff, limiter) as pipeline:
             moved = pipeline.run()
     except (ClusterUnreachable, ClusterNotReady) as error:
-        patience.failed(error)
+        backoff.failed(error)
         moved = [job for job in here if job.copy.outcome is None]
         if isinstance(error, ClusterUnreachable):
             unit = _with_smaller_replies(unit)
@@ -94,7 +94,7 @@ def _one_round(
         else:
             leaderless = _find_leader(unit, job) or leaderless
     if leaderless is not None:
-        patience.failed(leaderless)
+        backoff.failed(leaderless)
     return unit
 
 

@@ -15,7 +15,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
-from logkeep.kafka.topic_selection import Meant, choose_topics, meant_by
+from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filter
 from logkeep.model.findings import Finding
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -59,8 +59,8 @@ class Facts:
 
 def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, internal: bool, pause: Pause) -> Facts:
     """Read everything. Raises UsageError if no topic is selected, and the cluster's own errors."""
-    meant = meant_by(include, exclude, internal=internal)
-    metadata = _ready(cluster, cluster.metadata(), meant)
+    selects = topic_filter(include, exclude, internal=internal)
+    metadata = _ready(cluster, cluster.metadata(), selects)
     _refuse_hidden(cluster, include, metadata)
     topics = tuple(choose_topics(metadata.topics, include, exclude, internal=internal))
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
@@ -78,13 +78,13 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
         acls=acls,
         quotas=quotas,
         notes=notes,
-        findings=_hidden(cluster, replicas, metadata, meant),
+        findings=_hidden(cluster, replicas, metadata, selects),
     )
 
 
-def _ready(cluster: Cluster, metadata: ClusterMetadata, meant: Meant) -> ClusterMetadata:
+def _ready(cluster: Cluster, metadata: ClusterMetadata, selects: TopicFilter) -> ClusterMetadata:
     """The metadata once no selected topic is in an error; other topics do not matter."""
-    waiting = [t for t in metadata.unready if meant(t.name, t.internal)]
+    waiting = [t for t in metadata.unready if selects(t.name, t.internal)]
     if not waiting:
         return metadata
     try:
@@ -93,7 +93,7 @@ def _ready(cluster: Cluster, metadata: ClusterMetadata, meant: Meant) -> Cluster
         raise _stays_unready(error.what, error.subject) from error
     again = cluster.metadata()
     for each in again.unready:
-        if meant(each.name, each.internal):
+        if selects(each.name, each.internal):
             raise _stays_unready(failure(each.code, subject=each.name, doing="Metadata").what, each.name)
     return again
 
@@ -104,11 +104,11 @@ def _stays_unready(what: str, topic: str) -> ClusterNotReady:
 
 
 def _hidden(
-    cluster: Cluster, replicas: Sequence[ReplicaSize] | None, metadata: ClusterMetadata, meant: Meant
+    cluster: Cluster, replicas: Sequence[ReplicaSize] | None, metadata: ClusterMetadata, selects: TopicFilter
 ) -> tuple[Finding, ...]:
     if replicas is None:
         return (blind_finding(metadata.cluster_id),)
-    names = unlisted_topics(replicas, metadata, meant)
+    names = unlisted_topics(replicas, metadata, selects)
     return tuple(map(hidden_finding, hidden_topics(names, lambda name: cluster.metadata([name]))))
 
 

@@ -83,11 +83,11 @@ class Pipeline:
         broker: int,
         jobs: Sequence[RangeJob],
         progress: Progress,
-        patience: ProgressBackoff,
+        backoff: ProgressBackoff,
         limiter: RateLimiter,
     ) -> None:
         self._unit, self._broker, self._jobs = unit, broker, list(jobs)
-        self._progress, self._patience, self._limiter = progress, patience, limiter
+        self._progress, self._backoff, self._limiter = progress, backoff, limiter
         self._moved: list[RangeJob] = []
         self._trouble: ClusterNotReady | None = None
         self._correlation = 0
@@ -126,7 +126,7 @@ class Pipeline:
             flying = self._send(other)
             now, other = other, now
         if self._trouble is not None:  # one election moves many partitions at once: that is one failure
-            self._patience.failed(self._trouble)
+            self._backoff.failed(self._trouble)
         return self._moved
 
     def _drain(self) -> None:
@@ -213,7 +213,7 @@ class Pipeline:
         """Raise for a broker that keeps sending empty replies."""
         if gained:
             self._idle = 0
-            self._patience.progress()
+            self._backoff.progress()
         elif not reply.throttle_ms:
             self._idle += 1
         if self._idle > _STALL_REPLIES:

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
 from logkeep.kafka.client.topology import ClusterMetadata
-from logkeep.kafka.topic_selection import INTERNAL, Meant
+from logkeep.kafka.topic_selection import INTERNAL, TopicFilter
 from logkeep.model.findings import Finding, Severity
 
 
-def unlisted_topics(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, meant: Meant) -> list[str]:
+def unlisted_topics(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, selects: TopicFilter) -> list[str]:
     """Selected topics that are on a disk, but not in the list. Pure."""
     listed = {t.name for t in metadata.topics} | {t.name for t in metadata.unready}
     names = {r.log.topic for r in replicas} - listed
-    return sorted(name for name in names if meant(name, name in INTERNAL))
+    return sorted(name for name in names if selects(name, name in INTERNAL))
 
 
 def hidden_topics(names: Sequence[str], ask: Callable[[str], object]) -> list[str]:

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""A Kafka client over sockets: settings, connections, metadata, fetch and produce. Knows nothing of backups."""

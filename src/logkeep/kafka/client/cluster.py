@@ -1,12 +1,12 @@
-"""A cluster: any of its servers to begin with, its metadata, a connection per broker, and patience with its leaders.
+"""A client of one cluster: metadata, one connection per broker, and retries while leaders move.
 
     with Cluster(settings) as cluster:
         cluster.metadata()                     # everything
-        cluster.ask_any("ListGroups", {})      # whoever answers
-        cluster.ask_leaders(partitions, ask)   # each partition's leader, followed when it moves
+        cluster.ask_any("ListGroups", {})      # the first broker that answers
+        cluster.ask_leaders(partitions, ask)   # each partition's leader, found again when it moves
 
-Questions are repeated with growing waits while the reason is one that passes (a leader moved, a broker restarts);
-then the error says what was still missing. One thread at a time.
+Requests are repeated with growing waits while the reason is a temporary one (a leader moved, a broker restarts); then
+the error says what is still missing. For one thread at a time.
 """
 
 import time
@@ -38,21 +38,21 @@ _IDLE_S = 180.0
 """A connection unused for longer is replaced: brokers close idle ones, and firewalls drop them without a sign."""
 
 _SHOWN = 3
-_REMEDY = "see which brokers are down, then run again; a topic that stays like this can be left out with --exclude"
+_REMEDY = "check which brokers are down, then run again; a topic that stays like this can be left out with --exclude"
 
 
 class Cluster:
-    """Connections are opened when they are needed; `close` (or the end of `with`) closes them all."""
+    """Opens connections when they are needed; `close` (or the end of `with`) closes them all."""
 
     def __init__(
         self,
         settings: ClientSettings,
         *,
-        patience: Backoff | None = None,
+        backoff: Backoff | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.patience = patience or Backoff()
+        self.backoff = backoff or Backoff()
         self._clock = clock
         self._context = tls_context(settings) if settings.tls else None
         self._connections: dict[Endpoint, Connection] = {}
@@ -75,15 +75,15 @@ class Cluster:
         self._connections.clear()
 
     def metadata(self, topics: Sequence[str] | None = None) -> ClusterMetadata:
-        """Asked anew. None = all topics that this user may see; those in an error are `unready`, and stop nobody.
+        """Read the metadata. None = all topics that this user may see; topics with an error are in `unready`.
 
-        A named topic is waited for while its error is one that passes; a missing or forbidden one raises.
+        For a named topic this waits while its error is temporary; a missing or forbidden topic raises.
         """
         if topics is None:
             self._known = self._read(None)
             return self._known
         found = ClusterMetadata("", -1, (), ())
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             found = self._read(topics)
             if not any(each.passing for each in found.unready):
                 break
@@ -97,11 +97,11 @@ class Cluster:
         return found
 
     def known(self) -> ClusterMetadata:
-        """The metadata as last read; read now if it never was."""
+        """The metadata as last read; read now if there is none."""
         return self._known or self.metadata()
 
     def connection(self, node: int) -> Connection:
-        """The connection to one broker, opened if need be. Raises `ClusterUnreachable`, `ClusterNotReady`."""
+        """The connection to one broker, opened if needed. Raises `ClusterUnreachable`, `ClusterNotReady`."""
         return self._open(self._endpoint(node))
 
     def open_own(self, node: int) -> Connection:
@@ -109,14 +109,14 @@ class Cluster:
         return Connection.open(self._endpoint(node), self.settings, context=self._context, clock=self._clock)
 
     def ask_any(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
-        """A question that every broker can answer, asked until one does.
+        """Send a request that every broker can answer, until one does.
 
-        One whose certificate is wrong does not keep the others from answering; waiting does not mend it either.
+        A broker with a wrong certificate does not prevent others from answering; retries do not help with it.
         """
         last: ClusterUnreachable | None = None
         distrusted: dict[Endpoint, TlsFailed] = {}
-        for number in self.patience.tries():
-            for endpoint in self._anyone():
+        for number in self.backoff.tries():
+            for endpoint in self._endpoints():
                 if endpoint in distrusted:
                     continue
                 try:
@@ -125,22 +125,22 @@ class Cluster:
                     last = error
                 except TlsFailed as error:
                     distrusted[endpoint] = error
-            if (number + 1 >= _FIRST_ATTEMPTS and not self._met) or distrusted.keys() >= set(self._anyone()):
+            if (number + 1 >= _FIRST_ATTEMPTS and not self._met) or distrusted.keys() >= set(self._endpoints()):
                 break
         if distrusted:
-            raise next(iter(distrusted.values()))  # there is something to mend, whoever else is away
+            raise next(iter(distrusted.values()))  # the user has to correct this, whichever brokers are down
         raise ClusterUnreachable(
             f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
         ) from last
 
     def ask_each(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> list[tuple[int, Any]]:
-        """The same question to every broker that is up: `(node, reply)`.
+        """Send the same request to every broker that is up: `(node, reply)`.
 
-        When one goes while we ask, all are asked again: what it knew may have moved to one that had answered already.
+        If one fails meanwhile, all are asked again: what it had may have moved to one that had answered already.
         """
         last: ClusterUnreachable | None = None
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             brokers = self.metadata(()).brokers
             try:
                 return [(each.node, self._open(each.endpoint).call(api, fields, at_most=at_most)) for each in brokers]
@@ -149,9 +149,9 @@ class Cluster:
         raise last or ClusterUnreachable(f"{api} was never asked")
 
     def ask_node(self, node: int, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
-        """A question to one broker, repeated while the connection breaks."""
+        """Send a request to one broker, repeated while the connection breaks."""
         last: ClusterError | None = None
-        for _ in self.patience.tries():
+        for _ in self.backoff.tries():
             try:
                 return self.connection(node).call(api, fields, at_most=at_most)
             except (ClusterUnreachable, ClusterNotReady) as error:
@@ -164,14 +164,14 @@ class Cluster:
         wanted: Iterable[TopicPartition],
         ask: Callable[[Connection, Sequence[TopicPartition]], Iterable[Answer[T]]],
     ) -> dict[TopicPartition, T]:
-        """`ask` each leader for its partitions, some thousand at a time; what did not work is asked again elsewhere.
+        """`ask` each leader for its partitions, some thousand at a time; failed partitions are asked of a new leader.
 
-        Raises `TopicMissing`, `NotAuthorised`, `ClusterNotReady` (naming partitions), or what `ask` raises.
+        Raises `TopicMissing`, `NotAuthorised`, `ClusterNotReady` (with the partitions), or what `ask` raises.
         """
         done: dict[TopicPartition, T] = {}
         left = list(dict.fromkeys(wanted))
         trouble: ClusterError | None = None
-        for number in self.patience.tries():
+        for number in self.backoff.tries():
             if number:
                 self.metadata()
             for node, chunk in self._by_leader(left):
@@ -179,7 +179,7 @@ class Cluster:
                     answers = list(ask(self.connection(node), chunk)) if node >= 0 else []
                 except (ClusterUnreachable, ClusterNotReady) as error:
                     trouble, answers = error, []
-                trouble = _judged(answers) or trouble
+                trouble = _temporary_error(answers) or trouble
                 done |= {each: value for each, code, value in answers if code == OK}
             left = [each for each in left if each not in done]
             if not left:
@@ -193,7 +193,7 @@ class Cluster:
             known = self.metadata()
         groups: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for each in wanted:
-            # Asked by its name the broker tells whether a topic is missing or forbidden, or has become ready.
+            # A request by name shows whether a topic is missing or forbidden, or has become ready.
             partition = known.find(each) or self.metadata([each.topic]).find(each)
             if partition is None:
                 raise TopicMissing("no such partition", subject=str(each))
@@ -208,8 +208,8 @@ class Cluster:
                 return broker.endpoint
         raise ClusterNotReady("is not among the brokers that are up", subject=f"broker {node}")
 
-    def _anyone(self) -> Iterator[Endpoint]:
-        """Open connections first, then the brokers we know of, then those named at the start."""
+    def _endpoints(self) -> Iterator[Endpoint]:
+        """Open connections first, then known brokers, then the bootstrap servers."""
         known = [each.endpoint for each in self._brokers]
         yield from dict.fromkeys([*self._connections, *known, *self.settings.bootstrap])
 
@@ -228,8 +228,8 @@ class Cluster:
         return made
 
 
-def _judged(answers: Sequence[Answer[Any]]) -> ClusterError | None:
-    """The first trouble that may pass; one that does not pass is raised."""
+def _temporary_error(answers: Sequence[Answer[Any]]) -> ClusterError | None:
+    """The first temporary error; a permanent one is raised."""
     passing: ClusterError | None = None
     for each, code, _ in answers:
         if code == OK:

@@ -1,9 +1,9 @@
 """One blocking connection to one broker: frames, correlation ids, versions, several requests in flight.
 
-`call` asks and waits. `send` and `receive` keep several requests in flight; a broker answers in the order of the
-questions. `send_raw` and `receive_raw` do the same for Fetch and Produce, whose bytes must not be copied: parts are
-handed to the kernel as they are, replies land in a buffer of the caller. After any failure the connection is closed:
-half a reply leaves nothing that could be trusted. Not for several threads at once.
+`call` sends a request and waits for the reply. `send` and `receive` keep several requests in flight; a broker answers
+in the order of the requests. `send_raw` and `receive_raw` do the same for Fetch and Produce, whose bytes must not be
+copied: parts are passed to the kernel as they are, replies are read into a buffer of the caller. After any failure the
+connection is closed: after half a reply nothing else can be trusted. Not for several threads at once.
 """
 
 import collections
@@ -22,13 +22,13 @@ from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receiv
 from logkeep.kafka.client.protocol import Shape, decode, encode, shape
 from logkeep.kafka.client.sasl import authenticate
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
-from logkeep.kafka.client.tcp import dial, told
+from logkeep.kafka.client.tcp import dial, error_text
 from logkeep.kafka.client.tls import explain_tls, tls_context
 
 _API_VERSIONS = shape("ApiVersions")
 _LARGEST_FRAME_BYTES = 2**30
 _RENEW_AT = 0.85
-"""Of the life of an authentication: a broker hangs up when it has run out."""
+"""Part of the lifetime of an authentication: a broker closes the connection when it expires."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class _Flight:
 
     @property
     def tagged(self) -> bool:
-        """Flexible replies have tagged fields in their header; that of ApiVersions never has, by decree."""
+        """Flexible replies have tagged fields in their header; by definition that of ApiVersions never has."""
         return self.what is not _API_VERSIONS and self.what.flexible(self.version)
 
 
 class Connection:
-    """Made by `Connection.open`. Knows which versions its broker speaks."""
+    """Made by `Connection.open`. Knows the API versions of its broker."""
 
     def __init__(self, endpoint: Endpoint, made: socket.socket, settings: ClientSettings) -> None:
         self.endpoint = endpoint
@@ -66,7 +66,7 @@ class Connection:
         context: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Connect, encrypt, negotiate, authenticate. `context` saves reading the stores for every connection."""
+        """Connect, encrypt, negotiate, authenticate. With `context` the key stores are not read again."""
         if context is None and settings.tls:
             context = tls_context(settings)
         made = cls(endpoint, dial(endpoint, settings, context), settings)
@@ -100,15 +100,15 @@ class Connection:
         return len(self._flights)
 
     def worn_out(self, now: float) -> bool:
-        """Whether to open another one instead: closed, or its authentication is about to run out."""
+        """Whether to open another one instead: closed, or its authentication is about to expire."""
         return self.closed or now >= self._renew_at
 
     def speaks(self, api: str) -> bool:
-        """Whether broker and this release have a version of the API in common."""
+        """Whether the broker and this release have a common version of the API."""
         return self._common(shape(api), None) is not None
 
     def version(self, api: str, *, at_most: int | None = None) -> int:
-        """The highest version that both sides know. Raises `ClusterTooOld`."""
+        """The highest common version. Raises `ClusterTooOld`."""
         what = shape(api)
         found = self._common(what, at_most)
         if found is not None:
@@ -119,21 +119,21 @@ class Connection:
         raise ClusterTooOld(f"no common version of {api}: {offer}, logkeep {ours}", subject=str(self.endpoint))
 
     def call(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> Any:
-        """One question, one answer; nothing else may be in flight."""
+        """One request and its reply; nothing else may be in flight."""
         if self._flights:
             raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
         self.send(api, fields, at_most=at_most)
         return self.receive()
 
     def send(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> None:
-        """Put a request in flight; its reply comes from a later `receive`, in the order of sending."""
+        """Send a request; a later `receive` returns its reply, in the order of sending."""
         what, version = shape(api), self.version(api, at_most=at_most)
         correlation = self._next_correlation()
         self._transmit([encode(what, version, fields or {}, correlation, self._client_id)])
         self._flights.append(_Flight(correlation, what, version))
 
     def receive(self) -> Any:
-        """The decoded reply to the oldest request in flight. Also fits a raw request whose reply is small."""
+        """The decoded reply to the oldest request in flight. Also for a raw request whose reply is small."""
         flight = self._oldest()
         body = self._receive_frame(self._small, flight)
         try:
@@ -143,7 +143,7 @@ class Connection:
             raise
 
     def send_raw(self, api: str, version: int, parts: Sequence[Bytes]) -> None:
-        """A request whose body is ready in `parts`; only length and header are added, nothing is copied."""
+        """Send a request whose body is ready in `parts`; length and header are added, nothing is copied."""
         what, correlation = shape(api), self._next_correlation()
         client = self._client_id.encode()
         header = struct.pack(f">hhih{len(client)}s", what.key, version, correlation, len(client), client)
@@ -157,15 +157,15 @@ class Connection:
         return self._receive_frame(buffer, self._oldest())
 
     def send_frame(self, frame: bytes) -> None:
-        """A whole request, length and header in front: its sender matches replies to requests itself."""
+        """Send a whole request with length and header: the caller matches replies to requests itself."""
         self._transmit([frame])
 
     def receive_frame(self, buffer: ReceiveBuffer) -> memoryview:
-        """The next reply from its correlation id on, in the caller's buffer: valid until that is used again."""
+        """The next reply, starting with its correlation id, in the caller's buffer: valid until that is used again."""
         return self._next_frame(buffer, "a reply")
 
     def _negotiate(self) -> None:
-        """ApiVersions 3 first; a broker that does not know it answers in version 0 with what it knows."""
+        """Send ApiVersions 3 first; a broker that does not know it answers in version 0 with its versions."""
         self._ranges = {_API_VERSIONS.key: (0, 3)}
         fields = {"client_software_name": "logkeep", "client_software_version": __version__}
         reply = self.call("ApiVersions", fields)
@@ -201,14 +201,14 @@ class Connection:
         except OSError as error:
             self._lost(error, "sending")
         except BaseException:
-            self.close()  # a signal in the middle of a frame: nothing can follow it
+            self.close()  # a signal in the middle of a frame: nothing can be sent after it
             raise
 
     def _next_frame(self, buffer: ReceiveBuffer, what: str) -> memoryview:
         try:
             (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
             if not 4 <= size <= _LARGEST_FRAME_BYTES:
-                self._nonsense()
+                self._not_kafka()
             return self._fill(buffer.view(size))
         except OSError as error:
             self._lost(error, f"waiting for {what}")
@@ -221,11 +221,11 @@ class Connection:
         self._flights.popleft()
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation != flight.correlation:
-            self._nonsense()
+            self._not_kafka()
         try:
             return frame[body_start(frame, tagged=flight.tagged) :]
         except IndexError:
-            self._nonsense()
+            self._not_kafka()
 
     def _fill(self, view: memoryview) -> memoryview:
         got, size = 0, len(view)
@@ -236,10 +236,10 @@ class Connection:
             got += count
         return view
 
-    def _nonsense(self) -> NoReturn:
+    def _not_kafka(self) -> NoReturn:
         self.close()
         raise ClusterError(
-            "what answers there does not speak Kafka's protocol",
+            "the server does not speak Kafka's protocol",
             subject=str(self.endpoint),
             remedy="check host and port, and whether this listener wants TLS (security.protocol)",
         )
@@ -247,6 +247,8 @@ class Connection:
     def _lost(self, error: OSError, doing: str) -> NoReturn:
         self.close()
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-            # With TLS 1.3 a broker refuses our certificate only after the handshake, in place of the first reply.
+            # With TLS 1.3 a broker refuses the client certificate only after the handshake, as its first reply.
             raise explain_tls(error, str(self.endpoint)) from error
-        raise ClusterUnreachable(f"connection lost while {doing}: {told(error)}", subject=str(self.endpoint)) from error
+        raise ClusterUnreachable(
+            f"connection lost while {doing}: {error_text(error)}", subject=str(self.endpoint)
+        ) from error

@@ -1,4 +1,4 @@
-"""Reading secrets from where the settings say they lie. How it is done safely is `secret_reading`'s."""
+"""Reads secrets from the places that the settings name, by the safe ways of `secret_reading`."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from logkeep.kafka.client.settings import CommandSecret, FileSecret, PropertySec
 from logkeep.model.secret import Secret
 
 _LARGEST_BYTES = 1024 * 1024
-"""Room for a trust store with every certificate authority there is."""
+"""Enough for a trust store with every public certificate authority."""
 
 
 def reveal_place(place: SecretPlace) -> Secret:
-    """The secret that lies there now. Raises `ConfigError`."""
+    """The current value of a secret. Raises `ConfigError`."""
     match place:
         case FileSecret(path):
             return Secret(secret_reading.as_text(read_file(path, private=True), str(path)).strip())
@@ -30,7 +30,7 @@ def read_file(path: Path, *, private: bool) -> bytes:
 
 
 def read_properties(path: Path, *, private: bool) -> dict[str, str]:
-    """A properties file as a mapping. Java reads it as Latin-1, so a password must mean the same bytes here."""
+    """A properties file as a mapping, read as Latin-1 like in Java, so that passwords have the same bytes."""
     return parse_properties(read_file(path, private=private).decode("latin-1"), str(path))
 
 

@@ -1,8 +1,6 @@
-"""What the error codes in replies mean to us: try again, ask somebody else, give up and say why.
+"""Error codes in replies, and what they mean: retry, ask another broker, or raise. Pure.
 
-Pure: codes in, decisions and errors out.
-
-What a cluster refused of many things that it was asked at once: the others were done.
+A `Refusal` is one part of a request that the cluster refused while it did the others.
 """
 
 from collections.abc import Iterable
@@ -24,13 +22,13 @@ TOPIC_EXISTS: Final = 36
 UNSTABLE_OFFSET_COMMIT: Final = 88
 
 LEADER_MOVED: Final = frozenset({UNKNOWN_TOPIC, 5, 6, 9, 13, 56, 74, 75, 78})
-"""No or another leader, or one that does not know it yet: read the metadata anew and try again."""
+"""No leader, another one, or one that does not know it yet: read the metadata again and retry."""
 
 COORDINATOR_MOVED: Final = frozenset({14, 15, 16})
-"""The coordinator is loading, missing or elsewhere."""
+"""The coordinator is loading or missing, or is another broker."""
 
 BUSY: Final = frozenset({7, 41, 51, UNSTABLE_OFFSET_COMMIT, 89})
-"""Timed out, not the controller, concurrent transactions, an undecided commit, quota: the same question, later."""
+"""Timed out, not the controller, concurrent transactions, an undecided commit, quota: the same request, later."""
 
 TRY_AGAIN: Final = LEADER_MOVED | COORDINATOR_MOVED | BUSY
 
@@ -43,7 +41,7 @@ _FORBIDDEN: Final = {
 
 
 def failure(code: int, *, subject: str, doing: str, message: str | None = None) -> ClusterError:
-    """The error for a code that is not `OK`. `doing` is the API, `message` what the broker wrote."""
+    """The error for a code that is not `OK`. `doing` is the API, `message` the text of the broker."""
     said = f": {message}" if message else ""
     if code in _FORBIDDEN:
         return NotAuthorised(f"{_FORBIDDEN[code]} ({doing}){said}", subject=subject)
@@ -64,7 +62,7 @@ def check(code: int, *, subject: str, doing: str, message: str | None = None) ->
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing, the broker's code and its own words."""
+    """What was refused, the broker's code and its text."""
 
     subject: str
     doing: str
@@ -76,6 +74,6 @@ class Refusal:
 
 
 def raise_first(refusals: Iterable[Refusal]) -> None:
-    """Raise the error of the first one, if there is one."""
+    """Raise the error of the first refusal, if there is one."""
     for each in refusals:
         raise each.error()

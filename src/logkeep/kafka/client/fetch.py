@@ -1,12 +1,11 @@
-"""Fetch version 13, written and read by hand: record bytes are never copied and never decoded.
+"""Encodes and parses Fetch version 13 by hand: record bytes are never copied and never decoded.
 
-Version 13 names a topic by its id, so a topic that was re-created is refused instead of read by mistake, and carries
-the epoch of the last record that we have, so a log that was truncated is told apart from one that merely went on.
-Isolation level 0: everything up to the high watermark comes, markers and aborted records too.
+Version 13 names a topic by its id, so a topic that was re-created is refused instead of read by mistake. It carries
+the epoch of the last record that we have, so a truncated log is distinguished from one that merely grew. Isolation
+level 0: everything up to the high watermark is returned, markers and aborted records too.
 
-`parse` takes whatever a broker, or something that pretends to be one, sends: every count and length is checked
-against the bytes that are there before anything is taken. A throttled reply has no topics: that is not the end of
-a log.
+`parse` accepts bytes from any server: every count and length is checked against the bytes that are there first. A
+throttled reply has no topics: that is not the end of a log.
 """
 
 import struct
@@ -30,7 +29,7 @@ _SNAPSHOT = 2
 
 
 class Code(IntEnum):
-    """The error codes that a fetch can meet and that mean something to us."""
+    """Error codes of a fetch that are handled."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -53,10 +52,10 @@ class FetchConnection(Protocol):
     """What fetching needs of a connection to one broker."""
 
     def send(self, request: bytes) -> None:
-        """Send one whole request, its length in front. Does not wait for the reply."""
+        """Send one whole request with its length. Does not wait for the reply."""
 
     def receive(self) -> memoryview:
-        """The next reply, from its correlation id on. The bytes stay valid until the next `receive`."""
+        """The next reply, starting with its correlation id. The bytes stay valid until the next `receive`."""
 
     def close(self) -> None: ...
 
@@ -69,28 +68,28 @@ class PartitionFetch:
     partition: int
     offset: int
     leader_epoch: int = -1
-    """Of the leader as we know it: a broker that knows better refuses."""
+    """Of the known leader: a broker with a newer epoch refuses."""
     last_epoch: int = -1
-    """Of the last record before `offset` that we have; -1 when there is none."""
+    """Of the last record before `offset` that we have; -1 if there is none."""
 
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """How much one reply may hold and how long a broker may wait for it."""
+    """The largest reply, and how long a broker may wait for it."""
 
     max_bytes: int = 8 << 20
     max_wait_ms: int = 500
     min_bytes: int = 1
     rack: str = ""
-    """Ours: a leader then names a follower in the same rack. Empty: it serves everything itself."""
+    """The client's: a leader then names a follower in the same rack. Empty: it serves everything itself."""
     client_id: str = "logkeep"
     bytes_per_s: int = 0
-    """What this task may receive; 0: as much as comes."""
+    """Limit of this task; 0: none."""
 
 
 @dataclass(frozen=True)
 class DivergingEpoch:
-    """Where an epoch ends in the leader's log."""
+    """The end of an epoch in the leader's log."""
 
     epoch: int
     end_offset: int
@@ -98,7 +97,7 @@ class DivergingEpoch:
 
 @dataclass(frozen=True)
 class FetchedPartition:
-    """What a reply says of one partition. `records` is a view into the reply."""
+    """The part of a reply for one partition. `records` is a view into the reply."""
 
     topic_id: UUID
     partition: int
@@ -108,16 +107,16 @@ class FetchedPartition:
     log_start: int
     diverging: DivergingEpoch | None
     leader_epoch: int
-    """The epoch of the leader as an error reply tells it; -1 when it does not."""
+    """The leader's epoch, if an error reply has it; otherwise -1."""
     preferred_replica: int
-    """The broker in our rack that should be asked instead; -1: this one is right."""
+    """The broker in the client's rack to ask instead; -1: this one."""
     records: memoryview
     snapshot: DivergingEpoch | None = None
-    """Where to begin instead: the metadata log's older records are in a snapshot that ends there."""
+    """A snapshot with older records of the metadata log: reading has to begin with it."""
 
     @property
     def served(self) -> bool:
-        """Whether this is an answer, even one without records, and not a refusal."""
+        """Whether the broker served the request, even without records, and did not refuse it."""
         return self.error == Code.NONE and self.diverging is None and self.preferred_replica < 0
 
 
@@ -128,7 +127,7 @@ class FetchReply:
 
 
 def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: int) -> bytes:
-    """One request with its length in front. A partition must not be wanted twice."""
+    """One request with its length. A partition must not be named twice."""
     client = limits.client_id.encode()
     parts = [struct.pack(">hhih", _API, _VERSION, correlation, len(client)), client, b"\0"]
     fixed = (_NO_REPLICA, limits.max_wait_ms, limits.min_bytes, limits.max_bytes)
@@ -158,7 +157,7 @@ def _varint(number: int) -> bytes:
 
 
 def parse(reply: memoryview, correlation: int) -> FetchReply:
-    """Read a reply in place. Raises ClusterError for one that is not ours or not well formed."""
+    """Read a reply in place. Raises ClusterError for a reply to another request or with invalid bytes."""
     reader = _Reader(reply)
     try:
         return _reply(reader, correlation)
@@ -184,7 +183,7 @@ def _reply(reader: "_Reader", correlation: int) -> FetchReply:
 
 def _fetched(reader: "_Reader", topic_id: UUID) -> FetchedPartition:
     partition, error, high_watermark, last_stable, log_start = reader.take(">ihqqq")
-    for _ in range(reader.count(17)):  # aborted transactions: asked for with isolation level 1 only
+    for _ in range(reader.count(17)):  # aborted transactions: sent with isolation level 1 only
         reader.bytes(16)
         reader.skip_tags()
     (preferred,) = reader.take(">i")
@@ -211,7 +210,7 @@ def _snapshot(tag: memoryview) -> DivergingEpoch:
 
 
 class _Reader:
-    """A place in a reply that only moves forward and never past its end."""
+    """A position in a reply that only moves forward and never past its end."""
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
@@ -238,7 +237,7 @@ class _Reader:
         raise IndexError(self._at)
 
     def count(self, least_bytes: int) -> int:
-        """How many elements an array has, each of at least so many bytes; a null array has none."""
+        """The number of elements of an array, each of at least so many bytes; a null array has none."""
         number = max(self.varint() - 1, 0)
         if number * least_bytes > len(self._data) - self._at:
             raise IndexError(number)

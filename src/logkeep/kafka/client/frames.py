@@ -1,4 +1,4 @@
-"""Frames: how parts leave in one call of the kernel, where replies land, and where their bodies begin."""
+"""Frames of the protocol: sending parts in one system call, receiving into buffers, finding the body of a reply."""
 
 import socket
 import ssl
@@ -12,19 +12,19 @@ _WORTH_WAKING_BYTES = 1 << 20
 
 
 class ReceiveBuffer:
-    """Memory for one reply after the other. The last view is overwritten by the next receive into this buffer."""
+    """Memory for one reply at a time: the next receive overwrites the last view."""
 
     def __init__(self, size_bytes: int = 64 * 1024) -> None:
         self._memory = bytearray(size_bytes)
 
     def view(self, size_bytes: int) -> memoryview:
         if len(self._memory) < size_bytes:
-            self._memory = bytearray(size_bytes)  # a new one: views of the old stay valid for whoever holds them
+            self._memory = bytearray(size_bytes)  # a new one: views of the old one stay valid
         return memoryview(self._memory)[:size_bytes]
 
 
 def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
-    """As many parts as the kernel takes in one call; what it did not take follows part by part."""
+    """Send as many parts as the kernel takes in one call, and the rest part by part."""
     for at in range(0, len(parts), _MOST_PARTS):
         some = parts[at : at + _MOST_PARTS]
         sent = made.sendmsg(some)
@@ -37,25 +37,25 @@ def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:
 
 
 def receive_some(made: socket.socket, into: memoryview) -> int:
-    """Some of the bytes that are missing, or 0 at the end of the stream. Raises TimeoutError when nothing came.
+    """Receive some bytes; returns their number, or 0 at the end of the stream. Raises TimeoutError if nothing came.
 
-    Of a large reply the kernel is told to wake us only when much of it is there: a thousand small wakings per second
-    would each take the interpreter from the thread that works on the last reply. Bytes that come so slowly that a
-    timeout is over before there are enough of them are progress all the same.
+    For a large reply the kernel wakes this thread only when many bytes are there: a thousand small wake-ups per second
+    would each take the interpreter from the thread that works on the last reply. Fewer bytes within the timeout are
+    progress as well.
     """
     if isinstance(made, ssl.SSLSocket):
-        return made.recv_into(into)  # what is ready there is not what the kernel counts
+        return made.recv_into(into)  # the kernel counts encrypted bytes
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, min(len(into), _WORTH_WAKING_BYTES))
     try:
         return made.recv_into(into)
     except TimeoutError:
         with suppress(BlockingIOError):
-            return _at_once(made, into)
+            return _receive_available(made, into)
         raise
 
 
-def _at_once(made: socket.socket, into: memoryview) -> int:
-    """What is there already. Raises BlockingIOError when that is nothing."""
+def _receive_available(made: socket.socket, into: memoryview) -> int:
+    """Receive what is there already. Raises BlockingIOError if that is nothing."""
     timeout_s = made.gettimeout()
     made.setblocking(False)
     try:

@@ -1,8 +1,8 @@
-r"""The one entry of `sasl.jaas.config`, read strictly and never executed.
+r"""Parses the one entry of `sasl.jaas.config`, strictly; no login module is ever executed.
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="…";
 
-A message about a broken entry never quotes it: it holds a password.
+A message about an invalid entry never quotes it: it holds a password.
 """
 
 import re
@@ -32,7 +32,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class JaasEntry:
-    """The mechanisms that the login module serves, and its options, which never show themselves."""
+    """The mechanisms of the login module, and its options, which are never in a `repr`."""
 
     module: str
     mechanisms: tuple[str, ...]
@@ -40,19 +40,19 @@ class JaasEntry:
 
 
 def parse_jaas(text: str, subject: str) -> JaasEntry:
-    """Raises `ConfigError` for anything that is not one complete entry of a module we know."""
+    """Raises `ConfigError` for anything but one complete entry of a supported module."""
     match _tokens(text, subject):
         case [Token(module, False), Token(flag, False), *options, Token(";", True)] if flag.lower() in _FLAGS:
             pass
         case _:
-            raise _broken(subject, "it must be one entry: module, control flag, options, semicolon")
+            raise _invalid(subject, "it must be one entry: module, control flag, options, semicolon")
     if module not in _MODULES:
         known = ", ".join(name.rpartition(".")[2] for name in _MODULES)
-        raise _broken(subject, f"the login module {module.rpartition('.')[2]} is not supported (known: {known})")
+        raise _invalid(subject, f"the login module {module.rpartition('.')[2]} is not supported (known: {known})")
     if len(options) % 3 or [each.sign for each in options] != [False, True, False] * (len(options) // 3):
-        raise _broken(subject, 'options must be written name="value"')
+        raise _invalid(subject, 'options must be written name="value"')
     if any(each.text != "=" for each in options[1::3]):
-        raise _broken(subject, 'options must be written name="value", and only one entry can be used')
+        raise _invalid(subject, 'options must be written name="value", and only one entry can be used')
     return JaasEntry(
         module, _MODULES[module], {n.text: v.text for n, v in zip(options[::3], options[2::3], strict=True)}
     )
@@ -64,7 +64,7 @@ def _tokens(text: str, subject: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise _broken(subject, f"a quote is missing or misplaced near character {at + 1}")
+            raise _invalid(subject, f"a quote is missing or misplaced near character {at + 1}")
         quoted, word, sign = match.groups()
         plain = _ESCAPE.sub(_plain, quoted) if quoted is not None else word or sign
         tokens.append(Token(plain, sign is not None))
@@ -73,11 +73,11 @@ def _tokens(text: str, subject: str) -> list[Token]:
 
 
 def _plain(escape: re.Match[str]) -> str:
-    """What Java's tokenizer makes of a backslash in a quoted string."""
+    """The character that Java's tokenizer makes of an escape in a quoted string."""
     found = escape[1]
     return chr(int(found, 8)) if found[0] in "01234567" else _CONTROLS.get(found, found)
 
 
-def _broken(subject: str, what: str) -> ConfigError:
+def _invalid(subject: str, what: str) -> ConfigError:
     remedy = 'write: org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
     return ConfigError(f"sasl.jaas.config cannot be used, {what}", subject=subject, remedy=remedy)

@@ -1,7 +1,7 @@
-r"""The text of a Java properties file, read as Java reads it.
+r"""Parses Java properties files as Java does.
 
 Natural lines join when they end with an odd number of backslashes; `#` and `!` start comments; key and value are
-parted by `=`, `:` or white space; `\t \n \r \f \uXXXX` and `\` before any other character are escapes. The last
+separated by `=`, `:` or white space; `\t \n \r \f \uXXXX` and `\` before any other character are escapes. The last
 value of a repeated key wins.
 """
 
@@ -16,11 +16,11 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(u)|(.)|$)", re.DOTALL)
 
 
 def parse_properties(text: str, subject: str) -> dict[str, str]:
-    """All keys and values. Raises `ConfigError` for a broken escape; its message holds no value."""
+    """All keys and values. Raises `ConfigError` for an invalid escape; its message holds no value."""
     found: dict[str, str] = {}
     for number, line in _logical_lines(text):
-        key, value = _parted(line)
-        found[_unescaped(key, subject, number)] = _unescaped(value, subject, number)
+        key, value = _split(line)
+        found[_unescape(key, subject, number)] = _unescape(value, subject, number)
     return found
 
 
@@ -33,7 +33,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             if not line or line[0] in "#!":
                 continue
             first = number
-        if _continues(line):
+        if (len(line) - len(line.rstrip("\\"))) % 2:
             joined += line[:-1]
             continue
         yield first, joined + line
@@ -42,11 +42,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, joined
 
 
-def _continues(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _parted(line: str) -> tuple[str, str]:
+def _split(line: str) -> tuple[str, str]:
     end = 0
     while end < len(line) and line[end] not in "=:" + _BLANK:
         end += 2 if line[end] == "\\" else 1
@@ -56,11 +52,11 @@ def _parted(line: str) -> tuple[str, str]:
     return line[:end], rest
 
 
-def _unescaped(text: str, subject: str, number: int) -> str:
+def _unescape(text: str, subject: str, number: int) -> str:
     def plain(match: re.Match[str]) -> str:
         code, broken, other = match.groups()
         if broken:
-            raise ConfigError(f"line {number}: \\u needs four hex digits", subject=subject, remedy="mend the escape")
+            raise ConfigError(f"line {number}: \\u needs four hex digits", subject=subject, remedy="correct the escape")
         if code:
             return chr(int(code, 16))
         return _ESCAPES.get(other or "", other or "")

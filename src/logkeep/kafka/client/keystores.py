@@ -1,7 +1,7 @@
-"""`ssl.truststore.*` and `ssl.keystore.*`: which kind a store is, told by its content and not by its name.
+"""Trust and key stores of `ssl.truststore.*` and `ssl.keystore.*`. The content decides on the kind, not the name.
 
-Modern keytool writes PKCS12 into files called `.jks`, and Java takes both, so the first bytes decide. The old JKS
-container is refused together with the command that converts it.
+Modern keytool writes PKCS12 into files called `.jks`, and Java accepts both, so the first bytes decide. The old JKS
+container is refused; the error shows the command that converts it.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def trust_store(found: Mapping[str, str], path: Path) -> TrustStore | None:
 
 
 def key_store(found: Mapping[str, str], path: Path) -> KeyStore | None:
-    """None: we have no certificate of our own."""
+    """None: no client certificate."""
     key = PropertySecret(path, "ssl.keystore.key") if found.get("ssl.keystore.key") else None
     chain = found.get("ssl.keystore.certificate.chain", "")
     password = _key_password(found, path)
@@ -37,7 +37,7 @@ def key_store(found: Mapping[str, str], path: Path) -> KeyStore | None:
             raise ConfigError(
                 "ssl.keystore.key and ssl.keystore.certificate.chain belong together",
                 subject=str(path),
-                remedy="give both, or ssl.keystore.location",
+                remedy="set both, or ssl.keystore.location",
             )
         return KeyStore("PEM", chain=chain, key=key, password=password)
     if not found.get("ssl.keystore.location"):

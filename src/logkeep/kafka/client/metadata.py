@@ -1,4 +1,4 @@
-"""Metadata replies turned into values. Pure."""
+"""Builds Metadata requests and turns their replies into values. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,19 +13,24 @@ _ANY_ID = UUID(int=0)
 
 
 def request_fields(topics: Sequence[str] | None) -> dict[str, Any]:
-    """A question that never makes topics: a typing error must not."""
+    """A request that never creates topics: a typing error must not."""
     named = None if topics is None else [{"name": each, "topic_id": _ANY_ID} for each in topics]
     return {"topics": named, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 
 
 def read_metadata(reply: Any) -> ClusterMetadata:
-    """Topics in an error are apart, as `unready`. A partition without leader is a fact, and no error."""
+    """Topics with an error are listed in `unready`. A partition without leader is no error."""
     sound = [each for each in reply.topics if each.error_code == OK]
     unready = [each for each in reply.topics if each.error_code != OK]
     return ClusterMetadata(
         cluster_id=reply.cluster_id or "",
         controller=reply.controller_id,
-        brokers=tuple(sorted((_broker(each) for each in reply.brokers), key=lambda each: each.node)),
+        brokers=tuple(
+            sorted(
+                (Broker(each.node_id, Endpoint(each.host, each.port), each.rack) for each in reply.brokers),
+                key=lambda each: each.node,
+            )
+        ),
         topics=tuple(sorted((_topic(each) for each in sound), key=lambda each: each.name)),
         unready=tuple(sorted((_unready(each) for each in unready), key=lambda each: each.name)),
     )
@@ -37,16 +42,12 @@ def _unready(found: Any) -> UnreadyTopic:
     return UnreadyTopic(name, bool(found.is_internal), code, passing=code in TRY_AGAIN - {UNKNOWN_TOPIC})
 
 
-def _broker(found: Any) -> Broker:
-    return Broker(found.node_id, Endpoint(found.host, found.port), found.rack)
-
-
 def _topic(found: Any) -> Topic:
     if not found.topic_id:
         raise ClusterTooOld(
-            "topics of this cluster have no ids, and without them a topic made again cannot be told from the old one",
+            "topics of this cluster have no ids, and without them a re-created topic cannot be distinguished",
             subject=found.name,
-            remedy="raise inter.broker.protocol.version of the brokers to 2.8 or newer; ids are given then",
+            remedy="raise inter.broker.protocol.version of the brokers to 2.8 or newer; topics then get ids",
         )
     partitions = sorted((_partition(each) for each in found.partitions), key=lambda each: each.index)
     return Topic(found.name or "", UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))

@@ -1,8 +1,8 @@
-"""The log in which a KRaft cluster keeps its own state, read from the controller that leads it.
+"""Reads the metadata log of a KRaft cluster from its leading controller.
 
 Only controllers serve it, on their own listener, to users with CLUSTER_ACTION. The log begins at a snapshot once older
-records were removed: the snapshot is read first, piece by piece, then the log behind it up to the high watermark.
-Every batch's CRC-32C is checked. Nothing is written anywhere: records pass by as values.
+records were removed: the snapshot is read first, piece by piece, then the log after it up to the high watermark. Every
+batch's CRC-32C is checked. Nothing is written anywhere.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,24 +23,24 @@ from logkeep.kafka.client.tls import tls_context
 
 TOPIC = "__cluster_metadata"
 _ID = UUID(int=1)
-_ASKED = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
+_METADATA_PARTITION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
 _PIECE_BYTES = 4 << 20
 _EMPTY_REPLIES = 20
 
 
 @dataclass(frozen=True)
 class Quorum:
-    """The controller that answers for the log, and its epoch."""
+    """The leading controller and its epoch."""
 
     connection: Connection
     epoch: int
 
 
-def open_quorum(controllers: ClientSettings, patience: Backoff | None = None) -> Quorum:
+def open_quorum(controllers: ClientSettings, backoff: Backoff | None = None) -> Quorum:
     """A connection to the leading controller, which the caller closes. Raises the cluster's errors."""
     context = tls_context(controllers) if controllers.tls else None
     last: ClusterError | None = None
-    for _ in (patience or Backoff(attempts=4)).tries():
+    for _ in (backoff or Backoff(attempts=4)).tries():
         for endpoint in controllers.bootstrap:
             try:
                 connection = Connection.open(endpoint, controllers, context=context)
@@ -48,7 +48,7 @@ def open_quorum(controllers: ClientSettings, patience: Backoff | None = None) ->
                 last = error
                 continue
             try:
-                epoch = _led_by(connection)
+                epoch = _leader_epoch(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -64,13 +64,13 @@ def _no_controller(controllers: ClientSettings, last: ClusterError | None) -> Cl
     return kind(
         f"no controller serves the metadata log; the last one: {last}",
         subject=", ".join(str(each) for each in controllers.bootstrap),
-        remedy="name the controllers' own listeners with --controllers, and what they ask for with --controller-config",
+        remedy="name the controllers' own listeners with --controllers, and their security with --controller-config",
     )
 
 
-def _led_by(connection: Connection) -> int | None:
-    """The epoch, if this is the leader; None if it is another controller."""
-    reply = connection.call("DescribeQuorum", _ASKED)
+def _leader_epoch(connection: Connection) -> int | None:
+    """The epoch, if this controller is the leader; otherwise None."""
+    reply = connection.call("DescribeQuorum", _METADATA_PARTITION)
     check(reply.error_code, subject=TOPIC, doing="DescribeQuorum")
     partition = reply.topics[0].partitions[0]
     if partition.error_code in LEADER_MOVED:
@@ -87,8 +87,8 @@ class MetadataLog:
         self._buffer, self._correlation = ReceiveBuffer(), 0
 
     def probe(self) -> None:
-        """Whether this user may read it. Raises NotAuthorised and the like; reads next to nothing."""
-        self._fetched(0, 0, max_bytes=1)
+        """Check that this user may read it, by a read of one byte. Raises NotAuthorised and the cluster's errors."""
+        self._fetch(0, 0, max_bytes=1)
 
     def values(self, snapshot: DivergingEpoch | None = None) -> Iterator[bytes]:
         """The values of all records, in order; from a snapshot on if one is given, or if the log begins at one."""
@@ -97,7 +97,7 @@ class MetadataLog:
             if snapshot is not None:
                 yield from self._snapshot(snapshot)
                 offset, epoch, snapshot = snapshot.end_offset, snapshot.epoch, None
-            found = self._fetched(offset, epoch, _PIECE_BYTES)
+            found = self._fetch(offset, epoch, _PIECE_BYTES)
             if found.snapshot is not None:
                 snapshot = found.snapshot
                 continue
@@ -114,9 +114,9 @@ class MetadataLog:
             if 0 <= found.high_watermark <= offset:
                 return
             if empty > _EMPTY_REPLIES:
-                raise ClusterNotReady(f"no more records come at offset {offset}", subject=TOPIC)
+                raise ClusterNotReady(f"no more records come from offset {offset} on", subject=TOPIC)
 
-    def _fetched(self, offset: int, epoch: int, max_bytes: int) -> FetchedPartition:
+    def _fetch(self, offset: int, epoch: int, max_bytes: int) -> FetchedPartition:
         self._correlation += 1
         wanted = PartitionFetch(_ID, 0, offset, self._epoch, epoch)
         self._connection.send_frame(encode([wanted], FetchLimits(max_bytes=max_bytes), self._correlation))
@@ -133,7 +133,7 @@ class MetadataLog:
         raise ClusterNotReady("the controller answered without the log", subject=TOPIC)
 
     def _snapshot(self, which: DivergingEpoch) -> Iterator[bytes]:
-        """All values of a snapshot; pieces end anywhere, so the tail of one is kept for the next."""
+        """All values of a snapshot. A piece may end inside a batch, so its tail is kept for the next one."""
         position, tail = 0, b""
         while True:
             piece = self._piece(which, position)
@@ -182,7 +182,7 @@ def _values(data: bytes, stop: WalkEnd, end: int) -> Iterator[bytes]:
 
 
 def controller_listeners(ask: Callable[[str, dict[str, Any]], Any]) -> list[Endpoint]:
-    """Where controllers listen, as any broker tells it; older clusters do not."""
-    reply = ask("DescribeQuorum", _ASKED)
+    """The controllers' listeners, as any broker reports them; brokers of older clusters report none."""
+    reply = ask("DescribeQuorum", _METADATA_PARTITION)
     check(reply.error_code, subject=TOPIC, doing="DescribeQuorum")
     return [Endpoint(each.host, each.port) for node in reply.nodes or () for each in node.listeners[:1]]

@@ -1,7 +1,7 @@
-"""Produce requests, version 9, as parts that are handed to the kernel as they are, and what their replies say.
+"""Encodes Produce requests, version 9, as parts that the kernel sends without a copy, and parses their replies.
 
-Version 9 is spoken by every broker from Kafka 2.4 to 4.x, and knows nothing of the second edition of transactions: a
-batch of a transaction belongs to one that was begun by name. A request has one batch for each of its partitions.
+Every broker from Kafka 2.4 to 4.x speaks version 9. It predates version 2 of the transaction protocol: partitions must
+be added to a transaction before a batch of it is sent. A request has one batch for each of its partitions.
 """
 
 import struct
@@ -19,30 +19,30 @@ from logkeep.kafka.client.topology import TopicPartition
 API, VERSION = "Produce", 9
 _ACKS_ALL = -1
 _TIMEOUT_MS = 25_000
-"""How long a broker waits for its followers: shorter than a client waits for a broker."""
+"""How long a broker waits for its followers: less than the client waits for the broker."""
 _NO_TAGS = b"\0"
 _FIXED = struct.pack(">hi", _ACKS_ALL, _TIMEOUT_MS)
 _PARTITION = struct.Struct(">i")
 _ANSWER = struct.Struct(">ihq16xBBB")
-"""Partition, error, offset; append time and log start are not used; then, if all is well, three empty fields."""
+"""Partition, error, offset; append time and log start are not used; then, without an error, three empty fields."""
 _ALL_WELL = (1, 0, 0)
 _AFTER_ANSWERS = struct.Struct(">BiB")
-"""The tags of the topic, how long to keep still, the tags of the reply."""
+"""The tags of the topic, the throttle time, the tags of the reply."""
 _ONE_TOPIC, _ONE_BYTE = 2, 0x80
 _TOPIC = attrgetter("log.topic")
 
 
 class Parcel(NamedTuple):
-    """One batch and where it goes."""
+    """One batch and its partition."""
 
     log: TopicPartition
     batch: Bytes
     head: Bytes = b""
-    """The beginning of the batch, where it lies elsewhere."""
+    """The beginning of the batch, if it is in another buffer."""
 
 
 class Ack(NamedTuple):
-    """What became of one batch; `said` are the broker's own words about an error."""
+    """The result of one batch; `said` is the broker's text about an error."""
 
     log: TopicPartition
     error: int
@@ -56,7 +56,7 @@ class ProduceReply(NamedTuple):
 
 
 def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
-    """The body of a request; of batches only heads are copied. Parcels of one topic stand together, no log twice."""
+    """The body of a request; only heads of batches are copied. Parcels must be grouped by topic, no log twice."""
     topics = [(topic, list(some)) for topic, some in groupby(parcels, _TOPIC)]
     small = _text(transactional_id) + _FIXED + _varint(len(topics) + 1)
     parts: list[Bytes] = []
@@ -72,12 +72,12 @@ def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None
 
 
 def parse(body: memoryview) -> ProduceReply:
-    """Raises ClusterError for what is not such a reply."""
-    return _without_words(body) or _parsed(body)
+    """Raises ClusterError for invalid bytes."""
+    return _parse_simple(body) or _parse_any(body)
 
 
-def _without_words(body: memoryview) -> ProduceReply | None:
-    """The answer for a few partitions of one topic, no text in it: nearly every one is like that. None: it is not."""
+def _parse_simple(body: memoryview) -> ProduceReply | None:
+    """A reply for a few partitions of one topic, without text, as nearly all are; None if it is not like that."""
     if len(body) < 3 or body[0] != _ONE_TOPIC or body[1] >= _ONE_BYTE:
         return None
     named = 1 + body[1]
@@ -99,7 +99,7 @@ def _without_words(body: memoryview) -> ProduceReply | None:
     return ProduceReply(max(throttle_ms, 0), tuple(acks))
 
 
-def _parsed(body: memoryview) -> ProduceReply:
+def _parse_any(body: memoryview) -> ProduceReply:
     reader = FieldReader(body)
     try:
         acks = [ack for topic in reader.array(lambda: _topic(reader)) for ack in topic]
@@ -146,7 +146,7 @@ def _text(text: str | None) -> bytes:
 
 @lru_cache(4096)
 def _varint(number: int) -> bytes:
-    """Batches are of few sizes: most were asked for before."""
+    """Cached: batches have few different sizes."""
     encoded = bytearray()
     while number > 127:
         encoded.append(number & 127 | 128)

@@ -1,9 +1,9 @@
-"""A standard Java `client.properties` becomes `ClientSettings`.
+"""Reads a standard Java `client.properties` into `ClientSettings`.
 
-What Kafka's own tools take with `--command-config` works here: PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; PLAIN,
-SCRAM and OAUTHBEARER; PEM and PKCS12 stores. Keys that mean nothing to us are noted and ignored. Keys that would
-change how safe or how possible the connection is, and that we cannot honour, are refused: silence would be a lie.
-Two keys are our own: `logkeep.oauthbearer.token.command` and `logkeep.oauthbearer.token.file`.
+What Kafka's own tools accept with `--command-config` works here: PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL; PLAIN,
+SCRAM and OAUTHBEARER; PEM and PKCS12 stores. Keys without a meaning here are noted and ignored. Unsupported keys that
+would change the security of the connection, or whether it is possible at all, are refused rather than ignored.
+Two keys are Logkeep's own: `logkeep.oauthbearer.token.command` and `logkeep.oauthbearer.token.file`.
 """
 
 import shlex
@@ -54,13 +54,13 @@ _SAFE_TLS = {"TLSv1.2", "TLSv1.3", "TLS"}
 
 
 def load_settings(path: Path, *, bootstrap: str = "") -> ClientSettings:
-    """Settings from a file; `bootstrap` wins over the file's own. Raises `ConfigError`, never with a secret in it."""
+    """Settings from a file; `bootstrap` overrides the file's. Raises `ConfigError`, never with a secret in it."""
     path = path.absolute()
     return settings_from(read_properties(path, private=False), path, bootstrap=bootstrap)
 
 
 def settings_from(found: Mapping[str, str], path: Path, *, bootstrap: str = "") -> ClientSettings:
-    """The same for keys already read: `path` is where workers will look for the secrets."""
+    """The same for keys already read: workers will read the secrets from `path`."""
     _refuse(found, path)
     if any(key in _SECRET_KEYS or key.endswith(".password") for key in found):
         read_properties(path, private=True)
@@ -100,7 +100,7 @@ def _refuse(found: Mapping[str, str], path: Path) -> None:
     unsafe = {each.strip() for each in versions.split(",")} - _SAFE_TLS
     if unsafe:
         raise ConfigError(
-            f"{', '.join(sorted(unsafe))}: only TLSv1.2 and TLSv1.3 are spoken",
+            f"{', '.join(sorted(unsafe))}: only TLSv1.2 and TLSv1.3 are supported",
             subject=str(path),
             remedy="correct ssl.enabled.protocols and ssl.protocol",
         )
@@ -132,7 +132,7 @@ def _sasl(found: Mapping[str, str], path: Path) -> Sasl:
         raise ConfigError(
             "sasl.login.callback.handler.class cannot be run here",
             subject=str(path),
-            remedy="give the token with logkeep.oauthbearer.token.file or logkeep.oauthbearer.token.command",
+            remedy="provide the token with logkeep.oauthbearer.token.file or logkeep.oauthbearer.token.command",
         )
     if mechanism == "OAUTHBEARER":
         return Sasl(mechanism, "", _token(found, path))
@@ -147,7 +147,7 @@ def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
         raise ConfigError(
             f"sasl.jaas.config cannot be used, {module} does not serve {mechanism}",
             subject=str(path),
-            remedy="use the fitting module",
+            remedy="use the login module of the mechanism",
         )
     if entry.options.get("tokenauth", "false").lower() != "false":
         raise ConfigError(
@@ -172,7 +172,7 @@ def _token(found: Mapping[str, str], path: Path) -> SecretPlace:
     if file:
         return FileSecret(Path(file).absolute())
     raise ConfigError(
-        "no place is named from which a token can be read",
+        "no source of the token is given",
         subject=str(path),
         remedy="set sasl.oauthbearer.token.endpoint.url=file:///…, logkeep.oauthbearer.token.file or "
         "logkeep.oauthbearer.token.command; tokens are not asked for over HTTP",

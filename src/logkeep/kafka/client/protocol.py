@@ -1,7 +1,7 @@
-"""The only door to kafka-python: requests as plain mappings in, decoded replies out.
+"""Encodes requests and decodes replies with kafka-python; the only module that imports it.
 
-`shape(api)` knows the versions that can be spoken; `encode` makes one framed request, `decode` reads one reply body.
-kafka-python has no types, so replies are `Any` here; the admin calls turn them into frozen values at once.
+`shape(api)` has the supported versions; `encode` makes one framed request, `decode` reads one reply body. kafka-python
+has no types, so replies are `Any` here; the admin calls turn them into frozen values at once.
 """
 
 import functools
@@ -32,7 +32,7 @@ _OWN = (
 
 @dataclass(frozen=True)
 class Shape:
-    """How one API is written and read, and in which versions."""
+    """The message classes of one API, and its supported versions."""
 
     api: str
     key: int
@@ -42,7 +42,7 @@ class Shape:
     response: Any
 
     def flexible(self, version: int) -> bool:
-        """Whether the headers of this version carry tagged fields."""
+        """Whether the headers of this version have tagged fields."""
         return _flexible(self.request, version)
 
 
@@ -72,7 +72,7 @@ def _message_class(name: str) -> Any:
             return found
     if not name.startswith(_OWN):
         raise ClusterError(f"this release has no message {name}", remedy="report this: it is a mistake in logkeep")
-    # kafka-python reads the shape named like the class from the package that `load_json` names.
+    # kafka-python reads the definition with the name of the class from the package that `load_json` names.
     return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json="logkeep.kafka.client.messages")
 
 
@@ -97,7 +97,7 @@ def _value(field: Any, value: Any) -> Any:
 
 
 def decode(what: Shape, version: int, body: memoryview | bytes) -> Any:
-    """The reply without its header. Raises `ClusterError` when it is not what the version promises."""
+    """Decode a reply without its header. Raises `ClusterError` if it is not valid in this version."""
     plain = io.BytesIO(body) if what.api == "ApiVersions" else bytes(body)
     try:
         return what.response.decode(plain, version=version)

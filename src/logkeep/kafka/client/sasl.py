@@ -1,6 +1,6 @@
-"""Proving who we are on a fresh connection: SaslHandshake, then SaslAuthenticate until both sides are content.
+"""SASL handshake and authentication on a new connection.
 
-The secret is read from its place for this one exchange; no message and no `repr` ever holds it.
+The secret is read for this one exchange; no message and no `repr` ever holds it.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Call = Callable[[str, Mapping[str, Any]], Any]
 
 
 class Exchange(Protocol):
-    """One mechanism's side of the talk."""
+    """The client's side of one mechanism."""
 
     def auth_bytes(self) -> bytes: ...
     def receive(self, auth_bytes: bytes) -> object: ...
@@ -28,7 +28,7 @@ class Exchange(Protocol):
 
 
 class _Bearer:
-    """OAUTHBEARER (RFC 7628). A refusal comes as a JSON text, is acknowledged by one byte, then told as an error."""
+    """OAUTHBEARER (RFC 7628). A refusal comes as JSON; the client acknowledges it with one byte and gets an error."""
 
     def __init__(self, token: Secret) -> None:
         self._token = token
@@ -47,7 +47,7 @@ class _Bearer:
 
 
 def authenticate(call: Call, sasl: Sasl, where: str) -> float:
-    """Seconds until the broker wants to hear it again, 0 = never. Raises `AuthenticationFailed`."""
+    """Authenticate; returns seconds until the broker requires it again, 0 = never. Raises `AuthenticationFailed`."""
     reply = call("SaslHandshake", {"mechanism": sasl.mechanism})
     offered = ", ".join(sorted(reply.mechanisms)) or "none"
     if reply.error_code == _NO_SUCH_MECHANISM:
@@ -58,10 +58,10 @@ def authenticate(call: Call, sasl: Sasl, where: str) -> float:
         )
     if reply.error_code != OK:
         raise ClusterError(f"SaslHandshake ended with {error_name(reply.error_code)}", subject=where)
-    return _talk(call, _exchange(sasl), sasl, where, offered)
+    return _exchange_messages(call, _client_side(sasl), sasl, where, offered)
 
 
-def _talk(call: Call, side: Exchange, sasl: Sasl, where: str, offered: str) -> float:
+def _exchange_messages(call: Call, side: Exchange, sasl: Sasl, where: str, offered: str) -> float:
     lifetime_ms = 0
     for _ in range(_MOST_STEPS):
         reply = call("SaslAuthenticate", {"auth_bytes": side.auth_bytes()})
@@ -70,12 +70,12 @@ def _talk(call: Call, side: Exchange, sasl: Sasl, where: str, offered: str) -> f
         try:
             side.receive(bytes(reply.auth_bytes or b""))
         except (ValueError, KeyError) as error:
-            # A wrong server signature lands here: whoever answers does not know the password either.
+            # A wrong server signature comes here: the server does not know the password either.
             raise _refused(sasl, where, offered, "the broker could not prove that it knows the password") from error
         lifetime_ms = reply.session_lifetime_ms
         if side.is_done():
             return float(lifetime_ms) / 1000
-    raise _refused(sasl, where, offered, "the exchange did not come to an end")
+    raise _refused(sasl, where, offered, "the exchange did not end")
 
 
 def _refused(sasl: Sasl, where: str, offered: str, why: str) -> AuthenticationFailed:
@@ -83,7 +83,7 @@ def _refused(sasl: Sasl, where: str, offered: str, why: str) -> AuthenticationFa
     return AuthenticationFailed(f"{sasl.mechanism}{who} failed (the broker offers {offered}): {why}", subject=where)
 
 
-def _exchange(sasl: Sasl) -> Exchange:
+def _client_side(sasl: Sasl) -> Exchange:
     secret = reveal_place(sasl.secret)
     if sasl.mechanism == "OAUTHBEARER":
         return _Bearer(secret)

@@ -51,7 +51,7 @@ SecretPlace = PropertySecret | FileSecret | CommandSecret
 
 @dataclass(frozen=True)
 class Sasl:
-    """Who we say we are. `secret` is a password, or for OAUTHBEARER a token."""
+    """Mechanism and user. `secret` is a password, or for OAUTHBEARER a token."""
 
     mechanism: Mechanism
     username: str
@@ -60,7 +60,7 @@ class Sasl:
 
 @dataclass(frozen=True)
 class TrustStore:
-    """Certificate authorities: a file, or PEM text that a property holds. They are public; a PKCS12 file is not."""
+    """Certificate authorities: a file, or PEM text of a property. They are public; a PKCS12 file is not."""
 
     kind: StoreKind
     location: Path | None = None
@@ -70,7 +70,7 @@ class TrustStore:
 
 @dataclass(frozen=True)
 class KeyStore:
-    """Our own certificate and key: a file, or PEM text in two properties (`chain` is public, `key` is not)."""
+    """The client's certificate and key: a file, or PEM text in two properties (`chain` is public, `key` is not)."""
 
     kind: StoreKind
     location: Path | None = None
@@ -81,7 +81,7 @@ class KeyStore:
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Everything a connection needs; `notes` tell which properties had no effect."""
+    """Everything a connection needs; `notes` list properties without effect."""
 
     bootstrap: tuple[Endpoint, ...]
     protocol: Protocol = "PLAINTEXT"
@@ -93,7 +93,7 @@ class ClientSettings:
     connect_timeout_s: float = 10.0
     request_timeout_s: float = 30.0
     receive_buffer_bytes: int = -1
-    """-1: the kernel grows it by itself, further than it lets us ask for; as fast as any size in measurements."""
+    """-1: the kernel adapts it, beyond what a process may request; measured as fast as any fixed size."""
     send_buffer_bytes: int = -1
     notes: tuple[str, ...] = field(default=(), compare=False)
 
@@ -106,7 +106,7 @@ def endpoints(text: str) -> tuple[Endpoint, ...]:
     """`host:port,host:port` as Kafka writes it, IPv6 in brackets. Raises `ConfigError`."""
     found = tuple(_endpoint(each.strip()) for each in text.split(",") if each.strip())
     if not found:
-        raise ConfigError("no server is named", subject="bootstrap.servers", remedy="give host:port[,host:port…]")
+        raise ConfigError("no server is named", subject="bootstrap.servers", remedy="write host:port[,host:port…]")
     return found
 
 
@@ -116,6 +116,6 @@ def _endpoint(text: str) -> Endpoint:
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(
-            f"{text!r} is not host:port", subject="bootstrap.servers", remedy="give host:port[,host:port…]"
+            f"{text!r} is not host:port", subject="bootstrap.servers", remedy="write host:port[,host:port…]"
         )
     return Endpoint(host, int(port))

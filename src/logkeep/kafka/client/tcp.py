@@ -1,4 +1,4 @@
-"""A socket to one broker, with TLS if the settings want it. Every failure is one of our errors."""
+"""Opens a socket to one broker, with TLS if the settings say so. Every failure is an error of `errors`."""
 
 import socket
 import ssl
@@ -11,8 +11,8 @@ _TLS_REMEDY = "is this the port of a TLS listener? Otherwise check the network; 
 
 
 def dial(endpoint: Endpoint, settings: ClientSettings, context: ssl.SSLContext | None) -> socket.socket:
-    """Connected and, with a `context`, encrypted and verified. Raises `ClusterUnreachable` or `TlsFailed`."""
-    raw = _connected(endpoint, settings)
+    """Connect and, with a `context`, encrypt and verify. Raises `ClusterUnreachable` or `TlsFailed`."""
+    raw = _connect(endpoint, settings)
     if context is None:
         return raw
     try:
@@ -36,8 +36,8 @@ def _tls_cut(endpoint: Endpoint) -> ClusterUnreachable:
     )
 
 
-def _connected(endpoint: Endpoint, settings: ClientSettings) -> socket.socket:
-    """The first address of the host that takes the connection."""
+def _connect(endpoint: Endpoint, settings: ClientSettings) -> socket.socket:
+    """A connection to the first address of the host that accepts it."""
     try:
         addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -56,11 +56,11 @@ def _connected(endpoint: Endpoint, settings: ClientSettings) -> socket.socket:
             last = error
         else:
             return made
-    raise ClusterUnreachable(f"no connection: {told(last)}", subject=str(endpoint)) from last
+    raise ClusterUnreachable(f"no connection: {error_text(last)}", subject=str(endpoint)) from last
 
 
 def _tune(made: socket.socket, settings: ClientSettings) -> None:
-    """Before connecting: the receive buffer decides the window that is offered in the handshake."""
+    """Set options before connecting: the receive buffer decides the window that the handshake offers."""
     made.settimeout(settings.connect_timeout_s)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -72,7 +72,7 @@ def _tune(made: socket.socket, settings: ClientSettings) -> None:
             made.setsockopt(socket.SOL_SOCKET, option, size)
 
 
-def told(error: OSError | None) -> str:
+def error_text(error: OSError | None) -> str:
     """An operating system error in a few words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"

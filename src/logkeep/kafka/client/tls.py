@@ -1,8 +1,8 @@
-"""TLS for one connection: a context that always verifies, and what a failure means in words.
+"""TLS contexts that always verify, and error messages for failed handshakes.
 
 TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
-read by the `cryptography` package; the private key then passes through a directory that only we can
-read and that is gone when this returns, because Python's `ssl` takes keys from files alone.
+read by the `cryptography` package; the private key is then written to a temporary directory that only this user can
+read and that is deleted at once, because Python's `ssl` reads keys only from files.
 """
 
 import ssl
@@ -19,14 +19,14 @@ _UNKNOWN_AUTHORITY = {2, 18, 19, 20, 21}
 
 
 class Pems(NamedTuple):
-    """A certificate chain (or authorities) and, unencrypted, the key that belongs to it."""
+    """A certificate chain (or authorities) and its unencrypted key."""
 
     certificates: str
     key: str
 
 
 def tls_context(settings: ClientSettings) -> ssl.SSLContext:
-    """Raises `TlsFailed` or `ConfigError` when a store cannot be used."""
+    """Raises `TlsFailed` or `ConfigError` if a store cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if settings.trust is None:
@@ -104,7 +104,7 @@ def _pkcs12(location: Path, password: PropertySecret | None) -> Pems:
 
 
 def explain_tls(error: ssl.SSLError, where: str) -> TlsFailed:
-    """What OpenSSL means, for somebody who has to mend it."""
+    """An OpenSSL error as a message and a remedy for the user."""
     what, remedy = _meaning(error)
     return TlsFailed(what, subject=where, remedy=remedy)
 
@@ -124,9 +124,9 @@ def _meaning(error: ssl.SSLError) -> tuple[str, str]:
         )
     reason = (getattr(error, "reason", "") or "").upper()
     if "ALERT" in reason:
-        said = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
-        return f"the broker ended the TLS handshake ({said})", (
-            "if it asks for client certificates, set ssl.keystore.*; check that it trusts their authority"
+        alert = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
+        return f"the broker ended the TLS handshake ({alert})", (
+            "if it requires client certificates, set ssl.keystore.*; check that it trusts their authority"
         )
     if reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
         return "this port does not speak TLS", "use the port of a TLS listener, or another security.protocol"

@@ -1,7 +1,4 @@
-"""Clusters, topics and partitions as frozen values.
-
-Partitions grouped by topic, as most requests want them.
-"""
+"""Clusters, brokers, topics and partitions as frozen values."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -43,7 +40,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Topic:
-    """Name and id: a topic deleted and made again has the same name and another id."""
+    """Name and id: a re-created topic has the same name and another id."""
 
     name: str
     id: UUID
@@ -53,25 +50,25 @@ class Topic:
 
 @dataclass(frozen=True)
 class UnreadyTopic:
-    """A topic that the cluster names together with an error code."""
+    """A topic that the cluster lists with an error code."""
 
     name: str
     internal: bool
     code: int
     passing: bool
-    """Whether a later question may find it well."""
+    """Whether the error is a temporary one."""
 
 
 @dataclass(frozen=True)
 class ClusterMetadata:
-    """What the cluster says about itself at one moment."""
+    """What the cluster reports about itself at one moment."""
 
     cluster_id: str
     controller: int
     brokers: tuple[Broker, ...]
     topics: tuple[Topic, ...]
     unready: tuple[UnreadyTopic, ...] = ()
-    """Topics that could not be told because of an error of their own."""
+    """Topics without details, because of an error of their own."""
     _leaders: dict[TopicPartition, Partition] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,10 +1,14 @@
-"""The directories of dead brokers: held against a start while they are read, and listed with their small files.
+"""Log directories of stopped brokers: locked while they are read, and listed with their small files.
 
-A broker locks `.lock` in each of its directories. As long as we hold that lock shared, no broker starts on them; and
-where a running broker has it, we do not get it and refuse. Nothing is ever written: files are opened to be read.
+A running broker has an exclusive lock on `.lock` in each of its directories: then a shared lock on it fails, and the
+command refuses to run. While this process has a shared lock, no broker starts on the directory. The lock belongs to
+the open file, not to the process: several holders in one process do not release it for each other. Nothing is ever
+written: files are opened only for reading.
 """
 
+import fcntl
 import os
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,12 +28,12 @@ from logkeep.kafka.disks.layout import (
     offsets_checkpoint,
     topic_id,
 )
-from logkeep.kafka.disks.locks import share
 from logkeep.kafka.disks.scan_results import Copy
 from logkeep.kafka.disks.segment_windows import opened
 from logkeep.model.findings import Finding, Severity
 
 _SMALL_FILE = 64 << 20
+_SHARED = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,15 @@ class FoundCopy:
 
     copy: Copy
     log: TopicPartition
-    standing: LogDirState
+    state: LogDirState
     topic_id: UUID | None
     high_watermark: int
-    """The checkpoint's: a lower bound; -1 where there is none."""
+    """Of the checkpoint file: a lower bound; -1 if there is none."""
 
 
 @dataclass(frozen=True)
 class Disks:
-    """Everything that lies in the directories, as far as names and small files tell."""
+    """The contents of log directories, by names and small files alone."""
 
     cluster_id: str
     nodes: frozenset[int]
@@ -56,14 +60,14 @@ class Disks:
 
 
 @contextmanager
-def held(roots: Sequence[Path]) -> Iterator[None]:
-    """Keep brokers from starting on these directories. Raises LogDirUnusable where one runs."""
+def hold_directories(roots: Sequence[Path]) -> Iterator[None]:
+    """Keep brokers from starting on these directories. Raises LogDirUnusable if one runs."""
     with ExitStack() as stack:
         for root in roots:
             lock = root / ".lock"
             if lock.exists():
                 file = stack.enter_context(opened(lock))
-                if not share(file):
+                if not share_lock(file):
                     raise LogDirUnusable(
                         "a running broker holds it",
                         subject=str(root),
@@ -72,14 +76,23 @@ def held(roots: Sequence[Path]) -> Iterator[None]:
         yield
 
 
-def look(roots: Sequence[Path]) -> Disks:
-    """List the directories. Raises LogDirUnusable, also when they belong to more than one cluster."""
+def share_lock(file: int) -> bool:
+    """Take the shared lock of an open `.lock`; it is released when the file is closed. False if a broker has it."""
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, _SHARED)
+    except OSError:
+        return False
+    return True
+
+
+def list_directories(roots: Sequence[Path]) -> Disks:
+    """Raises LogDirUnusable, also if the directories belong to more than one cluster."""
     identities = [_identity(root) for root in roots]
     clusters = {each.cluster_id: root for each, root in zip(identities, roots, strict=True)}
     if len(clusters) > 1:
-        told = ", ".join(f"{root} to {cluster}" for cluster, root in sorted(clusters.items()))
+        owners = ", ".join(f"{root} to {cluster}" for cluster, root in sorted(clusters.items()))
         raise LogDirUnusable(
-            f"they belong to several clusters: {told}", remedy="salvage one cluster at a time, each as its own source"
+            f"they belong to several clusters: {owners}", remedy="salvage one cluster at a time, each as its own source"
         )
     findings: list[Finding] = []
     copies = [copy for each, root in zip(identities, roots, strict=True) for copy in _copies(root, each, findings)]
@@ -96,14 +109,14 @@ def _identity(root: Path) -> Identity:
         raise LogDirUnusable(
             "is no log directory of a broker: it has no meta.properties",
             subject=str(root),
-            remedy="name the directories of `log.dirs`; where only that file is lost, copy it from another log "
+            remedy="name the directories of `log.dirs`; if only that file is lost, copy it from another log "
             "directory of the same broker, or write one with the lines version=1, cluster.id=… and node.id=…",
         )
     return found
 
 
-def remembered_starts(roots: Iterable[Path]) -> dict[TopicPartition, int]:
-    """Log starts that a broker remembers, where they lie behind the first segment of a log."""
+def checkpointed_starts(roots: Iterable[Path]) -> dict[TopicPartition, int]:
+    """Log starts in the brokers' checkpoint files: those after the first offset of the first segment."""
     found: dict[TopicPartition, int] = {}
     for root in roots:
         found |= _checkpoint(root / "log-start-offset-checkpoint", [])
@@ -137,14 +150,15 @@ def _copy(
         size_bytes=sum((directory / n).stat().st_size for n in names if n.endswith((".log", ".log.swap"))),
     )
     known = topic_id(_text(directory / "partition.metadata") or "")
-    return FoundCopy(copy, found.log, found.standing, known, watermarks.get(found.log, -1))
+    return FoundCopy(copy, found.log, found.state, known, watermarks.get(found.log, -1))
 
 
 def _checkpoint(path: Path, findings: list[Finding]) -> dict[TopicPartition, int]:
     text = _text(path)
-    found = offsets_checkpoint(text) if text else {}  # a broker makes the file first and fills it later
+    found = offsets_checkpoint(text) if text else {}  # a broker creates the file first and fills it later
     if found is None:
-        findings.append(_finding("checkpoint-damaged", path, "it cannot be read, and counts as missing"))
+        what = "it cannot be read, and counts as missing"
+        findings.append(Finding(code="checkpoint-damaged", severity=Severity.WARNING, where=str(path), what=what))
     return found or {}
 
 
@@ -156,18 +170,14 @@ def _names(directory: Path) -> Sequence[str]:
 
 
 def _text(path: Path) -> str | None:
-    """A small file; None when it is not there."""
+    """A small file; None if it does not exist."""
     if not path.exists():
         return None
     with opened(path) as file:
         return os.pread(file, _SMALL_FILE, 0).decode(errors="replace")
 
 
-def _finding(code: str, where: Path, what: str) -> Finding:
-    return Finding(code=code, severity=Severity.WARNING, where=str(where), what=what)
-
-
 def log_dirs(texts: Iterable[str]) -> tuple[Path, ...]:
-    """As a user writes them: repeated, or with commas as in `log.dirs`; each once."""
+    """Directories as a user writes them, repeated or with commas as in `log.dirs`; each once."""
     names = [part.strip() for text in texts for part in text.split(",")]
     return tuple(dict.fromkeys(Path(name).absolute() for name in names if name))

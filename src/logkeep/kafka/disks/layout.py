@@ -1,17 +1,17 @@
-"""What a broker's log directory holds, told by names and small files alone. Pure: names and texts in, values out.
+"""The layout of a broker's log directory: names and small files. Pure: names and texts in, values out.
 
-    meta.properties                   which cluster and node
+    meta.properties                   cluster and node
     replication-offset-checkpoint     high watermarks, written every few seconds: a lower bound
-    log-start-offset-checkpoint       log starts, where they lie behind the first segment
-    <topic>-<p>/                      a log; with .<32 hex>-delete, -future or -stray behind it, one on its way
+    log-start-offset-checkpoint       log starts, where they are after the first offset of the first segment
+    <topic>-<p>/                      a log; with the suffix .<32 hex>-delete, -future or -stray, one being moved
       partition.metadata              the topic id
-      leader-epoch-checkpoint         where each leader epoch began
+      leader-epoch-checkpoint         the first offset of each leader epoch
       <20 digits>.log                 a segment, named after its first offset
-      ….cleaned ….swap ….deleted      left by a cleaner or a deletion that was interrupted
+      ….cleaned ….swap ….deleted      left by an interrupted cleaner or deletion
 
-What happens to the last line follows what a broker does when it starts: `.deleted` and `.cleaned` do not count. A
-`.swap` is a finished clean: it takes the place of all segments that begin inside of it. A `.swap` that begins at or
-behind a `.cleaned` belongs to a split that never ended, and does not count either.
+Files of the last line are treated as a starting broker does: `.deleted` and `.cleaned` do not count. A `.swap` is a
+finished clean: it replaces all segments that begin inside it. A `.swap` that begins at or after a `.cleaned` belongs
+to a split that never ended, and does not count either.
 """
 
 import base64
@@ -25,7 +25,7 @@ from uuid import UUID
 from logkeep.kafka.client.topology import TopicPartition
 
 METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
 _LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<partition>\d{1,9})")
 _MOVING = re.compile(r"(?P<log>.+-\d{1,9})\.[0-9a-f]{32}-(?P<how>delete|future|stray)")
 _SEGMENT = re.compile(r"(?P<base>\d{20})\.log(?P<suffix>|\.cleaned|\.swap|\.deleted)")
@@ -44,12 +44,12 @@ class LogDirState(StrEnum):
 class LogDirectory:
     name: str
     log: TopicPartition
-    standing: LogDirState
+    state: LogDirState
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who wrote a directory."""
+    """The cluster and node that a directory belongs to."""
 
     cluster_id: str
     node: int
@@ -70,13 +70,13 @@ class Segments:
 
 
 def log_directory(name: str) -> LogDirectory | None:
-    """None for what is no log of a topic, the metadata log among it."""
+    """None for what is no log of a topic, such as the metadata log."""
     moving = _MOVING.fullmatch(name)
     plain = _LOG.fullmatch(moving["log"] if moving else name)
     if plain is None or plain["topic"] == METADATA_TOPIC:
         return None
-    standing = LogDirState(moving["how"]) if moving else LogDirState.CURRENT
-    return LogDirectory(name, TopicPartition(plain["topic"], int(plain["partition"])), standing)
+    state = LogDirState(moving["how"]) if moving else LogDirState.CURRENT
+    return LogDirectory(name, TopicPartition(plain["topic"], int(plain["partition"])), state)
 
 
 def swap_files(names: Iterable[str]) -> tuple[SegmentFile, ...]:
@@ -87,7 +87,7 @@ def swap_files(names: Iterable[str]) -> tuple[SegmentFile, ...]:
 
 
 def segments(names: Iterable[str], swap_ends: Mapping[str, int]) -> Segments:
-    """Which files are the log. `swap_ends` is the offset after the last record of each `.swap` that counts."""
+    """The files that are the log. `swap_ends` is the offset after the last record of each `.swap` that counts."""
     known = list(names)
     found, swaps = _by_suffix(known), swap_files(known)
     low = min((f.base for f in swaps), default=0)
@@ -111,14 +111,14 @@ def _by_suffix(names: Iterable[str]) -> dict[str, list[SegmentFile]]:
 
 
 def identity(text: str) -> Identity | None:
-    """From `meta.properties`, of KRaft or of ZooKeeper times; None when it does not say."""
+    """From `meta.properties`, of a KRaft or a ZooKeeper-based cluster; None if it does not name both."""
     found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     cluster, node = found.get("cluster.id", "").strip(), found.get("node.id", found.get("broker.id", "")).strip()
     return Identity(cluster, int(node)) if cluster and node.isdecimal() else None
 
 
 def topic_id(text: str) -> UUID | None:
-    """From `partition.metadata`; None when it cannot be read."""
+    """From `partition.metadata`; None if it cannot be read."""
     found = re.search(r"^topic_id:\s*([A-Za-z0-9_-]{22})\s*$", text, re.M)
     if found is None:
         return None
@@ -129,7 +129,7 @@ def topic_id(text: str) -> UUID | None:
 
 
 def offsets_checkpoint(text: str) -> dict[TopicPartition, int] | None:
-    """`topic partition offset` lines behind a version and a count; None when it is not whole."""
+    """`topic partition offset` lines after a version and a count; None if it is not complete."""
     rows = _rows(text, 3)
     if rows is None:
         return None
@@ -137,7 +137,7 @@ def offsets_checkpoint(text: str) -> dict[TopicPartition, int] | None:
 
 
 def epochs_checkpoint(text: str) -> tuple[tuple[int, int], ...] | None:
-    """`epoch offset` lines, as (epoch, first offset); None when it is not whole."""
+    """`epoch offset` lines, as (epoch, first offset); None if it is not complete."""
     rows = _rows(text, 2)
     return None if rows is None else tuple(sorted((int(epoch), int(offset)) for epoch, offset in rows))
 
@@ -147,9 +147,6 @@ def _rows(text: str, columns: int) -> list[list[str]] | None:
     if len(lines) < 2 or lines[0].strip() != "0" or not lines[1].strip().isdecimal():
         return None
     rows = [line.split() for line in lines[2:] if line.strip()]
-    whole = len(rows) == int(lines[1]) and all(len(r) == columns and _numbers(r[columns == 3 :]) for r in rows)
-    return rows if whole else None
-
-
-def _numbers(words: Iterable[str]) -> bool:
-    return all(re.fullmatch(r"-?\d{1,19}", word) for word in words)
+    complete = len(rows) == int(lines[1]) and all(len(row) == columns for row in rows)
+    numbers = (word for row in rows for word in row[columns == 3 :])  # a topic name comes first in rows of three
+    return rows if complete and all(re.fullmatch(r"-?\d{1,19}", word) for word in numbers) else None

@@ -1,4 +1,4 @@
-"""Topics, configs, ACLs and quotas of a cluster, from its metadata log on disk: a snapshot and what came after it."""
+"""Topics, configs, ACLs and quotas of a cluster, from its metadata log on disk: a snapshot and the records after it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _SNAPSHOT = re.compile(r"(?P<end>\d{20})-\d{10}\.checkpoint")
 
 @dataclass
 class ClusterImage:
-    """Grows record by record."""
+    """The state of the cluster, built record by record."""
 
     topics: dict[str, UUID] = field(default_factory=dict)
     replicas: dict[UUID, dict[int, tuple[int, ...]]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class ClusterImage:
     _waiting: list[records.Change] | None = None
 
     def take(self, change: records.Change) -> None:
-        """One record; those of a transaction wait for its end."""
+        """Apply one record; those of a transaction wait for its end."""
         if isinstance(change, records.TransactionStep):
             waiting, self._waiting = (
                 self._waiting or [],
@@ -69,7 +69,7 @@ class ClusterImage:
             self.configs.pop(name, None)
 
     def replicas_of(self, topic: str, partition: int) -> tuple[int, ...]:
-        """Who keeps a partition; empty when it is not known."""
+        """The brokers with a replica of a partition; empty if not known."""
         known = self.topics.get(topic)
         return self.replicas.get(known, {}).get(partition, ()) if known else ()
 
@@ -77,7 +77,7 @@ class ClusterImage:
         return "compact" in self.configs.get(topic, {}).get("cleanup.policy", "delete")
 
     def tiered(self, topic: str) -> bool:
-        """Whether parts of its logs may lie in a remote store."""
+        """Whether parts of its logs may be in remote storage."""
         return self.configs.get(topic, {}).get("remote.storage.enable") == "true"
 
 
@@ -89,7 +89,7 @@ def _set(where: dict[str, T], name: str, value: T | None) -> None:
 
 
 def newest_image(directories: Sequence[str]) -> tuple[ClusterImage | None, list[str]]:
-    """The image of the copy of the metadata log that reaches furthest, and what is wrong with the others."""
+    """The image of the longest copy of the metadata log, and the problems of damaged copies."""
     found, problems = list[ClusterImage](), list[str]()
     for directory in directories:
         try:
@@ -100,7 +100,7 @@ def newest_image(directories: Sequence[str]) -> tuple[ClusterImage | None, list[
 
 
 def read_image(directory: Path) -> ClusterImage:
-    """Raises Damaged when the beginning of the log and its snapshots do not meet, or records make no sense."""
+    """Raises Damaged if there is a gap between the newest snapshot and the log, or a record cannot be read."""
     image, files = ClusterImage(), segments_in(directory).taken
     snapshots = sorted((int(m["end"]), p) for p in directory.iterdir() if (m := _SNAPSHOT.fullmatch(p.name)))
     if snapshots:
@@ -126,7 +126,7 @@ def _read(image: ClusterImage, paths: Iterable[Path], from_offset: int = 0) -> N
 
 
 def _batches(path: Path) -> Iterator[tuple[int, int, int, memoryview]]:
-    """Up to the first that is not whole: a broker reads its own metadata log no further either."""
+    """Up to the first damaged one: a broker does not read its metadata log any further either."""
     for window in windows(path):
         batches = window.batches
         broken = first_broken(window.data, batches)

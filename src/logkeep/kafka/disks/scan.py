@@ -1,8 +1,8 @@
-"""Reading one copy of a log from beginning to end: what is good, where it is damaged, which epochs and transactions.
+"""Reads one replica of a log from its disk: good batches, damage, leader epochs, open transactions.
 
-Everything before a damage counts. A batch whose header holds and whose CRC does not is passed over alone; after a
-header that makes no sense the rest of its file cannot be told, and reading goes on with the next file. What lies
-between two good batches around a damage is lost, unless another copy has it.
+Everything before a damage counts. A batch with a valid header and a wrong CRC is skipped alone; after an invalid header
+the rest of the file cannot be read, and reading continues with the next file. What lies between two good batches
+around a damage is lost, unless another replica has it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def scan(
     progress: Progress,
     from_offset: int = 0,
 ) -> ReplicaScan:
-    """Read a log. Files that end before `from_offset` are passed over: what they hold is archived already."""
+    """Read a log. Files that end before `from_offset` are skipped: their records are archived already."""
     found = segments_in(directory)
     first = found.taken[0].base if found.taken else start
     reading = _Reading(directory, max(start, first))
@@ -55,7 +55,7 @@ def scan(
 
 
 def _from(files: Sequence[SegmentFile], offset: int) -> Sequence[SegmentFile]:
-    """From the file on that holds the record before an offset."""
+    """The file with the record before an offset, and all files after it."""
     before = sum(f.base < offset for f in files)
     return files[max(before - 1, 0) :]
 
@@ -74,7 +74,7 @@ class _Reading:
 
     @property
     def _waiting(self) -> bool:
-        """Whether a damage was met and no good batch since."""
+        """Whether the last damage is not followed by a good batch yet."""
         return bool(self._damages) and self._damages[-1].resumes < 0
 
     def read(self, file: SegmentFile, progress: Progress) -> None:
@@ -84,12 +84,12 @@ class _Reading:
         elif file.base > self._next and not self._waiting:
             self._holes.append((self._next, file.base))
         for window in windows(path, after=self._last):
-            self._good(file.name, window)
+            self._take_good(file.name, window)
             progress(len(window.data))
-            self._judge_end(file.name, path, window)
+            self._check_end(file.name, path, window)
 
-    def _good(self, name: str, window: SegmentWindow) -> None:
-        """Take the batches that have their CRC; those between are damages of their own."""
+    def _take_good(self, name: str, window: SegmentWindow) -> None:
+        """Take the batches with a valid CRC; each of the others is a damage."""
         left = window.batches
         while len(left):
             broken = first_broken(window.data, left)
@@ -119,13 +119,13 @@ class _Reading:
         self._damages.append(SegmentDamage(name, at_byte, self._next, reason))
 
     def _resume(self, first: int) -> None:
-        """The next good batch after damages: all of them end here."""
+        """Note the next good batch: all open damages end here."""
         for index in range(len(self._damages) - 1, -1, -1):
             if self._damages[index].resumes >= 0:
                 return
             self._damages[index] = msgspec.structs.replace(self._damages[index], resumes=first)
 
-    def _judge_end(self, name: str, path: Path, window: SegmentWindow) -> None:
+    def _check_end(self, name: str, path: Path, window: SegmentWindow) -> None:
         if window.walked.stop is WalkEnd.OLD_FORMAT:
             raise OldMessageFormat(window.walked.reason, subject=str(path))
         if window.stuck:
@@ -139,7 +139,7 @@ class _Reading:
             producer = int(good.headers["producer_id"][index])
             if attributes[index] & CONTROL:
                 at = int(good.positions[index])
-                if _decides(data[at : at + int(good.sizes[index])]):
+                if _is_decision(data[at : at + int(good.sizes[index])]):
                     self._open.pop(producer, None)
             else:
                 self._open.setdefault(producer, int(good.base_offsets[index]))
@@ -152,7 +152,7 @@ class _Reading:
             end=self._next,
             stretches=tuple(self._stretches),
             damages=tuple(self._damages),
-            epochs=_joined(known, self._epochs, self._next),
+            epochs=_join_epochs(known, self._epochs, self._next),
             open_since=tuple(sorted(OpenSince(p, o) for p, o in self._open.items())),
             left_out=left_out,
             holes=tuple(self._holes),
@@ -160,15 +160,15 @@ class _Reading:
         )
 
 
-def _decides(marker: memoryview) -> bool:
+def _is_decision(marker: memoryview) -> bool:
     try:
         return marker_type(marker) in (0, 1)
     except Damaged:
         return False
 
 
-def _joined(known: Iterable[tuple[int, int]], seen: Sequence[EpochStart], end: int) -> tuple[EpochStart, ...]:
-    """Batches tell the truth as far as they were read; before them the checkpoint file does."""
+def _join_epochs(known: Iterable[tuple[int, int]], seen: Sequence[EpochStart], end: int) -> tuple[EpochStart, ...]:
+    """Epochs by the batches that were read; before them by the checkpoint file."""
     first = seen[0] if seen else None
     older = [
         EpochStart(epoch, offset)

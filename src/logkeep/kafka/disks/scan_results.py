@@ -1,4 +1,4 @@
-"""What is known of the copies of a log on disks, as values that cross process borders."""
+"""What is known of the replicas of a log on disks: values that cross process borders."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from logkeep.model.ranges import Range
 
 @dataclass(frozen=True)
 class Copy:
-    """Where one copy of a log lies, and what the small files beside it say."""
+    """One replica of a log on a disk, and what the small files beside it say."""
 
     directory: str
     node: int
     start: int
-    """Of the log, by its checkpoint; 0 where there is none."""
+    """Of the log, by its checkpoint; 0 if there is none."""
     epochs: tuple[tuple[int, int], ...]
     size_bytes: int
 
 
 ZEROS = "nothing but zeros"
-"""The reason of a damage that is none: space that a broker had set aside."""
+"""The reason of a damage that is none: space that a broker had reserved."""
 
 
 class GoodBatches(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class GoodBatches(msgspec.Struct, frozen=True):
 
 
 class SegmentDamage(msgspec.Struct, frozen=True):
-    """A place in a file from where on bytes are not batches."""
+    """A position in a file from which on bytes are not batches."""
 
     file: str
     at_byte: int
@@ -54,7 +54,7 @@ class SegmentDamage(msgspec.Struct, frozen=True):
 
     @property
     def harmless(self) -> bool:
-        """Space set aside at the end of a file, behind which nothing is missing."""
+        """Space reserved at the end of a file, after which nothing is missing."""
         return self.reason == ZEROS and self.lost is None
 
 
@@ -66,7 +66,7 @@ class OpenSince(msgspec.Struct, frozen=True, order=True):
 
 
 class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
-    """One copy of a log, read from its disk."""
+    """One replica of a log, read from its disk."""
 
     directory: str
     node: int
@@ -77,12 +77,12 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
     stretches: tuple[GoodBatches, ...] = ()
     damages: tuple[SegmentDamage, ...] = ()
     epochs: tuple[EpochStart, ...] = ()
-    """Leader epochs and where they begin, by the checkpoint beside the log and by its batches."""
+    """Leader epochs and their first offsets, by the checkpoint beside the log and by its batches."""
     open_since: tuple[OpenSince, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     """Files that do not count, with reasons."""
     holes: tuple[tuple[int, int], ...] = ()
-    """Offsets `[start, end)` between two whole files that neither holds: compacted away, or a file is missing."""
+    """Offsets `[start, end)` between two whole files that neither has: compacted away, or a file is missing."""
     size_bytes: int = 0
     """Of all good batches that were read."""
 
@@ -92,7 +92,7 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gaps(self) -> tuple[Range, ...]:
-        """Once each, in order: several damages may lie between the same two good batches."""
+        """In order, without repetition: several damages may lie between the same two good batches."""
         return tuple(sorted({lost for d in self.damages if (lost := d.lost) is not None}))
 
     @property
@@ -100,5 +100,5 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(Range(start, end) for start, end in self.holes)
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at an offset, as far as it is known; -1 when it is not."""
+        """The leader epoch of the record at an offset; -1 if it is not known."""
         return max(((e.offset, e.epoch) for e in self.epochs if e.offset <= offset), default=(0, -1))[1]

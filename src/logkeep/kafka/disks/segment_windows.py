@@ -1,7 +1,7 @@
-"""A segment file as windows of whole batches, read with bounded memory and without ever changing anything.
+"""Reads a segment file as windows of whole batches, with bounded memory. Nothing is ever changed.
 
-A window is as large as the bytes set aside for it, or as the one batch that does not fit. Where the disk itself fails
-to read, the walk ends there as damage: on a dying disk the next file may still be good.
+A window has a fixed size, or that of a single larger batch. Where the disk itself fails to read, the walk ends there
+as damage: on a failing disk the next file may still be good.
 """
 
 import errno
@@ -21,13 +21,13 @@ CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class SegmentWindow:
-    """Bytes of a file from `at` on, and the batches in them. Valid until the next one is asked for."""
+    """Bytes of a file from `at` on, and the batches in them. Valid until the next one is requested."""
 
     at: int
     data: memoryview
     walked: Walk
     stuck: bool
-    """Whether there are bytes behind the last batch that are no batches: nothing follows this window."""
+    """Whether bytes after the last batch are no batches: nothing follows this window."""
 
     @property
     def batches(self) -> Batches:
@@ -35,7 +35,7 @@ class SegmentWindow:
 
 
 def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[SegmentWindow]:
-    """All batches up to a byte or the end; the last window tells why it went no further."""
+    """All batches up to a byte or the end; the last window has the reason why it ends."""
     with opened(path) as file:
         size = os.fstat(file).st_size
         size = size if to_byte is None else min(to_byte, size)
@@ -60,7 +60,7 @@ def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: i
 
 
 def only_zeros(path: Path, from_byte: int) -> bool:
-    """Whether the rest of a file is what a broker sets aside for later."""
+    """Whether the rest of a file is space that a broker reserved."""
     with opened(path) as file:
         size = os.fstat(file).st_size
         for at in range(from_byte, size, CHUNK_BYTES):
@@ -72,7 +72,7 @@ def only_zeros(path: Path, from_byte: int) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A file to read from. Raises LogDirUnusable, with its name."""
+    """A file opened for reading. Raises LogDirUnusable, with its name."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError as error:
@@ -88,14 +88,14 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def _whole(view: memoryview) -> int:
-    """How long the batch is that does not fit."""
+    """The size of the batch that does not fit."""
     if len(view) < OVERHEAD_BYTES:
         return OVERHEAD_BYTES
     return OVERHEAD_BYTES + int.from_bytes(view[8:12], "big", signed=True)
 
 
 def _fill(file: int, view: memoryview, at: int) -> str:
-    """Read all of it; what is wrong otherwise."""
+    """Fill the view; returns the problem, or nothing."""
     while len(view):
         try:
             count = os.preadv(file, [view], at)

@@ -1,7 +1,7 @@
-"""The archived batches of one log, in order, each believed only after its CRC-32C was computed again.
+"""Reads the archived batches of one log in order. Each is returned only after its CRC-32C was checked.
 
-That does not cover the first bytes of a batch, its offset among them: `witness` vouches for those. A small object is
-hashed instead, which costs less than to ask for its index.
+The CRC does not cover the first bytes of a batch, its offset among them: `header_check` checks those. A small object
+is hashed instead, which costs less than reading its index.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 
 PIECE_BYTES = 2 << 20
-"""Of the archive, read at once: several logs are open at the same time."""
+"""Read from the archive at once: several logs are open at the same time."""
 HASHED_BYTES = 256 << 10
 """Up to this size, also unpacked, an object is read as a whole and hashed."""
 
@@ -30,17 +30,17 @@ def stretches(place: SourceRef, segments: Iterable[Segment], start: int, end: in
 
 
 def _read(stored: StoredLog, pieces: LogPieces) -> Iterator[memoryview]:
-    """What costs is the number of stretches, not some bytes of a batch that are read twice: a batch of which little is
-    there is read again as a whole instead of being put together from two reads."""
+    """Reads the object in pieces. If little of a batch is at the end of a piece, it is read again as a whole instead of
+    being joined from two reads: the number of stretches costs time, a few bytes read twice do not."""
     if stored.codec is not Codec.NONE:
         return stored.pieces(piece_bytes=PIECE_BYTES)
     return stored.again_from(lambda: pieces.put_back(PIECE_BYTES // 8), PIECE_BYTES)
 
 
 def _segment(place: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
-    """The batches that a segment answers for, as they are read."""
+    """The batches that a segment covers, as they are read."""
     small = max(segment.plain_bytes, segment.stored_bytes) <= HASHED_BYTES
-    for stretch in _hashed(place, segment) if small else _witnessed(place, segment):
+    for stretch in _hashed(place, segment) if small else _header_checked(place, segment):
         own = stretch.touching(segment.start, segment.end)
         if len(own.batches):
             yield own
@@ -57,17 +57,17 @@ def _hashed(place: SourceRef, segment: Segment) -> list[BatchStretch]:
     return [BatchStretch(buffer, batches) for buffer, batches in found]
 
 
-def _witnessed(place: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
-    """Some megabytes of an object at a time, each when it has been compared with the index."""
+def _header_checked(place: SourceRef, segment: Segment) -> Iterator[BatchStretch]:
+    """Some megabytes of an object at a time, each compared with the index first."""
     pieces, name = LogPieces(), layout.segment(place.source, segment)
-    witness = HeaderCheck(place, segment)
+    headers = HeaderCheck(place, segment)
     for piece in _read(StoredLog.of(place, segment), pieces):
         found = pieces.take(piece)
         if pieces.problem:
             raise Damaged(pieces.problem, subject=name)
         for buffer, batches in found:
-            witness.heard(batches)
+            headers.check_next(batches)
             yield BatchStretch(buffer, batches)
     if pieces.end_problem():
         raise Damaged(pieces.end_problem(), subject=name)
-    witness.ended()
+    headers.check_end()

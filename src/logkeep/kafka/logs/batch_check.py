@@ -1,9 +1,8 @@
-"""The `data` level for archived Kafka logs: besides its SHA-256, every batch of every object.
+"""Checks archived Kafka logs at the `data` level: the SHA-256 of every object, and every batch in it.
 
-A hash says that an object is what was written; the batches say that what was written is a Kafka log: whole batches
-back to back, offsets that rise, and the CRC-32C that the producer computed. One pass over the bytes serves both. A log
-in zstd frames is unpacked on the way: the stored bytes have one hash, the log that they mean has another, and both are
-compared.
+The hash shows that an object is what was written. The batches show that what was written is a Kafka log: whole batches
+back to back, rising offsets, and the CRC-32C that the producer computed. One pass over the bytes checks both. A log in
+zstd frames is unpacked on the way: the stored bytes have one hash, the unpacked log another, and both are compared.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUni
 from logkeep.store.base import Store
 
 _LARGEST_BATCH = 1 << 30
-"""A broken length must not make us read on for ever."""
+"""Limits how much is read because of a wrong length."""
 BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
 
 
@@ -37,7 +36,7 @@ def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
 def checked_batches(
     store: Store, wanted: Expected, checked: CheckedObjects, progress: Progress
 ) -> Iterator[tuple[Bytes, Batches]]:
-    """The good batches of an object, in buffers, as they are read. What is wrong with it is a finding at its end."""
+    """The good batches of an object, in buffers, as they are read. Damage becomes a finding at the end."""
     try:
         found = store.head(wanted.name).size
         if found != wanted.stored_bytes:
@@ -83,14 +82,14 @@ def _compare(wanted: Expected, stored: str, plain: str, checked: CheckedObjects)
 
 
 def _broken_frame(store: Store, wanted: Expected, what: str, checked: CheckedObjects) -> None:
-    """Frames cannot be read to the end. Whether the object was changed later is told by its hash alone."""
+    """The frames cannot be read to the end. The hash shows whether the object was changed after it was written."""
     checked.damage("frame-damaged", wanted.name, what)
     if stored_sha256(store, wanted.name, wanted.stored_bytes, lambda _: None) != wanted.sha256:
         checked.damage("hash-mismatch", wanted.name, "the bytes are not those that were written", BRING_BACK)
 
 
 def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progress) -> Iterator[tuple[Bytes, Batches]]:
-    """The batches of an object, some megabytes at a time; its hash is compared at the end. Raises Damaged."""
+    """The batches of an object, some megabytes at a time; its hash is checked at the end. Raises Damaged."""
     name = layout.segment(place.source, row)
     digest, pieces = hashlib.sha256(), LogPieces(after)
 
@@ -110,9 +109,9 @@ def proven_batches(place: SourceRef, row: Segment, after: int, progress: Progres
 
 
 class LogPieces:
-    """A log that comes in pieces. Offsets rise from behind `after`.
+    """Walks a log that is read in pieces. All offsets are greater than `after`.
 
-    Only a batch that is cut in two by the border of two pieces is copied together; all others stay where they came.
+    Only a batch that lies in two pieces is copied into one buffer; all others stay in theirs.
     """
 
     def __init__(self, after: int = -1) -> None:
@@ -121,14 +120,14 @@ class LogPieces:
         self.problem = ""
 
     def take(self, piece: Bytes) -> list[tuple[Bytes, Batches]]:
-        """Walk as far as whole batches go. After the first problem nothing more can be told."""
+        """Walk all whole batches. After the first problem nothing more is returned."""
         if not len(self._rest):
-            return self._walked(piece)
+            return self._walk(piece)
         cut = _missing(self._rest, piece)
-        across = self._walked(b"".join((self._rest, piece[:cut])))
-        return [*across, *self._walked(piece[cut:])] if cut < len(piece) else across
+        across = self._walk(b"".join((self._rest, piece[:cut])))
+        return [*across, *self._walk(piece[cut:])] if cut < len(piece) else across
 
-    def _walked(self, buffer: Bytes) -> list[tuple[Bytes, Batches]]:
+    def _walk(self, buffer: Bytes) -> list[tuple[Bytes, Batches]]:
         if self.problem:
             return []
         walked = walk(buffer, self._after)
@@ -146,8 +145,8 @@ class LogPieces:
         return [(buffer, batches)]
 
     def put_back(self, most: int) -> int:
-        """Forget the batch that the end of the last piece cuts, if no more than so many bytes of it are there: the next
-        piece brings them once more. How many they are."""
+        """Drop the unfinished batch at the end of the last piece, if it has at most so many bytes: the next piece has
+        to contain them again. Returns how many they are."""
         size = len(self._rest)
         if size > most:
             return 0
@@ -159,7 +158,7 @@ class LogPieces:
 
 
 def _missing(rest: Bytes, piece: Bytes) -> int:
-    """How many bytes of a piece complete the batch that begins with the rest; all of them where that cannot be told."""
+    """How many bytes of a piece complete the batch that begins with the rest; all of them if that is not known."""
     start = bytes(rest[:OVERHEAD_BYTES]) + bytes(piece[:OVERHEAD_BYTES])
     size = OVERHEAD_BYTES + int.from_bytes(start[8:OVERHEAD_BYTES], "big", signed=True)
     return min(size - len(rest), len(piece)) if size > len(rest) else len(piece)

@@ -1,4 +1,4 @@
-"""What a restore must know of a log's batches and no segment row tells: the largest, the codecs, transactions. Pure."""
+"""Traits of a log's batches that a restore needs and segment rows lack: largest size, codecs, transactions. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, TRANSACTIONAL, Bat
 
 
 class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of all batches that were archived; nothing is said of a log without any."""
+    """Of all archived batches of a log; the defaults if there are none."""
 
     largest_batch_bytes: int = 0
-    """What `max.message.bytes` of a target must take."""
+    """The least `max.message.bytes` of a target."""
     codecs: tuple[str, ...] = ()
     transactional: bool = False
 
@@ -25,7 +25,6 @@ class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def traits_of(batches: Batches) -> LogTraits:
-    """Whole columns at once."""
     attributes = batches.headers["attributes"].astype(np.int64)
     codecs = np.flatnonzero(np.bincount(attributes & CODEC_MASK)).tolist()
     return LogTraits(
@@ -36,7 +35,7 @@ def traits_of(batches: Batches) -> LogTraits:
 
 
 def all_joined(some: Iterable[LogTraits | None]) -> LogTraits | None:
-    """Of all together; None when one is not known."""
+    """Of all together; None if one is not known."""
     whole = LogTraits()
     for each in some:
         if each is None:

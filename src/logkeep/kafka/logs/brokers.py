@@ -1,8 +1,7 @@
-"""How a copy task reaches the cluster: settings that can be pickled, connections opened where they are used."""
+"""How a task reaches the brokers: settings that can be pickled, connections opened where they are used."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
@@ -29,18 +28,15 @@ class Brokers(Protocol):
         """A new connection to a broker by its id. Raises ClusterUnreachable."""
 
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        """Who leads a partition now. Raises ClusterNotReady when nobody does; a deleted topic is no error here:
-        the answer may be anyone, who will then refuse the topic id."""
+        """The current leader of a partition. Raises ClusterNotReady if there is none. A deleted topic is no error here:
+        the result is then any broker, which will refuse the topic id."""
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
-        """The topic's id now, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
-
-
-T = TypeVar("T")
+        """The topic's current id, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
 
 
 class WireFetchConnection:
-    """A `FetchConnection` over our own connection, with one buffer for all its replies."""
+    """A `FetchConnection` over a `Connection`, with one buffer for all its replies."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._buffer = connection, ReceiveBuffer()
@@ -57,7 +53,7 @@ class WireFetchConnection:
 
 @dataclass(frozen=True)
 class SettingsBrokers:
-    """`Brokers` made of settings alone. Secrets stay where the settings say they are."""
+    """`Brokers` from settings alone. Secrets stay in the files that the settings name."""
 
     settings: ClientSettings
 
@@ -67,21 +63,19 @@ class SettingsBrokers:
             return WireFetchConnection(cluster.open_own(broker))
 
     def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
-        found = self._asked(lambda c: _leader(c, TopicPartition(topic, partition)))
+        with Cluster(self.settings) as cluster:
+            found = _leader(cluster, TopicPartition(topic, partition))
         if found is None:
-            raise ClusterNotReady("nobody leads the partition", subject=f"{topic}/{partition} ({topic_id})")
+            raise ClusterNotReady("the partition has no leader", subject=f"{topic}/{partition} ({topic_id})")
         return found
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
-        return self._asked(lambda c: _facts(c, TopicPartition(topic, partition), position))
-
-    def _asked(self, question: Callable[[Cluster], T]) -> T:
         with Cluster(self.settings) as cluster:
-            return question(cluster)
+            return _facts(cluster, TopicPartition(topic, partition), position)
 
 
 def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
-    """None: at the moment there is none. For a topic that is gone, anyone: who is asked will refuse its id."""
+    """None if there is no leader at the moment. For a deleted topic any broker: it will refuse the topic id."""
     try:
         found = cluster.metadata([log.topic]).find(log)
     except TopicMissing:
@@ -99,7 +93,7 @@ def _facts(cluster: Cluster, log: TopicPartition, position: LogPosition) -> LogF
     if topic is None:
         return LogFacts(None)
     if topic.id != position.topic_id:
-        return LogFacts(topic.id)  # it may have fewer partitions: asking for ours would be an error
+        return LogFacts(topic.id)  # it may have fewer partitions: a request for ours would be an error
     start = list_offsets(cluster, [log], At.EARLIEST)[log].offset
     end = list_offsets(cluster, [log], At.LATEST)[log].offset
     known = None

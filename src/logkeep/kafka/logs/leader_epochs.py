@@ -1,7 +1,4 @@
-"""Runs of batches with one leader epoch, noted as batches come. Pure.
-
-Where leader epochs begin on a disk, noted batch after batch.
-"""
+"""Leader epochs of a log: runs of batches with one epoch, and the offsets at which epochs begin. Pure."""
 
 import msgspec
 import numpy as np
@@ -19,8 +16,8 @@ class Gap(msgspec.Struct, frozen=True):
 class EpochRun(msgspec.Struct, frozen=True):
     """Batches of one leader epoch in a row: the first offset, and the end of the last batch.
 
-    Two logs that have a batch of the same epoch at the same place are the same up to there: so the end of a run tells
-    later whether the log still is the one that was read.
+    Two logs with a batch of the same epoch at the same offset are the same up to there: so the end of a run shows later
+    whether the log is still the one that was read.
     """
 
     epoch: int
@@ -29,7 +26,7 @@ class EpochRun(msgspec.Struct, frozen=True):
 
 
 def note_epochs(known: list[EpochRun], batches: Batches) -> None:
-    """Add the runs of these batches, which follow those that were noted before."""
+    """Add the runs of these batches, which follow those added before."""
     for run in _runs(batches):
         last = known[-1] if known else None
         if last is not None and last.epoch == run.epoch:
@@ -39,7 +36,6 @@ def note_epochs(known: list[EpochRun], batches: Batches) -> None:
 
 
 def _runs(batches: Batches) -> list[EpochRun]:
-    """The leader epochs of batches that follow each other."""
     if not len(batches):
         return []
     epochs, bases, lasts = batches.headers["leader_epoch"], batches.base_offsets, batches.last_offsets
@@ -56,7 +52,7 @@ class EpochStart(msgspec.Struct, frozen=True):
 
 
 def note_starts(known: list[EpochStart], batches: Batches) -> None:
-    """Add the epochs that begin in these batches, which follow those that were noted before."""
+    """Add the epochs that begin in these batches, which follow those added before."""
     epochs, bases = batches.headers["leader_epoch"].astype(np.int64), batches.base_offsets
     last = known[-1].epoch if known else -2
     for index in np.flatnonzero(np.diff(epochs, prepend=last)).tolist():

@@ -1,11 +1,13 @@
-"""Ranges of logs as their leaders have them now: fetched, checked, handed over batch by batch.
+"""Reads ranges of live logs from their leaders, for comparison: fetched, checked, returned batch by batch.
 
-For comparing, not for copying: what is no longer there is simply passed over, and a log that turns out to be another
-one is said to be. A leader that moves is looked for; a connection that breaks is made again.
+Records that are no longer there are skipped, and a log that turns out not to be the expected one is reported. When a
+leader moves, the new one is found; when a connection breaks, a new one is opened.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
@@ -53,9 +55,9 @@ class LiveLogs:
     """Reads ranges one after the other, over one connection to each leader, or `lanes` of them in turn. Close it."""
 
     def __init__(
-        self, brokers: Brokers, broker: int, limits: FetchLimits, patience: ProgressBackoff, lanes: int = 1
+        self, brokers: Brokers, broker: int, limits: FetchLimits, backoff: ProgressBackoff, lanes: int = 1
     ) -> None:
-        self._brokers, self._limits, self._patience, self._lanes = brokers, limits, patience, lanes
+        self._brokers, self._limits, self._backoff, self._lanes = brokers, limits, backoff, lanes
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._correlation, self._log_start, self._given = 0, 0, 0
@@ -68,35 +70,35 @@ class LiveLogs:
     def read(self, wanted: LiveRange, broker: int) -> Iterator[BatchStretch | Lost]:
         """Batches with an offset of the range, in order.
 
-        A stretch is valid until the next is asked for; with two lanes until the one after the next is.
+        A stretch is valid until the next one is requested; with two lanes until the one after the next is.
         """
         self._leader, offset = Leader(broker, -1), wanted.start
         while offset < wanted.end:
             fetched = self._fetch(wanted, offset)
             if fetched is None:
                 continue
-            part = _believed(fetched, offset)
+            part = _checked(fetched, offset)
             if part is None:
-                # An empty answer below the end is a log that ends too early, or a leader that is not there yet.
-                part = self._explained(wanted, offset if fetched.error else wanted.end)
+                # An empty answer below the end: the log ends too early, or the leader has not caught up yet.
+                part = self._explain(wanted, offset if fetched.error else wanted.end)
             if part is not None:
                 self._given += 1
                 yield part
             if isinstance(part, Lost):
                 return
             if part is not None:
-                self._patience.progress()
+                self._backoff.progress()
                 offset = part.last + 1
             elif fetched.error:
                 offset = max(offset, self._log_start)
 
     def _fetch(self, wanted: LiveRange, offset: int) -> FetchedPartition | None:
-        """The leader's answer, or None when it should be asked again."""
+        """The leader's answer, or None if the request should be repeated."""
         try:
-            reply = self._asked(PartitionFetch(wanted.topic_id, wanted.partition, offset, self._leader.epoch))
+            reply = self._request(PartitionFetch(wanted.topic_id, wanted.partition, offset, self._leader.epoch))
         except (ClusterUnreachable, ClusterNotReady) as error:
             self._drop()
-            self._look_again(wanted, error)
+            self._find_leader(wanted, error)
             return None
         if reply is None:
             return None
@@ -104,16 +106,16 @@ class LiveLogs:
             raise NotAuthorised("may not be read", subject=str(wanted))
         if reply.served or reply.error in {Code.OFFSET_OUT_OF_RANGE, *_GONE}:
             return reply
-        self._look_again(wanted, ClusterNotReady(f"the leader answers with error {reply.error}", subject=str(wanted)))
+        self._find_leader(wanted, ClusterNotReady(f"the leader answers with error {reply.error}", subject=str(wanted)))
         return None
 
-    def _asked(self, wanted: PartitionFetch) -> FetchedPartition | None:
+    def _request(self, wanted: PartitionFetch) -> FetchedPartition | None:
         self._correlation += 1
         connection = self._connection()
         connection.send(encode([wanted], self._limits, self._correlation))
         reply = parse(connection.receive(), self._correlation)
         if reply.throttle_ms:
-            self._patience.pause(reply.throttle_ms / 1000)
+            self._backoff.pause(reply.throttle_ms / 1000)
         return reply.partitions[0] if reply.partitions else None
 
     def _connection(self) -> FetchConnection:
@@ -123,7 +125,7 @@ class LiveLogs:
 
     @property
     def _lane(self) -> tuple[int, int]:
-        """Each receives into memory of its own. The next one's turn comes when what this one received is in use."""
+        """Each receives into a buffer of its own. The next one is used while the bytes of this one are in use."""
         return self._leader.broker, self._given % self._lanes
 
     def _drop(self) -> None:
@@ -131,35 +133,35 @@ class LiveLogs:
         if found is not None:
             found.close()
 
-    def _look_again(self, wanted: LiveRange, error: ClusterError) -> None:
-        """Wait, then ask who leads; raises the error when that was tried too often."""
-        self._patience.failed(error)
+    def _find_leader(self, wanted: LiveRange, error: ClusterError) -> None:
+        """Wait, then find the leader; raises the error after too many failures."""
+        self._backoff.failed(error)
         try:
             self._leader = self._brokers.leader(wanted.topic, wanted.topic_id, wanted.partition)
         except (ClusterUnreachable, ClusterNotReady) as again:
-            self._patience.failed(again)
+            self._backoff.failed(again)
 
-    def _explained(self, wanted: LiveRange, offset: int) -> Lost | None:
-        """Why the leader does not have an offset; None: go on from its log start, or ask again."""
+    def _explain(self, wanted: LiveRange, offset: int) -> Lost | None:
+        """Why the leader does not have an offset; None: continue from its log start, or ask again."""
         facts = self._brokers.facts(wanted.topic, wanted.partition, LogPosition(wanted.topic_id, offset))
         verdict = explain(LogPosition(wanted.topic_id, offset), facts)
         self._log_start = facts.log_start
         if verdict.cause.new_history:
-            return Lost(said(verdict.cause))
+            return Lost(cause_text(verdict.cause))
         if verdict.gap is None:
-            self._patience.failed(ClusterNotReady("the leader does not answer for its log", subject=str(wanted)))
+            self._backoff.failed(ClusterNotReady("the leader does not serve its log", subject=str(wanted)))
         return None
 
 
-def _believed(fetched: FetchedPartition, offset: int) -> BatchStretch | Lost | None:
-    """What an answer holds; None when it has to be explained."""
+def _checked(fetched: FetchedPartition, offset: int) -> BatchStretch | Lost | None:
+    """The batches of an answer, checked; None if it has none."""
     if fetched.error in _GONE:
-        return Lost(said(Cause.RECREATED))
+        return Lost(cause_text(Cause.RECREATED))
     if fetched.error:
         return None
     walked = walk(fetched.records)
     if walked.stop not in (WalkEnd.END, WalkEnd.TORN):
-        return Lost(f"the source sent bytes near offset {offset} that cannot be right: {walked.reason}")
+        return Lost(f"the source sent bytes near offset {offset} that are no batches: {walked.reason}")
     broken = first_broken(fetched.records, walked.batches)
     if broken is not None:
         at = int(walked.batches.base_offsets[broken])
@@ -167,11 +169,27 @@ def _believed(fetched: FetchedPartition, offset: int) -> BatchStretch | Lost | N
     return BatchStretch(fetched.records, walked.batches) if len(walked.batches) else None
 
 
-def said(cause: Cause) -> str:
+def cause_text(cause: Cause) -> str:
     """Why a log of the source cannot be compared with what is archived under its name."""
     return {
-        Cause.RECREATED: "the topic was deleted and made again since",
-        Cause.DELETED: "the topic is not there any more, or may not be seen",
+        Cause.RECREATED: "the topic was deleted and re-created since",
+        Cause.DELETED: "the topic does not exist any more, or this user may not see it",
         Cause.TRUNCATED: "the source's log lost its end since, in an unclean election or on a lost disk",
-        Cause.UNKNOWN_EPOCH: "the source does not know the leader epoch of the last archived batch: another past",
+        Cause.UNKNOWN_EPOCH: "the source does not know the leader epoch of the last archived batch: it is another log",
     }.get(cause, str(cause))
+
+
+T = TypeVar("T")
+
+
+def read_ahead(items: Iterator[T], name: str) -> Generator[T, None, None]:
+    """The same items: while the caller processes one, a thread gets the next.
+
+    An item must stay valid until the one after the next is requested. Errors of the thread are raised here, in their
+    turn. Close the iterator, or exhaust it.
+    """
+    with ThreadPoolExecutor(1, name) as reader:
+        coming = reader.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = reader.submit(next, items, None)
+            yield item

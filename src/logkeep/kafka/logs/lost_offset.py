@@ -1,8 +1,8 @@
-"""What it means that a broker does not have the offset we want next. One table, pure.
+"""Why a broker does not have the next offset of a log. One table, pure.
 
-A fetch that fails with OFFSET_OUT_OF_RANGE, or for a topic id that is unknown, says little: retention may have removed
-what we wanted, the log may have lost its end in an unclean election, the topic may have been deleted and made again.
-Each needs another answer, and a wrong guess loses data or mixes two histories. The rows, first match wins:
+A fetch that fails with OFFSET_OUT_OF_RANGE, or for an unknown topic id, says little: retention may have removed the
+records, the log may have lost its end in an unclean election, the topic may have been deleted and re-created. Each
+needs another reaction, and a wrong guess loses data or mixes two histories. The first row that matches counts:
 
     topic id now    epoch answer                     offset          verdict
     none            any                              any             DELETED
@@ -12,9 +12,9 @@ Each needs another answer, and a wrong guess loses data or mixes two histories. 
     same            asked, only an older one known   any             TRUNCATED at that end
     same            fits, or not asked               < log start     RETENTION, gap [offset, log start)
     same            fits, or not asked               > log end       TRUNCATED at the log end
-    same            fits, or not asked               within          NONE: it was a race, ask again
+    same            fits, or not asked               within          NONE: a race, ask again
 
-History comes before retention: a log that is another one now has no "gap", however its offsets compare.
+History comes before retention: a log with another history has no "gap", however its offsets compare.
 """
 
 from dataclasses import dataclass
@@ -35,32 +35,32 @@ class Cause(StrEnum):
 
     @property
     def new_history(self) -> bool:
-        """Whether offsets no longer mean what they meant to us."""
+        """Whether the same offsets now have other records."""
         return self not in (Cause.NONE, Cause.RETENTION)
 
 
 @dataclass(frozen=True)
 class LogFacts:
-    """What the cluster says of one partition at this moment."""
+    """What the cluster reports of one partition at this moment."""
 
     topic_id: UUID | None
-    """The id that the topic's name has now; None: no such topic."""
+    """The current id of the topic's name; None: no such topic."""
     log_start: int = -1
     log_end: int = -1
     epoch_end: DivergingEpoch | None = None
-    """OffsetForLeaderEpoch's answer for the epoch of our last record; (-1, -1) when the broker never saw it."""
+    """OffsetForLeaderEpoch's answer for the epoch of our last record; (-1, -1) if the broker never had it."""
 
 
 @dataclass(frozen=True)
 class LogPosition:
-    """Where we stand in a log."""
+    """How far a reader has come in a log."""
 
     topic_id: UUID
     offset: int
     last_epoch: int = -1
     last_end: int = -1
-    """Where our last batch ends, which has that epoch. Compaction may have emptied what lies between it and `offset`,
-    and that may be of later epochs; -1 stands for `offset`."""
+    """The end of our last batch, which has that epoch. Compaction may have removed what lies between it and `offset`,
+    of later epochs perhaps; -1 stands for `offset`."""
 
     @property
     def epoch_end(self) -> int:
@@ -73,7 +73,7 @@ class OffsetVerdict:
     gap: Range | None = None
     """What retention removed."""
     common_end: int = -1
-    """Up to where the history we know and the one that is there now are the same, as far as it is known."""
+    """The offset up to which the known history and the current one are the same, if it is known."""
 
 
 def explain(position: LogPosition, facts: LogFacts) -> OffsetVerdict:

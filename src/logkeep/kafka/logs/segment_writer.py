@@ -1,11 +1,11 @@
-"""Batches of one range on their way into the repository: check, hash, write, index, rotate.
+"""Writes batches of one log into segments of the repository: check, hash, write, index, rotate.
 
-Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch that brings it to its
-size, counted before compression, or to the number of batches whose index may be held in memory; a new one begins with
-a new random name. The log object is durable before its index is put.
+Every batch's CRC-32C is checked before a byte of it is written. A segment ends after the batch with which it reaches
+its size, counted before compression, or the number of batches whose index may be held in memory; the next one has a
+new random name. The log object is durable before its index is put.
 
-Where zstd is wanted, each segment is looked at anew: one that begins mainly with batches that producers compressed is
-stored as it is. Frames could only make it larger, and would cost a second hash of every byte.
+With zstd, each segment is judged on its own: one that begins mainly with batches that producers compressed is stored
+as it is. Frames could only make it larger, and would cost a second hash of every byte.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from logkeep.repository.object_writer import StoredWriter
 
 @dataclass(frozen=True)
 class SegmentLimits:
-    """When a segment ends: after the batch with which it reaches one of these."""
+    """A segment ends after the batch with which it reaches one of these."""
 
     size_bytes: int
     batches: int = 400_000
@@ -54,7 +54,7 @@ class SegmentWriter:
         self.segments: list[Segment] = []
 
     def write(self, data: memoryview, batches: Batches) -> int:
-        """Append whole batches that lie back to back in `data`; how many bytes they have. Raises SourceDamaged."""
+        """Append whole batches that lie back to back in `data`; returns their bytes. Raises SourceDamaged."""
         broken = first_broken(data, batches)
         if broken is not None:
             offset = int(batches.base_offsets[broken])
@@ -72,7 +72,7 @@ class SegmentWriter:
         return written
 
     def skip(self, gap_start: int, gap_end: int) -> None:
-        """Claim everything up to a gap, and go on behind it."""
+        """Claim everything up to a gap, and continue after it."""
         self.finish(gap_start)
         self._start = gap_end
 
@@ -84,14 +84,14 @@ class SegmentWriter:
             self._claim(end)
 
     def abort(self) -> None:
-        """Give up what is not finished. Harmless at any time."""
+        """Discard the unfinished segment. May be called at any time."""
         if self._open:
             self._open.abort()
             self._open = None
 
     def _begin(self, batches: Batches) -> "_OpenSegment":
         codec = Codec.NONE if compressed_balance(batches) > 0 else self._codec
-        # How small compression makes it is not known: setting aside the plain size could fill a disk for nothing.
+        # The compressed size is not known: reserving the plain size could fill a disk for nothing.
         hint = min(self._limits.size_bytes, self._size_hint) if codec is Codec.NONE else 0
         first = int(batches.base_offsets[0])
         self._open = _OpenSegment(self._place, self._log, first, self._tokens(), hint, codec)
@@ -104,7 +104,7 @@ class SegmentWriter:
             self._start = end
 
     def _claim(self, end: int) -> None:
-        """Nothing is left of what stands here: the segment before claims it, or a row without an object."""
+        """Claim offsets without records: by the segment before them, or by a row without an object."""
         if self.segments and self.segments[-1].end == self._start:
             self.segments[-1] = msgspec.structs.replace(self.segments[-1], end=end)
             self._start = end

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Restore of a backup as segment files in the log directories of a stopped broker."""

@@ -1,9 +1,9 @@
-"""The archived batches of one log up to its end, and what has to follow the last of them.
+"""The archived batches of one log up to its end, and the batches that have to follow them.
 
-Whole batches are passed on as they are; the one that holds the log start too, since a broker's log may begin inside a
-batch. A batch that reaches over an earlier end is cut. Behind the last one come, where they are needed, an empty batch
-(compaction had left nothing before the end, and the restored log must still end there) and a marker that aborts each
-transaction without an end. All of it follows from the archive alone: every replica gets the same bytes.
+Batches are unchanged, including the one with the log start, because a broker's log may start inside a batch. A batch
+that crosses an earlier end is cut. Where needed, an empty batch follows (if compaction left no batch before the end,
+the restored log must still end there), and an abort marker for each open transaction. The archive alone determines all
+bytes: every replica gets the same.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from logkeep.model.work import Progress
 from logkeep.repository.chain.commits import SourceRef
 
 
-class Passing:
-    """One log, read once from its start to its end. Ask `stretches` to the end, then the rest is known."""
+class LogBatches:
+    """One log, read once from start to end. The attributes are complete when `stretches` is exhausted."""
 
     def __init__(self, place: SourceRef, planned: OfflineRestoreLog, progress: Progress) -> None:
         self._place, self._planned, self._progress = place, planned, progress
@@ -35,13 +35,13 @@ class Passing:
 
     @property
     def end(self) -> int:
-        """The log end, with the markers."""
+        """The log end, including the markers."""
         return self._planned.end + self.markers
 
     def stretches(self) -> Iterator[BatchStretch]:
-        """Everything that the files hold. Raises Damaged where the archive is."""
+        """All batches of the files. Raises Damaged when the archive is damaged."""
         for stretch in self._archived():
-            self._look(stretch)
+            self._note(stretch)
             yield stretch
         closing = self._closing()
         if closing:
@@ -69,7 +69,7 @@ class Passing:
         if made:
             yield BatchStretch(made, walk(made).batches)
 
-    def _look(self, stretch: BatchStretch) -> None:
+    def _note(self, stretch: BatchStretch) -> None:
         batches = stretch.batches
         self._settling.take(stretch.buffer, batches)
         if self._settling.problems:
@@ -79,7 +79,7 @@ class Passing:
         self._remember_epochs(batches)
 
     def _remember_epochs(self, batches: Batches) -> None:
-        """Of producers whose transaction is open; others are forgotten."""
+        """Keep the epochs of producers with an open transaction."""
         attributes = batches.headers["attributes"]
         ours = np.flatnonzero(((attributes & TRANSACTIONAL) != 0) & ((attributes & CONTROL) == 0))
         headers = batches.headers[ours]
@@ -94,7 +94,7 @@ class Passing:
         made = empty_batches(self._reached, end)
         hanging = self._settling.settled().open
         self.markers = len(hanging)
-        # The time of the latest record: a search by time then finds a record, and never the marker.
+        # With the time of the latest record, a search by time finds a record and never the marker.
         markers = (
             abort_marker(end + number, each.producer_id, self._epochs[each.producer_id], self._latest_ms)
             for number, each in enumerate(hanging)

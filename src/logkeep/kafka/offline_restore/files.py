@@ -1,4 +1,4 @@
-"""Writing the segment files of one log into a directory, one after the other, each synced before the next begins."""
+"""Writes the segment files of one log to a directory; each file is synced before the next one starts."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from logkeep.formats.kafka.batches import Batches, Longs
 from logkeep.formats.kafka.relabel import Plain, relabel
 from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
 from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
-from logkeep.kafka.offline_restore.staging import own, telling
+from logkeep.kafka.offline_restore.staging import copy_owner, failing_at
 from logkeep.kafka.offline_restore.values import RestoredSegment
 from logkeep.store.local_stream import DirectStream
 
@@ -20,7 +20,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class SegmentFiles:
-    """`add` archived batches in order, then `finish`. The first file is named after the log start: it decides it."""
+    """`add` archived batches in order, then `finish`. The name of the first file sets the log start."""
 
     def __init__(self, directory: Path, start: int, limit_bytes: int, like: Path) -> None:
         self._directory, self._limit, self._like = directory, limit_bytes, like
@@ -45,7 +45,7 @@ class SegmentFiles:
         self.written.append(self._file.finish(self._like))
 
     def abort(self) -> None:
-        """Close what is open. Harmless after `finish`."""
+        """Close the open file. Harmless after `finish`."""
         self._file.close()
 
     def _next(self, base: int) -> None:
@@ -55,7 +55,7 @@ class SegmentFiles:
 
 @dataclass
 class _File:
-    """One file under way."""
+    """The file being written."""
 
     directory: Path
     base: int
@@ -64,7 +64,7 @@ class _File:
     def __post_init__(self) -> None:
         self._path = self.directory / file_name(self.base)
         self._sha256, self._size = hashlib.sha256(), 0
-        with telling(self._path):
+        with failing_at(self._path):
             below = os.open(self.directory, _DIRECTORY)
             try:
                 self._stream = DirectStream(self._path.name, below, str(self._path), 0)
@@ -82,15 +82,15 @@ class _File:
         self._sha256.update(piece)
         self._fingerprint.take(batches, crcs)
         self._size += len(piece)
-        with telling(self._path):
+        with failing_at(self._path):
             self._stream.write(piece)
 
     def finish(self, like: Path) -> RestoredSegment:
-        with telling(self._path):
+        with failing_at(self._path):
             self._stream.finish()
             os.fsync(self._stream.descriptor)
             self.close()
-            own(self._path, like)
+            copy_owner(self._path, like)
         return written_file(self._path.name, self._size, self._sha256.hexdigest(), self._fingerprint)
 
     def close(self) -> None:

@@ -1,10 +1,8 @@
-"""The whole way of an offline restore, step by step, with the commands for this cluster. Pure: values in, text out.
+"""The procedure of an offline restore as text: all steps with the commands for this cluster. Pure.
 
-Three ways. One broker, or topics with one replica: stop, restore, start. A seed broker: topics are made on one broker
-alone, it alone is stopped, and Kafka itself copies the logs to the others by reassignment. Every replica: all brokers
-are stopped, and the same restore is run on each; it gives the same bytes everywhere.
-
-What the user asked for, as words of the commands that the procedure prints. Pure: a wish in, words out, unquoted.
+There are three procedures. One broker, or topics with one replica: stop, restore, start. A seed broker: topics are
+created on one broker, only this one is stopped, and Kafka copies the logs to the others by reassignment. Every replica:
+all brokers are stopped, and the same restore runs on each; it writes the same bytes everywhere.
 """
 
 import json
@@ -13,57 +11,57 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from logkeep.kafka.offline_restore.values import OfflineWish, Way
+from logkeep.kafka.offline_restore.values import OfflineRestoreOptions, ProcedureKind
 from logkeep.model.time import rfc3339
 
 HELD_OFF: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""While the files are put in place: nothing is deleted for its age, nothing is compacted."""
+"""Configs until the restore is complete: no retention, no compaction."""
 _MOST_EXPECTED = 20
 _SERVER = '--bootstrap-server "$BROKERS"'
 
 
 @dataclass(frozen=True)
 class TopicToCreate:
-    """A topic as it shall be in the target."""
+    """A topic to create in the target."""
 
     name: str
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
-    """Its own, as archived."""
+    """The archived configs."""
     bounds: tuple[tuple[int, int, int], ...] = ()
-    """Partition, log start and log end after the restore; markers of open transactions come on top."""
+    """Partition, log start and log end after the restore, without markers of open transactions."""
 
 
 @dataclass(frozen=True)
 class OfflineTarget:
-    """Where it goes, and which backup."""
+    """The backup and the target of the procedure."""
 
     backup: int
     source: str
     roots: tuple[str, ...]
     node: int
     brokers: tuple[int, ...]
-    """All of the cluster, as far as they are known."""
+    """All known brokers of the cluster."""
     restore_words: tuple[str, ...] = ()
-    """What was asked for besides: the printed command must not bring back anything else."""
+    """Options of the restore command, so that the printed command restores the same."""
     group_words: tuple[str, ...] = ()
-    """The same, as far as it is about groups."""
+    """The same for the command that restores groups."""
 
 
-def usual_way(topics: Sequence[TopicToCreate]) -> Way:
-    return Way.SEED if any(t.replication_factor > 1 for t in topics) else Way.SINGLE
+def usual_way(topics: Sequence[TopicToCreate]) -> ProcedureKind:
+    return ProcedureKind.SEED if any(t.replication_factor > 1 for t in topics) else ProcedureKind.SINGLE
 
 
-def procedure(topics: Sequence[TopicToCreate], target: OfflineTarget, way: Way) -> str:
-    """All steps, numbered. `BROKERS` is the only thing that the reader has to set."""
+def procedure(topics: Sequence[TopicToCreate], target: OfflineTarget, way: ProcedureKind) -> str:
+    """All steps, numbered. The user only has to set `BROKERS`."""
     steps = [
         _create(topics, target, way),
         _stop(target, way),
         _restore(target, way),
         _start(way),
         _check(topics),
-        *([_reassign(topics, target)] if way is Way.SEED else []),
+        *([_reassign(topics, target)] if way is ProcedureKind.SEED else []),
         _configs(topics),
         _groups(target),
     ]
@@ -71,22 +69,22 @@ def procedure(topics: Sequence[TopicToCreate], target: OfflineTarget, way: Way) 
     return "\n\n".join([_head(target, way), *numbered]) + "\n"
 
 
-def _head(target: OfflineTarget, way: Way) -> str:
-    told = {
-        Way.SINGLE: f"into the files of broker {target.node}",
-        Way.SEED: f"into the files of broker {target.node} alone, copied from there by Kafka itself",
-        Way.EVERY: "into the files of every broker",
+def _head(target: OfflineTarget, way: ProcedureKind) -> str:
+    targets = {
+        ProcedureKind.SINGLE: f"into the files of broker {target.node}",
+        ProcedureKind.SEED: f"into the files of broker {target.node} alone, copied from there by Kafka itself",
+        ProcedureKind.EVERY: "into the files of every broker",
     }
-    return f"Restore of backup {target.backup} of {target.source} {told[way]}."
+    return f"Restore of backup {target.backup} of {target.source} {targets[way]}."
 
 
-def _create(topics: Sequence[TopicToCreate], target: OfflineTarget, way: Way) -> str:
+def _create(topics: Sequence[TopicToCreate], target: OfflineTarget, way: ProcedureKind) -> str:
     lines = [create_command(t, target, way) for t in topics]
     return _step("Create the topics, with nothing that removes records:", lines)
 
 
-def create_command(topic: TopicToCreate, target: OfflineTarget, way: Way) -> str:
-    if way is Way.SEED:
+def create_command(topic: TopicToCreate, target: OfflineTarget, way: ProcedureKind) -> str:
+    if way is ProcedureKind.SEED:
         where = f"--replica-assignment {','.join([str(target.node)] * topic.partitions)}"
     else:
         where = f"--partitions {topic.partitions} --replication-factor {topic.replication_factor}"
@@ -94,25 +92,25 @@ def create_command(topic: TopicToCreate, target: OfflineTarget, way: Way) -> str
     return f"kafka-topics.sh {_SERVER} --create --topic {topic.name} {where} {held}"
 
 
-def _stop(target: OfflineTarget, way: Way) -> str:
-    if way is Way.EVERY:
+def _stop(target: OfflineTarget, way: ProcedureKind) -> str:
+    if way is ProcedureKind.EVERY:
         return _step("Stop every broker:", ["kafka-server-stop.sh"])
     return _step(f"Stop broker {target.node}; the others stay as they are:", ["kafka-server-stop.sh"])
 
 
-def _restore(target: OfflineTarget, way: Way) -> str:
-    here = ("--here-only",) if way is Way.EVERY and "--here-only" not in target.restore_words else ()
+def _restore(target: OfflineTarget, way: ProcedureKind) -> str:
+    here = ("--here-only",) if way is ProcedureKind.EVERY and "--here-only" not in target.restore_words else ()
     dirs = ("--to-log-dirs", ",".join(target.roots))
     words = (str(target.backup), "--source", target.source, *dirs, *target.restore_words, *here)
     line = shlex.join(("logkeep", "kafka", "restore", *words))
-    if way is Way.EVERY:
+    if way is ProcedureKind.EVERY:
         what = "Run this on every broker, each with its own log.dirs, with the same backup and the same options:"
         return _step(what, [line])
     return _step("Write the files, as the user that the broker runs as:", [line])
 
 
-def _start(way: Way) -> str:
-    what = "Start all brokers" if way is Way.EVERY else "Start the broker"
+def _start(way: ProcedureKind) -> str:
+    what = "Start all brokers" if way is ProcedureKind.EVERY else "Start the broker"
     text = f"{what}. It makes its indexes anew: one ERROR line for each segment, about a missing index file, is normal:"
     return _step(text, ["kafka-server-start.sh -daemon server.properties"])
 
@@ -152,7 +150,7 @@ def _reassign(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
 
 
 def reassignment(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
-    """The file for kafka-reassign-partitions: replicas and leaders go round all brokers."""
+    """The file for kafka-reassign-partitions: replicas and leaders rotate over all brokers."""
     brokers, rows, turn = target.brokers, [], 0
     for topic in topics:
         for partition in range(topic.partitions):
@@ -177,7 +175,7 @@ def _groups(target: OfflineTarget) -> str:
 
 
 def config_commands(topic: TopicToCreate) -> list[str]:
-    """From the configs of the restore to the archived ones."""
+    """Commands that change the configs of the restore to the archived ones."""
     entity = f"kafka-configs.sh {_SERVER} --alter --entity-type topics --entity-name {topic.name}"
     unset = [name for name in HELD_OFF if name not in topic.configs]
     found = [f"{entity} --delete-config {','.join(unset)}"] if unset else []
@@ -188,7 +186,7 @@ def config_commands(topic: TopicToCreate) -> list[str]:
 
 
 def _value(value: str) -> str:
-    """Lists stand in brackets."""
+    """Lists need brackets."""
     return f"[{value}]" if "," in value else value
 
 
@@ -196,28 +194,28 @@ def _step(what: str, lines: Sequence[str]) -> str:
     return "\n".join([what, "", *(f"       {line}" for each in lines for line in each.splitlines())])
 
 
-def restore_words(wish: OfflineWish) -> tuple[str, ...]:
-    """For the restore into files: the same logs, under the same names, up to the same ends."""
-    choice = wish.choice
-    until = () if wish.until_ms is None else (_moment(wish.until_ms),)
+def restore_words(options: OfflineRestoreOptions) -> tuple[str, ...]:
+    """Options of the restore command: the same logs, names and ends."""
+    selection = options.selection
+    until = () if options.until_ms is None else (_moment(options.until_ms),)
     return (
-        *group_words(wish),
-        *_each("--partitions", choice.partitions),
+        *group_words(options),
+        *_each("--partitions", selection.partitions),
         *_each("--until-time", until),
-        *_each("--until-offset", choice.until_offsets),
-        *(["--replace-records"] if wish.replace else []),
-        *(["--here-only"] if wish.here_only else []),
+        *_each("--until-offset", selection.until_offsets),
+        *(["--replace-records"] if options.replace else []),
+        *(["--here-only"] if options.here_only else []),
     )
 
 
-def group_words(wish: OfflineWish) -> tuple[str, ...]:
-    """For the groups behind it, which know of topics and names, and find the ends in the logs themselves."""
-    choice = wish.choice
+def group_words(options: OfflineRestoreOptions) -> tuple[str, ...]:
+    """Options of the groups command: topics and names; it reads the ends from the logs."""
+    selection = options.selection
     return (
-        *_each("-r", (wish.repo,) if wish.repo else ()),
-        *_each("--topics", choice.include),
-        *_each("--exclude", choice.exclude),
-        *_each("--rename", choice.renames),
+        *_each("-r", (options.repo,) if options.repo else ()),
+        *_each("--topics", selection.include),
+        *_each("--exclude", selection.exclude),
+        *_each("--rename", selection.renames),
     )
 
 
@@ -226,5 +224,5 @@ def _each(flag: str, values: Sequence[str]) -> list[str]:
 
 
 def _moment(time_ms: int) -> str:
-    """To the millisecond, as --until-time understands it again."""
+    """A time with milliseconds, in the format of --until-time."""
     return rfc3339(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms))

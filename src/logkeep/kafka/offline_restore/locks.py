@@ -1,4 +1,4 @@
-"""Directories of a broker that must not start while they are written."""
+"""Locks on log directories: against a broker that starts, and against other restores."""
 
 import fcntl
 from collections.abc import Iterator, Sequence
@@ -6,20 +6,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from logkeep.errors import Locked, TargetUnsafe
-from logkeep.kafka.disks.locks import share
+from logkeep.kafka.disks.directories import share_lock
 from logkeep.kafka.disks.segment_windows import opened
 
 
 @contextmanager
 def broker_stopped(roots: Sequence[Path]) -> Iterator[None]:
-    """Keep the broker from starting. Raises TargetUnsafe where it runs. Tasks hold it too: one that is given up and
-    works on for a while must be gone before a broker can start."""
+    """Keep the broker from starting. Raises TargetUnsafe where it runs. Tasks hold the lock too: an attempt that the
+    engine has abandoned must end before a broker can start."""
     with ExitStack() as stack:
         for root in roots:
             lock = root / ".lock"
-            if lock.exists() and not share(stack.enter_context(opened(lock))):
+            if lock.exists() and not share_lock(stack.enter_context(opened(lock))):
                 raise TargetUnsafe(
-                    "a running broker holds it",
+                    "a running broker holds its lock",
                     subject=str(root),
                     remedy="stop the broker first (kafka-server-stop.sh), and start it when the restore is done",
                 )
@@ -27,8 +27,8 @@ def broker_stopped(roots: Sequence[Path]) -> Iterator[None]:
 
 
 @contextmanager
-def alone(roots: Sequence[Path]) -> Iterator[None]:
-    """Keep other restores out. Raises Locked. (This kind of lock and a broker's do not see each other.)"""
+def exclude_other_restores(roots: Sequence[Path]) -> Iterator[None]:
+    """Lock out other restores. Raises Locked. (This kind of lock is independent of the broker's.)"""
     with ExitStack() as stack:
         for root in roots:
             lock = root / ".lock"

@@ -1,22 +1,25 @@
-"""What a restore leaves beside the files that it wrote, so that a second run knows its own work.
+"""The note that a restore writes beside its segment files, by which another run recognises them.
 
-A broker does not look at the file. It holds nothing that differs between two brokers that got the same restore.
+Brokers ignore the file. It is the same on all brokers that get the same restore.
 """
 
 from pathlib import Path
 
 import msgspec
 
+from logkeep.errors import LogDirUnusable
 from logkeep.kafka.disks.segment_windows import opened
-from logkeep.kafka.offline_restore.values import OfflineUnit, RestoredSegment
+from logkeep.kafka.offline_restore.values import DirectoryState, OfflineUnit, OldFile, RestoredSegment
 from logkeep.model.segments import LogName
 
+METADATA = "partition.metadata"
+"""The broker's file with the topic id."""
 NOTE = "logkeep-restore.json"
 _LARGEST = 64 << 20
 
 
 class RestoredFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that the files follow from."""
+    """Everything that determines the bytes of the files."""
 
     repository: str
     source: str
@@ -51,7 +54,7 @@ def encoded(note: Note) -> bytes:
 
 
 def read_note(directory: Path) -> Note | None:
-    """None when there is none, or none that can be read."""
+    """None when there is no note, or an unreadable one."""
     path = directory / NOTE
     if not path.is_file() or path.stat().st_size > _LARGEST:
         return None
@@ -60,3 +63,28 @@ def read_note(directory: Path) -> Note | None:
             return msgspec.json.decode(path.read_bytes(), type=Note)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
+
+
+def old_files(directory: Path) -> tuple[OldFile, ...]:
+    """All files that a restore removes: all except the topic id. Raises LogDirUnusable."""
+    try:
+        found = [OldFile(p.name, p.stat().st_size) for p in sorted(directory.iterdir()) if p.name != METADATA]
+    except OSError as error:
+        raise LogDirUnusable(f"cannot be listed ({error.strerror})", subject=str(directory)) from error
+    return tuple(found)
+
+
+def directory_state(directory: Path, files: tuple[OldFile, ...], origin: RestoredFrom) -> DirectoryState:
+    if matching_note(directory, origin) is not None:
+        return DirectoryState.RESTORED
+    holds = any(f.name.endswith(".log") and f.size_bytes for f in files)
+    return DirectoryState.RECORDS if holds else DirectoryState.EMPTY
+
+
+def matching_note(directory: Path, origin: RestoredFrom) -> Note | None:
+    """The note of an earlier run of the same restore, if the files still have the sizes in it."""
+    note = read_note(directory)
+    if note is None or note.origin != origin:
+        return None
+    present = {f.name: f.size_bytes for f in old_files(directory) if f.name.endswith(".log")}
+    return note if present == note.sizes() else None

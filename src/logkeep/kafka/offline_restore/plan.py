@@ -1,4 +1,4 @@
-"""What an offline restore would do, found out from the backup and from the directories. Writes nothing."""
+"""Plans an offline restore from the backup and the broker's directories. Writes nothing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,9 @@ import msgspec
 
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import Disks, FoundCopy, look
+from logkeep.kafka.disks.directories import Disks, FoundCopy, list_directories
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
-from logkeep.kafka.offline_restore.existing_files import old_files, standing_of
 from logkeep.kafka.offline_restore.instructions import (
     OfflineTarget,
     TopicToCreate,
@@ -22,14 +21,14 @@ from logkeep.kafka.offline_restore.instructions import (
     usual_way,
 )
 from logkeep.kafka.offline_restore.locks import broker_stopped
-from logkeep.kafka.offline_restore.ownership_note import origin_of
+from logkeep.kafka.offline_restore.ownership_note import directory_state, old_files, origin_of
 from logkeep.kafka.offline_restore.safety import about_replicas
 from logkeep.kafka.offline_restore.values import (
     DirectoryState,
     OfflineRestoreLog,
+    OfflineRestoreOptions,
     OfflineRestorePlan,
     OfflineUnit,
-    OfflineWish,
 )
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
@@ -42,71 +41,73 @@ from logkeep.repository.chain.fold import BackupEntry
 
 @dataclass(frozen=True)
 class PreparedOfflineRestore:
-    """A plan, and the target's own metadata where it is known."""
+    """A plan, and the target's metadata if it is known."""
 
-    foreseen: OfflineRestorePlan
+    plan: OfflineRestorePlan
     image: ClusterImage | None
 
 
-def foresee(place: SourceRef, entry: BackupEntry, wish: OfflineWish) -> PreparedOfflineRestore:
-    """Raises UsageError for what the backup does not have, LogDirUnusable for what is no log directory."""
+def plan_offline_restore(
+    place: SourceRef, entry: BackupEntry, options: OfflineRestoreOptions
+) -> PreparedOfflineRestore:
+    """Raises UsageError for what the backup does not have, LogDirUnusable for an unusable log directory."""
     view = view_backup(place, entry)
-    chosen = choose(view.record, view.manifest.cut, wish.choice)
+    chosen = choose(view.record, view.manifest.cut, options.selection)
     if not chosen.logs:
         raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
-    ranges = _ranges(chosen, wish)
+    ranges = _ranges(chosen, options)
     segments = view.segments(ranges)
-    disks = _look(wish.roots)
+    disks = _read_disks(options.roots)
     image, problems = newest_image(disks.metadata_logs)
-    here = _here(disks)
+    here = _find_directories(disks)
     logs = [
-        _planned(log, ranges[log.log], segments[log.log], here[log.target], place, wish)
+        _plan_log(log, ranges[log.log], segments[log.log], here[log.target], place, options)
         for log in chosen.logs
         if log.target in here
     ]
-    findings = [*_about(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
+    findings = [*_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
     findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
     return PreparedOfflineRestore(
         OfflineRestorePlan(
-            backup=wish.backup,
+            backup=options.backup,
             cluster_id=disks.cluster_id,
             nodes=tuple(sorted(disks.nodes)),
             own_cluster=disks.cluster_id == view.record.cluster_id,
             logs=tuple(logs),
             elsewhere=tuple(str(log.target) for log in chosen.logs if log.target not in here),
-            running=_running(wish.roots),
+            running=_running(options.roots),
             findings=tuple(findings),
-            procedure=_procedure(place, chosen, ranges, disks, image, wish),
+            procedure=_procedure(place, chosen, ranges, disks, image, options),
             topics=len(chosen.topics),
         ),
         image,
     )
 
 
-def _look(roots: Sequence[Path]) -> Disks:
+def _read_disks(roots: Sequence[Path]) -> Disks:
     try:
-        return look(roots)
+        return list_directories(roots)
     except FileNotFoundError as error:
-        raise LogDirUnusable("a file went away while it was listed", subject=str(error.filename)) from error
+        raise LogDirUnusable("a file was deleted while it was listed", subject=str(error.filename)) from error
 
 
-def _ranges(chosen: SelectedLogs, wish: OfflineWish) -> dict[LogName, Range]:
-    """What comes back of each log. Raises UsageError for an end that is not in the backup."""
-    earlier = {(e.topic, e.partition): e.end for e in wish.ends}
+def _ranges(chosen: SelectedLogs, options: OfflineRestoreOptions) -> dict[LogName, Range]:
+    """The range of each log to restore. Raises UsageError for an end that is not in the backup."""
+    earlier = {(e.topic, e.partition): e.end for e in options.ends}
     found: dict[LogName, Range] = {}
     for log in chosen.logs:
         end = min(log.end, earlier.get((log.log.name, log.log.partition), log.end))
         if end < log.start:
-            raise UsageError(f"it begins at {log.start}, so it cannot end at {end}", subject=str(log.log))
+            raise UsageError(f"it starts at {log.start}, so it cannot end at {end}", subject=str(log.log))
         found[log.log] = Range(log.start, end)
     return found
 
 
-def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
-    """Each partition's directory. Raises TargetUnsafe when there are two: a broker would not start on them either."""
+def _find_directories(disks: Disks) -> dict[TopicPartition, FoundCopy]:
+    """Each partition's directory. Raises TargetUnsafe when there are two: a broker would refuse to start, too."""
     found: dict[TopicPartition, FoundCopy] = {}
     for copy in disks.copies:
-        if copy.standing is LogDirState.CURRENT and copy.topic_id is not None:
+        if copy.state is LogDirState.CURRENT and copy.topic_id is not None:
             other = found.setdefault(copy.log, copy)
             if other is not copy:
                 what = f"the partition has two directories, {other.copy.directory} and {copy.copy.directory}"
@@ -115,13 +116,13 @@ def _here(disks: Disks) -> dict[TopicPartition, FoundCopy]:
     return found
 
 
-def _planned(
+def _plan_log(
     log: ChosenLog,
     wanted: Range,
     segments: Sequence[Segment],
     found: FoundCopy,
     place: SourceRef,
-    wish: OfflineWish,
+    options: OfflineRestoreOptions,
 ) -> OfflineRestoreLog:
     directory = Path(found.copy.directory)
     files = old_files(directory)
@@ -134,24 +135,28 @@ def _planned(
         segments=tuple(s for s in segments if s.has_object),
         root=str(directory.parent),
         topic_id=found.topic_id.hex if found.topic_id else "",
-        standing=DirectoryState.EMPTY,
+        state=DirectoryState.EMPTY,
         old_files=files,
     )
-    origin = origin_of(unit_of(planned, place, wish))
-    return msgspec.structs.replace(planned, standing=standing_of(directory, files, origin))
+    origin = origin_of(unit_of(planned, place, options))
+    return msgspec.structs.replace(planned, state=directory_state(directory, files, origin))
 
 
-def unit_of(planned: OfflineRestoreLog, place: SourceRef, wish: OfflineWish) -> OfflineUnit:
+def unit_of(planned: OfflineRestoreLog, place: SourceRef, options: OfflineRestoreOptions) -> OfflineUnit:
     return OfflineUnit(
-        place=place, backup=wish.backup, planned=planned, segment_bytes=wish.segment_bytes, replace=wish.replace
+        place=place,
+        backup=options.backup,
+        planned=planned,
+        segment_bytes=options.segment_bytes,
+        replace=options.replace,
     )
 
 
 def check_room(logs: Sequence[OfflineRestoreLog]) -> None:
-    """Raises TargetUnsafe when a disk cannot take what goes there; what is replaced stays until the new is proven."""
+    """Raises TargetUnsafe when a disk is too small; replaced files stay until the new ones are proven."""
     wanted: dict[int, tuple[str, int]] = {}
     for log in logs:
-        if log.standing is not DirectoryState.RESTORED:
+        if log.state is not DirectoryState.RESTORED:
             device = Path(log.root).stat().st_dev
             wanted[device] = (log.root, wanted.get(device, ("", 0))[1] + log.size_bytes)
     for root, size in wanted.values():
@@ -173,8 +178,8 @@ def _running(roots: Sequence[Path]) -> bool:
         return True
 
 
-def _about(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> list[Finding]:
-    """What of the backup does not come back."""
+def _not_restored(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> list[Finding]:
+    """Findings about parts of the backup that are not restored."""
     found = [
         _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
         for gap in view.gaps(ranges)
@@ -196,23 +201,23 @@ def _procedure(
     ranges: Mapping[LogName, Range],
     disks: Disks,
     image: ClusterImage | None,
-    wish: OfflineWish,
+    options: OfflineRestoreOptions,
 ) -> str:
     replicas = {n for each in image.replicas.values() for some in each.values() for n in some} if image else set()
     target = OfflineTarget(
-        backup=wish.backup,
+        backup=options.backup,
         source=place.source,
-        roots=tuple(map(str, wish.roots)),
+        roots=tuple(map(str, options.roots)),
         node=min(disks.nodes),
-        brokers=wish.brokers or tuple(sorted(replicas | disks.nodes)),
-        restore_words=restore_words(wish),
-        group_words=group_words(wish),
+        brokers=options.brokers or tuple(sorted(replicas | disks.nodes)),
+        restore_words=restore_words(options),
+        group_words=group_words(options),
     )
     wanted = [
         TopicToCreate(name, record.partitions, record.replication_factor, record.configs, _bounds(name, chosen, ranges))
         for record, name in chosen.topics
     ]
-    return procedure(wanted, target, wish.way or usual_way(wanted))
+    return procedure(wanted, target, options.way or usual_way(wanted))
 
 
 def _bounds(topic: str, chosen: SelectedLogs, ranges: Mapping[LogName, Range]) -> tuple[tuple[int, int, int], ...]:

@@ -1,10 +1,8 @@
-"""Segment files read back from the disk: every batch with its CRC-32C, and the fingerprint of what was archived.
+"""Proof of restored segment files: they are read back from disk, and compared with the archive by a fingerprint.
 
-A fingerprint of archived batches that can be taken of the restored file as well.
-
-It is the SHA-256 over base offset, size, record count and CRC-32C of every batch, as archived. Of a restored file the
-CRC is computed from its bytes, with the producer ids moved back: when both fingerprints agree, the file holds the
-archived batches, all of them, in order, every byte that their producers' checksums cover.
+The fingerprint is the SHA-256 over base offset, size, record count and archived CRC-32C of every batch. For a restored
+file the CRC is computed from its bytes with the original producer ids. Equal fingerprints mean that the file holds all
+archived batches in order, with every byte that their checksums cover.
 """
 
 import hashlib
@@ -24,7 +22,7 @@ _ROW = np.dtype([("base", ">i8"), ("size", ">i8"), ("records", ">i4"), ("crc", "
 
 
 class Fingerprint:
-    """Grows with every stretch of batches."""
+    """The fingerprint of a sequence of batches."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
@@ -48,7 +46,7 @@ class Fingerprint:
 
 
 def prove(directory: Path, expected: Sequence[RestoredSegment], progress: Progress) -> str:
-    """What is wrong with the first file that is not as it should be; nothing when all are."""
+    """The first problem of these files; empty if there is none."""
     after = -1
     for file in expected:
         found = _read_back(directory / file.name, after, progress)
@@ -61,8 +59,8 @@ def prove(directory: Path, expected: Sequence[RestoredSegment], progress: Progre
 
 
 def _read_back(path: Path, after: int, progress: Progress) -> RestoredSegment | str:
-    """The file as it is; or what is wrong with its batches."""
-    _forget_cached(path)
+    """The values of the file; or the problem of its batches."""
+    _drop_page_cache(path)
     fingerprint, sha256, size = Fingerprint(), hashlib.sha256(), 0
     for window in windows(path, after=after):
         sha256.update(window.data[: window.walked.stopped_at])
@@ -109,7 +107,7 @@ def _difference(found: RestoredSegment, expected: RestoredSegment) -> str:
     return f"it is not what was archived ({', '.join(what)})"
 
 
-def _forget_cached(path: Path) -> None:
-    """So that the disk is asked, and not our own memory of it."""
+def _drop_page_cache(path: Path) -> None:
+    """Read from the disk, not from the page cache."""
     with opened(path) as file:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

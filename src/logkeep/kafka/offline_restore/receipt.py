@@ -1,21 +1,21 @@
-"""What an offline restore leaves in the repository: its plan before the first file, its receipt after the last.
+"""Plan and receipt of an offline restore in the repository: the plan before the first file, the receipt at the end.
 
-The note in each directory is for the next run and goes with the disk; this is for whoever asks later what was restored,
-where, when, and whether it was read back.
+The note in each directory is for the next run and stays on the disk; the receipt records what was restored, where,
+when, and whether it was read back.
 """
 
 import hashlib
 
 import msgspec
 
-from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineWish
+from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestoreOptions, OfflineRestorePlan
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import NewRestore, RestoredPartition, RestoreTargetRef, RestoreVerdict
 from logkeep.repository.restores.stored import StoredRestore
 
 KIND = "kafka-offline"
-"""Not resumed by its id: the same command goes on from what lies in the directories."""
+"""Not resumed by its id: the same command continues from the state of the directories."""
 _PROOF = "every file was read back: the CRC-32C of each batch, and the fingerprint of what was archived"
 
 
@@ -34,11 +34,11 @@ class OfflineBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begin_offline(
-    state: SourceRef, wish: OfflineWish, foreseen: OfflineRestorePlan, clock: Clock, tokens: TokenSource
+    state: SourceRef, options: OfflineRestoreOptions, plan: OfflineRestorePlan, clock: Clock, tokens: TokenSource
 ) -> StoredRestore:
     """Store the plan, before anything is changed. Raises StoreDenied where nothing may be written."""
-    target = RestoreTargetRef(cluster_id=foreseen.cluster_id, name=", ".join(map(str, wish.roots)))
-    new = NewRestore(foreseen.backup, KIND, target, msgspec.json.encode(_body(foreseen)))
+    target = RestoreTargetRef(cluster_id=plan.cluster_id, name=", ".join(map(str, options.roots)))
+    new = NewRestore(plan.backup, KIND, target, msgspec.json.encode(_body(plan)))
     return StoredRestore.begin(state, new, clock, tokens)
 
 
@@ -57,7 +57,7 @@ def put_report(stored: StoredRestore, report: OfflineReport) -> None:
 
 
 def row_of(log: LogWritten) -> RestoredPartition:
-    """What became of one log, as receipts and reports have it."""
+    """The result of one log as a row of receipts and reports."""
     compared = "" if log.problem else _fingerprint(log)
     return RestoredPartition(
         source_topic=log.log.name,
@@ -76,16 +76,16 @@ def row_of(log: LogWritten) -> RestoredPartition:
 
 
 def _fingerprint(log: LogWritten) -> str:
-    """Of all files of a log. What was read back had the very same as what was archived, or there is none."""
+    """The fingerprint of all files of a log, the same for the archive and the files read back."""
     return "files:" + hashlib.sha256("".join(file.fingerprint for file in log.files).encode()).hexdigest()
 
 
-def _body(foreseen: OfflineRestorePlan) -> OfflineBody:
+def _body(plan: OfflineRestorePlan) -> OfflineBody:
     return OfflineBody(
         logs=tuple(
             OfflineLog(
                 topic=log.topic, partition=log.partition, start=log.start, end=log.end, directory=str(log.directory)
             )
-            for log in foreseen.logs
+            for log in plan.logs
         )
     )

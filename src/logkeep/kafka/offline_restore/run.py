@@ -1,22 +1,28 @@
-"""An offline restore as a list of steps.
+"""The steps of an offline restore.
 
-hold the backup → keep the broker and other restores away → what lies in the directories → plan (`preview` ends here) →
-refuse what is not safe → store that it begins → each partition in a task: write, prove, put in place → report and
-receipt. Run again, it proves what is there and writes what is missing.
+hold the backup → lock out the broker and other restores → read the directories → plan (`preview` ends here) → refuse
+what is not safe → store the plan → each partition in a task: write, prove, move into place → report and receipt.
+Another run proves existing files and writes missing ones.
 """
 
 from pathlib import Path
 
 from logkeep.errors import LogkeepError
-from logkeep.kafka.disks.directories import look, remembered_starts
-from logkeep.kafka.disks.layout import LogDirState as DirectoryStanding
-from logkeep.kafka.offline_restore.locks import alone, broker_stopped
-from logkeep.kafka.offline_restore.plan import check_room, foresee, unit_of
+from logkeep.kafka.disks.directories import checkpointed_starts, list_directories
+from logkeep.kafka.disks.layout import LogDirState
+from logkeep.kafka.offline_restore.locks import broker_stopped, exclude_other_restores
+from logkeep.kafka.offline_restore.plan import check_room, plan_offline_restore, unit_of
 from logkeep.kafka.offline_restore.receipt import begin_offline, put_report
 from logkeep.kafka.offline_restore.safety import check, check_configs, check_starts, check_topics
-from logkeep.kafka.offline_restore.staging import bring_back
+from logkeep.kafka.offline_restore.staging import recover_directory
 from logkeep.kafka.offline_restore.task import restore_log
-from logkeep.kafka.offline_restore.values import LogWritten, OfflineReport, OfflineRestorePlan, OfflineUnit, OfflineWish
+from logkeep.kafka.offline_restore.values import (
+    LogWritten,
+    OfflineReport,
+    OfflineRestoreOptions,
+    OfflineRestorePlan,
+    OfflineUnit,
+)
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
@@ -27,48 +33,48 @@ from logkeep.repository.chain.owner import this_process
 _OPERATION = "restore"
 
 
-def preview(wish: OfflineWish, place: SourceRef, tokens: TokenSource) -> OfflineRestorePlan:
-    """What a restore would do, and how; a running broker and missing topics are told, not refused. Writes no file."""
-    with reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry:
-        return foresee(place, entry, wish).foreseen
+def preview(options: OfflineRestoreOptions, place: SourceRef, tokens: TokenSource) -> OfflineRestorePlan:
+    """The plan of a restore; it reports a running broker and missing topics, and refuses nothing. Writes no file."""
+    with reading(place, options.backup, this_process(tokens()), _OPERATION, tokens) as entry:
+        return plan_offline_restore(place, entry, options).plan
 
 
 def restore_offline(
-    wish: OfflineWish,
+    options: OfflineRestoreOptions,
     place: SourceRef,
     engine: Engine,
     clock: Clock,
     tokens: TokenSource,
     state: SourceRef | None = None,
 ) -> OfflineReport:
-    """Write the files. Raises TargetUnsafe before anything is changed, RestoreFailed when a disk gives up on the way;
-    a log that could not be restored or proven is a problem in the report.
+    """Write the files. Raises TargetUnsafe before anything is changed, RestoreFailed when a disk fails; the report
+    names logs that could not be restored or proven.
 
-    `state`: where plan and receipt go; the repository itself, unless it may only be read.
+    `state`: the source for plan and receipt; the repository itself, unless it is read-only.
     """
     started = rfc3339(clock())
     with (
-        reading(place, wish.backup, this_process(tokens()), _OPERATION, tokens) as entry,
-        broker_stopped(wish.roots),
-        alone(wish.roots),
+        reading(place, options.backup, this_process(tokens()), _OPERATION, tokens) as entry,
+        broker_stopped(options.roots),
+        exclude_other_restores(options.roots),
     ):
-        _bring_back(wish)
-        prepared = foresee(place, entry, wish)
-        foreseen = prepared.foreseen
-        check(foreseen, wish)
-        check_topics(prepared.image, foreseen.logs)
-        check_configs(prepared.image, foreseen.logs)
-        check_starts(remembered_starts(wish.roots), foreseen.logs)
-        check_room(foreseen.logs)
-        stored = begin_offline(state or place, wish, foreseen, clock, tokens)
+        _recover_directories(options)
+        prepared = plan_offline_restore(place, entry, options)
+        plan = prepared.plan
+        check(plan, options)
+        check_topics(prepared.image, plan.logs)
+        check_configs(prepared.image, plan.logs)
+        check_starts(checkpointed_starts(options.roots), plan.logs)
+        check_room(plan.logs)
+        stored = begin_offline(state or place, options, plan, clock, tokens)
         try:
-            results = _restored([unit_of(log, place, wish) for log in foreseen.logs], engine)
+            results = _restored([unit_of(log, place, options) for log in plan.logs], engine)
         except LogkeepError as error:
             stored.failed(error, "the restore")
             raise
-    findings = (*foreseen.findings, *(f for result in results for f in _findings(result)))
+    findings = (*plan.findings, *(f for result in results for f in _findings(result)))
     report = OfflineReport(
-        foreseen=foreseen,
+        plan=plan,
         logs=tuple(results),
         findings=findings,
         started=started,
@@ -85,26 +91,26 @@ def _restored(units: list[OfflineUnit], engine: Engine) -> list[LogWritten]:
     )
 
 
-def _bring_back(wish: OfflineWish) -> None:
-    """What a crash left without a directory has it again."""
-    for copy in look(wish.roots).copies:
-        if copy.standing is DirectoryStanding.DELETED:
-            bring_back(Path(copy.copy.directory).parent, *copy.log)
+def _recover_directories(options: OfflineRestoreOptions) -> None:
+    """Recover partitions that a crash left without a directory."""
+    for copy in list_directories(options.roots).copies:
+        if copy.state is LogDirState.DELETED:
+            recover_directory(Path(copy.copy.directory).parent, *copy.log)
 
 
 def _findings(result: LogWritten) -> list[Finding]:
     where = f"{result.topic}-{result.partition}"
     found = []
     if result.problem:
-        what, remedy = f"it was not restored: {result.problem}", "see to the cause, then run the same again"
+        what, remedy = f"it was not restored: {result.problem}", "fix the cause, then run the same command again"
         found.append(Finding(code="not-restored", severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
     if result.markers:
         what = (
-            f"{result.markers} transactions were open at the end and are aborted by markers behind it: the log ends at "
+            f"{result.markers} transactions were open at the end and are aborted by added markers: the log ends at "
             f"{result.end}"
         )
         found.append(Finding(code="transactions-aborted", severity=Severity.NOTE, where=where, what=what))
     if result.cut_batch:
-        what = "its end lies inside a batch, which was made anew without its later records"
+        what = "its end lies inside a batch, which was rewritten without its later records"
         found.append(Finding(code="batch-cut", severity=Severity.NOTE, where=where, what=what))
     return found

@@ -1,7 +1,7 @@
-"""Whether files may be put into these directories now. Pure, by what the target's own disks tell.
+"""Checks before files are written to the log directories. Pure: decided from the target's own disks.
 
-Its metadata log says how the topics were made: a topic that deletes old records would begin to do so seconds after the
-start, and a log that is put on one of several replicas may be cut to nothing by another that is empty.
+The metadata log on the disks has the topics' configs and replicas. A topic with retention would delete old records
+seconds after the broker's start. A log that is restored on one of several replicas may be truncated by an empty one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,76 +10,81 @@ from logkeep.errors import TargetUnsafe
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.offline_restore.instructions import HELD_OFF
-from logkeep.kafka.offline_restore.values import DirectoryState, OfflineRestoreLog, OfflineRestorePlan, OfflineWish
+from logkeep.kafka.offline_restore.values import (
+    DirectoryState,
+    OfflineRestoreLog,
+    OfflineRestoreOptions,
+    OfflineRestorePlan,
+)
 from logkeep.model.findings import Finding, Severity
 
 _MOST_NAMED = 5
 
 
-def check(foreseen: OfflineRestorePlan, wish: OfflineWish) -> None:
-    """Raises TargetUnsafe, before anything was changed."""
-    if foreseen.elsewhere and not (wish.here_only and foreseen.logs):
+def check(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
+    """Raises TargetUnsafe before anything is changed."""
+    if plan.elsewhere and not (options.here_only and plan.logs):
         raise TargetUnsafe(
-            f"no directory is here for {_named(foreseen.elsewhere)}",
-            subject=", ".join(map(str, wish.roots)),
-            remedy="make the topics first, let the broker make their directories, and stop it:\n\n"
-            + foreseen.procedure,
+            f"there is no directory for {_join_names(plan.elsewhere)}",
+            subject=", ".join(map(str, options.roots)),
+            remedy="create the topics first, let the broker create their directories, and stop it:\n\n"
+            + plan.procedure,
         )
-    full = [log.name for log in foreseen.logs if log.standing is DirectoryState.RECORDS]
-    if full and not wish.replace:
+    full = [log.name for log in plan.logs if log.state is DirectoryState.RECORDS]
+    if full and not options.replace:
         raise TargetUnsafe(
-            f"{_named(full)} hold records already, which would be lost",
-            subject=", ".join(map(str, wish.roots)),
-            remedy="delete the topics and make them again, or say that these records may be replaced",
+            f"{_join_names(full)} already hold records, which would be lost",
+            subject=", ".join(map(str, options.roots)),
+            remedy="delete the topics and create them again, or use --replace-records",
         )
 
 
 def check_topics(image: ClusterImage | None, logs: Iterable[OfflineRestoreLog]) -> None:
-    """Raises TargetUnsafe for a directory that the broker would set aside: its topic is gone, or was made again."""
+    """Raises TargetUnsafe for a directory that the broker would discard: its topic was deleted or recreated."""
     for log in logs if image is not None else ():
         known = image.topics.get(log.topic) if image is not None else None
         if known is None or known.hex != log.topic_id:
             raise TargetUnsafe(
                 "the cluster has no topic of this name"
                 if known is None
-                else "the cluster's topic of this name is another",
+                else "the cluster's topic of this name has another id",
                 subject=str(log.directory),
-                remedy="start the broker once more, make the topic if it is not there, and stop it",
+                remedy="start the broker again, create the topic if it does not exist, and stop the broker",
             )
 
 
 def check_starts(starts: Mapping[TopicPartition, int], logs: Iterable[OfflineRestoreLog]) -> None:
-    """Raises TargetUnsafe where the broker remembers a log start behind the one that is restored.
+    """Raises TargetUnsafe where the broker has stored a log start after the restored one.
 
-    It would hide what stands before it, or delete a log that ends before it. `starts` are those that it remembers.
+    It would hide records before its log start, or delete a log that ends before it. `starts` are the stored ones.
     """
     for log in logs:
         known = starts.get(TopicPartition(log.topic, log.partition), 0)
         if known > log.start:
             raise TargetUnsafe(
-                f"the broker remembers that this log begins at {known}, and what is restored begins at {log.start}",
+                f"the broker has stored the log start {known}, and the restored log starts at {log.start}",
                 subject=str(log.directory),
-                remedy="delete the topic and make it again: only then does the broker forget it",
+                remedy="delete the topic and create it again: that resets the stored log start",
             )
 
 
 def check_configs(image: ClusterImage | None, logs: Iterable[OfflineRestoreLog]) -> None:
-    """Raises TargetUnsafe when a topic would delete or compact what is restored."""
+    """Raises TargetUnsafe when a topic would delete or compact restored records."""
     configs = image.configs if image is not None else {}
     for topic in sorted({log.topic for log in logs}) if image is not None else ():
-        wrong = removing(configs.get(topic, {}))
+        wrong = removing_configs(configs.get(topic, {}))
         if wrong:
             held = ",".join(f"{name}={value}" for name, value in HELD_OFF.items())
             raise TargetUnsafe(
                 f"the topic has {', '.join(wrong)}: records would be removed as soon as the broker starts",
                 subject=topic,
-                remedy="start the broker once more, run kafka-configs.sh --alter --entity-type topics --entity-name "
+                remedy="start the broker again, run kafka-configs.sh --alter --entity-type topics --entity-name "
                 f"{topic} --add-config {held}, and stop it",
             )
 
 
-def removing(configs: Mapping[str, str]) -> list[str]:
-    """Which configs of a topic remove records."""
+def removing_configs(configs: Mapping[str, str]) -> list[str]:
+    """The configs of a topic that remove records."""
     found = [] if configs.get("retention.ms") == "-1" else [f"retention.ms={configs.get('retention.ms', 'unset')}"]
     found += [f"{n}={v}" for n, v in configs.items() if n == "retention.bytes" and v != "-1"]
     found += [f"{n}={v}" for n, v in configs.items() if n == "cleanup.policy" and v != "delete"]
@@ -89,19 +94,19 @@ def removing(configs: Mapping[str, str]) -> list[str]:
 def about_replicas(
     image: ClusterImage | None, logs: Sequence[OfflineRestoreLog], nodes: Sequence[int]
 ) -> list[Finding]:
-    """Logs that other brokers keep as well."""
+    """Findings about logs with replicas on other brokers."""
     if image is None:
-        what = "the directories hold no metadata log: whether retention is off, and who keeps replicas, is not known"
+        what = "the directories hold no metadata log: retention and replicas of the topics are unknown"
         return [_warning("metadata-missing", "target", what, "see the procedure")]
     shared = [log.name for log in logs if set(image.replicas_of(log.topic, log.partition)) - set(nodes)]
     if not shared:
         return []
-    what = f"{_named(shared)} have replicas on other brokers: an empty one may become leader and cut the log to nothing"
-    remedy = "run the same restore on all of their brokers before any of them is started"
+    what = f"{_join_names(shared)} have replicas on other brokers: an empty one may become leader and truncate the log"
+    remedy = "run the same restore on all of their brokers before you start any of them"
     return [_warning("other-replicas", "target", what, remedy)]
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 

@@ -1,7 +1,7 @@
-"""Where one segment file ends and the next begins. Pure, over columns of batches.
+"""Where one segment file ends and the next starts. Pure, over columns of batches.
 
-A file holds at most so many bytes (one batch at least), and only offsets that a broker's index can express: 31 bits
-above the number in its name.
+A file holds a limited number of bytes (at least one batch), and only offsets that fit a broker's index: 31 bits above
+the base offset in its name.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class OpenFile:
     """The file that is being written."""
 
     base: int
-    """In its name."""
+    """The base offset in its name."""
     size_bytes: int
 
 
@@ -28,7 +28,7 @@ def file_name(base: int) -> str:
 
 
 def borders(batches: Batches, current: OpenFile, limit_bytes: int) -> list[int]:
-    """Indexes of the batches that begin a new file, when these follow in the current one."""
+    """Indexes of the batches that start a new file, when these batches follow the current file's."""
     bases, lasts, ends = batches.base_offsets, batches.last_offsets, np.cumsum(batches.sizes)
     limit, found, first = min(limit_bytes, LARGEST_FILE), list[int](), 0
     base, room = current.base, limit - current.size_bytes

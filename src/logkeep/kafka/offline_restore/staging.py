@@ -1,13 +1,12 @@
-"""A partition's new directory, made beside the old one and put into its place in one step.
+"""A partition's new directory: created beside the old one, then exchanged with it in one step.
 
-A broker refuses to start when its log directory holds a name that it does not know; so the new directory has the name
-of a partition that is about to be deleted (`<topic>-<p>.<32 hex>-delete`); the first half of the digits says that it is
-ours. Whatever happens before the exchange, the old directory is untouched; a broker that is started meanwhile throws
-the unfinished one away. What is exchanged was synced and proven before. Afterwards the old directory has that name, and
-is removed.
+A broker refuses to start when its log directory holds an unknown name. The new directory therefore has the name of a
+partition that is being deleted (`<topic>-<p>.<32 hex>-delete`); the first half of the digits marks it as ours. Until
+the exchange the old directory is unchanged, and a broker that starts deletes the unfinished new one. The new directory
+is synced and proven before the exchange. Afterwards the old one has the staged name, and is removed.
 
-Where the file system cannot exchange two names, the old one is moved away first; a crash between the two moves leaves
-no directory at all, and `bring_back` finds one of them again.
+Where the file system cannot exchange two names, the old directory is renamed first. A crash between the two renames
+leaves the partition without a directory; `recover_directory` restores one of the two.
 """
 
 import ctypes
@@ -20,10 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from logkeep.errors import RestoreFailed, StoreError
-from logkeep.kafka.offline_restore.ownership_note import NOTE
+from logkeep.kafka.offline_restore.ownership_note import METADATA, NOTE
 from logkeep.store.local_files import sync_path, write_all
 
-METADATA = "partition.metadata"
 _OURS, _GOING = b"logkeep:".hex(), "-delete"
 _TOKEN = 16
 """Hex digits that differ from one attempt to the next."""
@@ -39,7 +37,7 @@ def staged_name(topic: str, partition: int, token: str) -> str:
 
 
 def leftovers(root: Path, topic: str, partition: int) -> list[Path]:
-    """Directories of ours that other attempts left for this partition."""
+    """Staged directories that other attempts left for this partition."""
     before, after = staged_name(topic, partition, "0" * _TOKEN)[: -_TOKEN - len(_GOING)], _GOING
     known = len(before) + _TOKEN + len(after)
     return sorted(
@@ -48,8 +46,8 @@ def leftovers(root: Path, topic: str, partition: int) -> list[Path]:
 
 
 @contextmanager
-def telling(path: Path) -> Iterator[None]:
-    """What the operating system refuses there ends the restore."""
+def failing_at(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system and of the store into RestoreFailed."""
     try:
         yield
     except OSError as error:
@@ -59,32 +57,32 @@ def telling(path: Path) -> Iterator[None]:
 
 
 def _failed(path: Path, what: str) -> RestoreFailed:
-    remedy = "see to it (space, rights: run as the broker's user), then run the same again: what is done stays"
+    remedy = "fix it (space, rights: run as the broker's user), then run the same command again: what is done stays"
     return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
 def make(directory: Path, staged: Path) -> None:
-    """A new directory with the topic id, the owner and the rights of the old one."""
-    with telling(staged):
+    """Create the staged directory with the topic id, the owner and the rights of the old one."""
+    with failing_at(staged):
         staged.mkdir(mode=0o700)
         put(staged, METADATA, (directory / METADATA).read_bytes(), like=directory / METADATA)
-        own(staged, directory)
+        copy_owner(staged, directory)
 
 
 def put(staged: Path, name: str, data: bytes, like: Path) -> None:
-    """A small file, synced."""
-    with telling(staged / name):
+    """Write a small file and sync it."""
+    with failing_at(staged / name):
         file = os.open(staged / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             write_all(file, data)
             os.fsync(file)
         finally:
             os.close(file)
-        own(staged / name, like)
+        copy_owner(staged / name, like)
 
 
-def own(path: Path, like: Path) -> None:
-    """Give a path the owner and rights that the broker's own have."""
+def copy_owner(path: Path, like: Path) -> None:
+    """Give a path the owner and rights of the broker's file `like`."""
     known = like.stat()
     if (os.geteuid(), os.getegid()) != (known.st_uid, known.st_gid):
         os.chown(path, known.st_uid, known.st_gid)
@@ -92,11 +90,11 @@ def own(path: Path, like: Path) -> None:
 
 
 def put_in_place(staged: Path, directory: Path) -> None:
-    """Give the new directory the name of the old one, durably. The old one has a staged name then."""
-    with telling(directory):
+    """Give the new directory the name of the old one, durably. The old one gets a staged name."""
+    with failing_at(directory):
         sync_path(staged)
         if not _exchanged(staged, directory):
-            _moved(staged, directory)
+            _rename_both(staged, directory)
         sync_path(directory.parent)
 
 
@@ -111,8 +109,8 @@ def _exchanged(staged: Path, directory: Path) -> bool:
     raise OSError(code, os.strerror(code))
 
 
-def _moved(staged: Path, directory: Path) -> None:
-    """The two moves of a file system that cannot exchange."""
+def _rename_both(staged: Path, directory: Path) -> None:
+    """Two renames, for a file system that cannot exchange names."""
     before, token = staged.name[: -_TOKEN - len(_GOING)], staged.name[-_TOKEN - len(_GOING) : -len(_GOING)]
     old = staged.with_name(f"{before}{int(token, 16) ^ 1:016x}{_GOING}")
     directory.rename(old)
@@ -120,22 +118,22 @@ def _moved(staged: Path, directory: Path) -> None:
     staged.rename(directory)
 
 
-def bring_back(root: Path, topic: str, partition: int) -> None:
-    """After a crash between the two moves: a finished directory where there is one, else the old one."""
+def recover_directory(root: Path, topic: str, partition: int) -> None:
+    """After a crash between the two renames: use a finished directory if there is one, else the old one."""
     directory = root / f"{topic}-{partition}"
     found = leftovers(root, topic, partition)
-    # The longest names are cut: whose they are cannot be told.
+    # The longest names are truncated, and do not show the partition.
     candidates = [p for p in found if (p / METADATA).is_file() and len(p.name) < _LONGEST_NAME]
     if candidates and not directory.exists():
-        with telling(directory):
+        with failing_at(directory):
             max(candidates, key=lambda p: (p / NOTE).is_file()).rename(directory)
             sync_path(root)
 
 
 def discard(root: Path, topic: str, partition: int) -> None:
-    """Remove what this attempt and others left; nothing while the partition has no directory but one of those."""
+    """Remove staged directories, unless the partition has no other directory."""
     if not (root / f"{topic}-{partition}").is_dir():
         return
     for path in leftovers(root, topic, partition):
-        with telling(path):
+        with failing_at(path):
             shutil.rmtree(path, ignore_errors=False)

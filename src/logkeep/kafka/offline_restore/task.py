@@ -1,47 +1,46 @@
-"""The task that restores one partition: write, prove, put in place. What is there already is only proven again.
+"""The task that restores one partition: write, prove, move into place. A restored partition is only proven again.
 
-It may be tried several times, and an attempt that was given up may still be running: each has a staging directory of
-its own, all write the same bytes, and the last step is one exchange of names.
+Several attempts may run, and an abandoned one may still be running: each has its own staging directory, all write the
+same bytes, and the last step exchanges two names.
 """
 
 from pathlib import Path
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.kafka.offline_restore.batches import Passing
-from logkeep.kafka.offline_restore.existing_files import note_of_this
+from logkeep.kafka.offline_restore.batches import LogBatches
 from logkeep.kafka.offline_restore.files import SegmentFiles
 from logkeep.kafka.offline_restore.locks import broker_stopped
-from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, encoded, origin_of
+from logkeep.kafka.offline_restore.ownership_note import METADATA, NOTE, Note, encoded, matching_note, origin_of
 from logkeep.kafka.offline_restore.proof import prove
-from logkeep.kafka.offline_restore.staging import METADATA, bring_back, discard, make, put, put_in_place, staged_name
+from logkeep.kafka.offline_restore.staging import discard, make, put, put_in_place, recover_directory, staged_name
 from logkeep.kafka.offline_restore.values import LogWritten, OfflineUnit
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 
 
 def restore_log(unit: OfflineUnit, progress: Progress) -> LogWritten:
-    """Restore one log. Foreseen trouble with the archive comes back as a value; then nothing was changed."""
+    """Restore one log. A damaged archive is reported in the result; then nothing was changed."""
     return restore_log_with(unit, progress, random_token)
 
 
 def restore_log_with(unit: OfflineUnit, progress: Progress, tokens: TokenSource) -> LogWritten:
-    """The same with chance handed in."""
+    """`restore_log` with the source of tokens as a parameter."""
     planned = unit.planned
     root = Path(planned.root)
     with broker_stopped([root]):
         try:
-            return _proven(unit, progress) or _restore(unit, tokens, progress)
+            return _prove_again(unit, progress) or _restore(unit, tokens, progress)
         except (Damaged, ObjectMissing, UnsafeName) as error:
             return _failed(unit, str(error))
         finally:
-            bring_back(root, planned.topic, planned.partition)
+            recover_directory(root, planned.topic, planned.partition)
             discard(root, planned.topic, planned.partition)
 
 
-def _proven(unit: OfflineUnit, progress: Progress) -> LogWritten | None:
-    """What an earlier run put there, read again; None when it has to be written."""
+def _prove_again(unit: OfflineUnit, progress: Progress) -> LogWritten | None:
+    """The result of an earlier run, proven again; None when the log has to be written."""
     directory = unit.planned.directory
-    note = note_of_this(directory, origin_of(unit))
+    note = matching_note(directory, origin_of(unit))
     if note is None:
         return None
     problem = prove(directory, note.files, progress)
@@ -56,27 +55,27 @@ def _restore(unit: OfflineUnit, tokens: TokenSource, progress: Progress) -> LogW
     put(staged, NOTE, encoded(note), like=directory / METADATA)
     problem = prove(staged, note.files, progress)
     if problem:
-        return _failed(unit, f"what was written does not read back: {problem}")
+        return _failed(unit, f"the written files do not read back: {problem}")
     put_in_place(staged, directory)
     return _answer(unit, note, "", again=False)
 
 
 def _write(unit: OfflineUnit, staged: Path, progress: Progress) -> Note:
-    passing = Passing(unit.place, unit.planned, progress)
+    batches = LogBatches(unit.place, unit.planned, progress)
     like = unit.planned.directory / METADATA
     files = SegmentFiles(staged, unit.planned.start, unit.segment_bytes, like)
     try:
-        for stretch in passing.stretches():
+        for stretch in batches.stretches():
             files.add(stretch)
         files.finish()
     finally:
         files.abort()
     return Note(
         origin=origin_of(unit),
-        end=passing.end,
-        markers=passing.markers,
-        cut_batch=passing.cut,
-        emptied=passing.emptied,
+        end=batches.end,
+        markers=batches.markers,
+        cut_batch=batches.cut,
+        emptied=batches.emptied,
         files=tuple(files.written),
     )
 

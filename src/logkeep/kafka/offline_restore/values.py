@@ -1,4 +1,4 @@
-"""What an offline restore is asked for, what it plans, what a task is given, what is told at the end. Values only."""
+"""Values of an offline restore: options, plan, task input and results, report."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,10 +13,12 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain.commits import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
-"""A broker's own `segment.bytes`."""
+"""The broker's default `segment.bytes`."""
 
 
-class Way(StrEnum):
+class ProcedureKind(StrEnum):
+    """The three procedures of an offline restore; see `instructions`."""
+
     SINGLE = "single"
     SEED = "seed"
     EVERY = "every-replica"
@@ -31,38 +33,38 @@ class LogEnd(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfflineWish:
+class OfflineRestoreOptions:
     """What the user asked for."""
 
     backup: BackupId
     roots: tuple[Path, ...]
-    """The broker's `log.dirs`, all of them: a partition may lie in any."""
-    choice: RestoreSelection = field(default_factory=RestoreSelection)
-    """Topics, names, partitions, and earlier ends as they are typed."""
+    """All `log.dirs` of the broker: a partition may be in any of them."""
+    selection: RestoreSelection = field(default_factory=RestoreSelection)
+    """Topics, names, partitions, and earlier ends, as typed."""
     ends: tuple[LogEnd, ...] = ()
-    """Earlier ends that were found out otherwise, by a time for example."""
+    """Earlier ends from another source, for example from a time."""
     until_ms: int | None = None
-    """That time, for the procedure."""
+    """That time; shown in the procedure."""
     repo: str = ""
-    """The repository, for the procedure; empty: whoever follows it has it in the environment or a file."""
+    """The repository; shown in the procedure. Empty: it comes from the environment or a file."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     replace: bool = False
     """Whether directories that hold records may be overwritten."""
     here_only: bool = False
-    """Whether partitions without a directory here are left to the other brokers, instead of a refusal."""
+    """Whether partitions without a directory here are left to other brokers, instead of refused."""
     brokers: tuple[int, ...] = ()
-    """Of the whole target cluster, for the procedure; none: as far as the directories tell."""
-    way: Way | None = None
-    """Which procedure is told; none: the usual one for these topics."""
+    """All brokers of the target cluster; used in the procedure. Empty: those found in the directories."""
+    way: ProcedureKind | None = None
+    """Which procedure is shown; None: the usual one for these topics."""
 
 
 class DirectoryState(StrEnum):
-    """What lies in the directory of a partition before the restore."""
+    """What the directory of a partition holds before the restore."""
 
     EMPTY = "empty"
     RECORDS = "records"
     RESTORED = "restored"
-    """Exactly what this restore writes, by its own note: it is read and proven again."""
+    """What this restore writes, according to its note: it is only proven again."""
 
 
 class OldFile(msgspec.Struct, frozen=True):
@@ -71,22 +73,22 @@ class OldFile(msgspec.Struct, frozen=True):
 
 
 class OfflineRestoreLog(msgspec.Struct, frozen=True, kw_only=True):
-    """One archived log and the directory that it goes into."""
+    """One archived log and its target directory."""
 
     log: LogName
     topic: str
     partition: int
     start: int
     end: int
-    """Source offsets `[start, end)` come back, at the same offsets."""
+    """Source offsets `[start, end)` are restored, at the same offsets."""
     segments: tuple[Segment, ...]
-    """In order; only those that reach into the range and have an object."""
+    """In order; only segments that overlap the range and have an object."""
     root: str
     topic_id: str
-    """Hex; of the target."""
-    standing: DirectoryState
+    """The target's topic id, in hex."""
+    state: DirectoryState
     old_files: tuple[OldFile, ...]
-    """What is removed."""
+    """Files that are removed."""
 
     @property
     def name(self) -> str:
@@ -102,18 +104,18 @@ class OfflineRestoreLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OfflineUnit(msgspec.Struct, frozen=True, kw_only=True):
-    """What one task writes: one partition."""
+    """The input of one task: one partition."""
 
     place: SourceRef
     backup: int
     planned: OfflineRestoreLog
     segment_bytes: int
     replace: bool = False
-    """Whether a directory of this very restore that does not prove any more is written again."""
+    """Whether a directory of this restore is written again when its proof fails."""
 
 
 class RestoredSegment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One segment file, as it was read back."""
+    """One segment file, as read back."""
 
     name: str
     size_bytes: int
@@ -124,7 +126,7 @@ class RestoredSegment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Both -1 in a file without batches."""
     sha256: str
     fingerprint: str
-    """SHA-256 over base offset, size, record count and CRC-32C of every batch as archived."""
+    """SHA-256 over base offset, size, record count and archived CRC-32C of every batch."""
 
 
 class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,18 +138,18 @@ class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     start: int = 0
     end: int = 0
-    """Of the restored log: behind the markers, where transactions were open."""
+    """The end of the restored log, after the abort markers of open transactions."""
     markers: int = 0
-    """Transactions that were open at the end, and are aborted by a marker of ours behind it."""
+    """Transactions that were open at the end; each is aborted by an added marker."""
     cut_batch: bool = False
-    """Whether the end lay inside a batch, which was made anew without its later records."""
+    """Whether the end lay inside a batch, which was rewritten without its later records."""
     emptied: int = 0
-    """Offsets at the end that an empty batch takes, since compaction had left nothing there."""
+    """Offsets at the end that an empty batch covers, because compaction had left no batch there."""
     again: bool = False
-    """It was there already: only the proof was made again."""
+    """It was already restored: only the proof was repeated."""
     files: tuple[RestoredSegment, ...] = ()
     problem: str = ""
-    """Why it was not written, or not proven; then the directory is as it was."""
+    """Why it was not written or not proven; then the directory is unchanged."""
 
     @property
     def records(self) -> int:
@@ -160,22 +162,22 @@ class LogWritten(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineRestorePlan:
-    """What a restore would do. `--dry-run` ends with it."""
+    """The plan of a restore. `--dry-run` shows it."""
 
     backup: int
     cluster_id: str
     nodes: tuple[int, ...]
-    """Of the target, by the directories themselves."""
+    """Broker ids found in the directories."""
     own_cluster: bool
     """Whether the target is the cluster that was backed up."""
     logs: tuple[OfflineRestoreLog, ...]
     elsewhere: tuple[str, ...]
-    """Partitions without a directory here: not made yet, or those of other brokers."""
+    """Partitions without a directory here: not created yet, or on other brokers."""
     running: bool
-    """Whether a broker runs on these directories now."""
+    """Whether a broker is running on these directories."""
     findings: tuple[Finding, ...]
     procedure: str
-    """What is done before and after, step by step, for this cluster."""
+    """The steps before and after the restore, with commands for this cluster."""
     topics: int = 0
 
     @property
@@ -185,16 +187,16 @@ class OfflineRestorePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class OfflineReport:
-    """What was done."""
+    """The result of an offline restore."""
 
-    foreseen: OfflineRestorePlan
+    plan: OfflineRestorePlan
     logs: tuple[LogWritten, ...]
     findings: tuple[Finding, ...]
-    """Those of the plan and those of the work."""
+    """Findings of the plan and of the tasks."""
     started: str
     finished: str
     restore: RestoreId
-    """Under which plan and receipt are kept."""
+    """The id of the stored plan and receipt."""
 
     @property
     def good(self) -> bool:

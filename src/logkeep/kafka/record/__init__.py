@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""What a Kafka backup records besides logs: topics, groups, ACLs, quotas, SCRAM credentials; and reports about it."""

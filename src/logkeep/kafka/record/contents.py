@@ -1,7 +1,7 @@
-"""What is in a backup of a Kafka cluster, for somebody who has to know it now. Pure: documents and rows in, values out.
+"""The contents of a Kafka backup, as `info` reports them: topics, partitions, groups, gaps. Pure.
 
-`report` reads nothing itself: it folds the cluster record, the manifest and the segment rows. Light to import, so that
-commands which never call it start at once.
+`report` reads nothing itself: it sums up the cluster record, the manifest and the segment rows. Light to import, so
+that commands which never call it start quickly.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,19 +28,19 @@ class GapReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One log: offsets `[start, end)`, the last stable offset, and times in ms since 1970, null when unknown."""
+    """One log: offsets `[start, end)`, the last stable offset, and times in ms since 1970, null if unknown."""
 
     partition: int
     history: str
     histories: int
-    """Which one this is, of those that this topic id had: more than 1 after a lost end."""
+    """The number of this history among those of the topic id: more than 1 after a lost end."""
     began: str | None
-    """Why a new history began, when it did so with this backup."""
+    """Why a new history began, if it began with this backup."""
     start: int
     end: int
     last_stable: int
     unproven_from: int | None
-    """From here on salvaged above every known watermark: nothing proves that the cluster had committed it."""
+    """Records from here on were salvaged above every known high watermark: the cluster may not have committed them."""
     segments: int
     records: int
     stored_bytes: int
@@ -48,7 +48,7 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ms: int | None
     newest_ms: int | None
     at_most: bool
-    """Records, bytes and newest time are those of merged objects, which reach beyond the cut."""
+    """Records, bytes and newest time are upper limits: they are those of merged objects, which reach beyond the cut."""
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +60,14 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     configs: dict[str, str]
     """Those that differ from the defaults."""
     offsets: int
-    """Positions that are covered; not each needs to hold a record."""
+    """Offsets that are covered; not every one has a record."""
     records: int
     stored_bytes: int
     plain_bytes: int
     oldest_ms: int | None
     newest_ms: int | None
     open_transactions: int
-    """That reach over the cut."""
+    """Open at the cut."""
     gaps: tuple[GapReport, ...]
     logs: tuple[PartitionReport, ...]
 
@@ -77,17 +77,17 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupTopicReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a group stood in one topic."""
+    """The offsets of a group in one topic."""
 
     topic: str
     partitions: int
-    """With a position."""
+    """With a committed offset."""
     lag: int | None
-    """Offsets between the positions and the cut; null when the topic is not in this backup."""
+    """Records between the committed offsets and the cut; null if the topic is not in this backup."""
     below_start: int
-    """Partitions in which the position had been deleted by retention."""
+    """Partitions in which retention had deleted the record at the committed offset."""
     clamped: int
-    """Partitions in which the position lay beyond the cut and is recorded at it."""
+    """Partitions in which the committed offset was beyond the cut and is recorded as the cut."""
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,16 +99,16 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Topics by size, the largest first; groups by lag, the farthest behind first."""
+    """Topics by size, the largest first; groups by lag, the largest first."""
 
     cluster_id: str
     topics: tuple[TopicReport, ...]
     groups: tuple[GroupReport, ...]
     acls: int | None
-    """Null when the cluster has no authorizer, or could not be asked."""
+    """Null if the cluster has no authorizer, or the backup's user could not list ACLs."""
     quotas: int
     scram_credentials: int | None
-    """Archived ones, encrypted; null when none were asked for."""
+    """Archived ones, encrypted; null if the backup was taken without --scram-to."""
     needs: RestoreNeeds
 
 
@@ -182,7 +182,7 @@ def _partition(log: "PartitionRecord", totals: "LogTotals | None", began: Mappin
 
 
 def _known(time_ms: int) -> int | None:
-    """Producers may leave times out (-1), and some write smaller numbers still."""
+    """Producers may leave times out (-1), and some write even smaller numbers."""
     return time_ms if time_ms >= 0 else None
 
 

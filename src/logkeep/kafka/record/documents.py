@@ -1,4 +1,4 @@
-"""What a backup keeps of a cluster besides its logs: topics and configs, groups and positions, ACLs, quotas.
+"""The cluster record of a backup: topics and configs, groups and their offsets, ACLs, quotas.
 
 One document per backup, pinned by its manifest under the role `cluster`.
 """
@@ -18,7 +18,7 @@ from logkeep.repository.chain.documents import MIB, SourceDocument
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, order=True):
-    """A transaction that reaches over the cut of one log."""
+    """A transaction that is open at the cut of one log."""
 
     topic: str
     partition: int
@@ -37,13 +37,13 @@ class ArchivedReach:
     history: str
     end: int
     last_epoch: int
-    """Leader epoch of the last archived batch; -1 when there is none."""
+    """Leader epoch of the last archived batch; -1 if there is none."""
     last_end: int = -1
-    """Where that batch ends; -1 stands for `end`."""
+    """The end of that batch; -1 stands for `end`."""
     start: int = 0
-    """Where what is archived begins."""
+    """The first archived offset."""
     traits: LogTraits | None = None
-    """Of what is archived; None when that is not known."""
+    """Of the archived batches; None if that is not known."""
 
 
 ROLE = "cluster"
@@ -59,7 +59,7 @@ class TopicRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     configs: dict[str, str]
     """Those that were set on the topic itself."""
     inherited: dict[str, str] = {}
-    """Those that the brokers were given for all topics, and that are not Kafka's own defaults."""
+    """Those that were set on the brokers for all topics, and differ from Kafka's defaults."""
 
 
 class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,15 +71,15 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     start: int
     end: int
     last_stable: int
-    """Where the first transaction begins that is open at the cut; `end` when there is none."""
+    """The first offset of the first transaction that is open at the cut; `end` if there is none."""
     last_epoch: int
-    """Leader epoch of the last archived batch; -1 when nothing is archived."""
+    """Leader epoch of the last archived batch; -1 if nothing is archived."""
     last_end: int = -1
-    """Where that batch ends: before `end` when compaction emptied what lies between; -1 when it is not known."""
+    """The end of that batch: before `end` if compaction removed what lies between; -1 if it is not known."""
     unproven_from: int = -1
-    """From here on it came from a dead broker's disk, above every watermark that was known; -1 when nothing did."""
+    """Records from here on came from a dead broker's disk, above every known high watermark; -1: none did."""
     traits: LogTraits | None = None
-    """Left out when it is not known: a part of the log was archived by a release that did not look."""
+    """Left out if not known: a part of the log was archived by an older release."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,7 +88,7 @@ class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     offset: int
     """Not above the cut."""
     committed: int
-    """As the group had it."""
+    """As the group committed it."""
     leader_epoch: int
     metadata: str
 
@@ -118,7 +118,7 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
     limit: ClassVar[int] = 512 * MIB
-    """Some four million positions of groups."""
+    """Some four million group offsets."""
 
     id: StoredId
     cluster_id: str
@@ -131,7 +131,7 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
 
 
 def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
-    """Every log of the cut is, by topic id and number, a partition of a recorded topic. Raises BackupFailed."""
+    """Raise BackupFailed unless every log of the cut is, by topic id and number, a partition of a recorded topic."""
     partitions = {(t.name, t.id): t.partitions for t in record.topics}
     for each in cut:
         known = partitions.get((each.log.name, each.log.history.partition("-")[0]), 0)
@@ -140,7 +140,7 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
 
 
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, ArchivedReach]:
-    """Where a backup ended, for the next one to go on from."""
+    """How far a backup reaches: where the next one continues."""
     return {
         TopicPartition(r.topic, r.partition): ArchivedReach(
             r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits
@@ -150,7 +150,7 @@ def reached_in(record: ClusterRecord) -> dict[TopicPartition, ArchivedReach]:
 
 
 def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
-    """Whether two records say the same, but for the id, the order, and the states that groups pass through."""
+    """Whether two records are equal but for the id, the order, and the states of groups."""
     return _essence(one) == _essence(other)
 
 
@@ -164,5 +164,5 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
         "acls": record.acls or (),
         "quotas": record.quotas,
     }
-    told = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
-    return {**told, "cluster": record.cluster_id, "authorizer": record.acls is not None}
+    encoded = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
+    return {**encoded, "cluster": record.cluster_id, "authorizer": record.acls is not None}

@@ -1,8 +1,8 @@
-"""Where groups stood by an archived `__consumer_offsets`, also where the cluster has forgotten it since.
+"""Group offsets from an archived `__consumer_offsets`, including those that the cluster has deleted since.
 
-When a topic is deleted, expires or its group goes, the broker writes a tombstone over the group's position, and the
-position is gone from the cluster. The archived log still has the record before it. Deciding is pure: records in,
-positions out. Positions committed inside of a transaction count when its commit marker comes, and not before.
+When a topic or a group is deleted or expires, the broker writes a tombstone for the group's offset, and the cluster no
+longer has it. The archived log still has the record before the tombstone. Deciding is pure: records in, offsets out.
+An offset committed inside a transaction counts from the commit marker on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _COMMIT = 1
 
 @dataclass(frozen=True)
 class GroupPosition:
-    """The last position of a group in one partition, and when the cluster forgot it, if it did."""
+    """The last committed offset of a group in one partition, and when the cluster deleted it, if it did."""
 
     offset: int
     leader_epoch: int
@@ -82,7 +82,7 @@ def _fold_segment(place: SourceRef, segment: Segment, fold: PositionFold) -> Non
         data = tail + bytes(piece)
         walked = walk(data)
         if walked.stop in (WalkEnd.DAMAGED, WalkEnd.OLD_FORMAT) or first_broken(data, walked.batches) is not None:
-            raise Damaged("holds bytes that are no sound batches", subject=name)
+            raise Damaged("holds bytes that are no valid batches", subject=name)
         _fold_batches(data, walked.batches.headers, walked.batches.positions, segment, fold)
         tail = data[walked.stopped_at :]
     if tail:

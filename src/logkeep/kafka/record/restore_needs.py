@@ -1,6 +1,6 @@
-"""What a cluster must have and allow before a backup can be put into it. Pure.
+"""What a cluster must have and allow before a backup can be restored into it. Pure.
 
-Only what the archive knows is told; what it does not know is said to be unknown.
+What the archive does not know is reported as unknown.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ class RestoreNeeds(msgspec.Struct, frozen=True, kw_only=True):
     topics: int
     partitions: int
     replicas: int
-    """Logs on disks: partitions times their replication factor."""
+    """Logs on disks: partitions times replication factor."""
     brokers: int
     """As many as the largest replication factor."""
     disk_bytes: int
-    """Bytes of the logs, unpacked, times their replication factor; indexes of brokers come on top."""
+    """Bytes of the logs, unpacked, times replication factor; the brokers' indexes need more."""
     largest_batch_bytes: int | None
-    """What `max.message.bytes` must take; null: this archive does not know it."""
+    """The least `max.message.bytes`; null: this archive does not know it."""
     max_message_bytes: dict[str, int]
-    """Topics whose limit was set at the source: no batch of theirs need be larger."""
+    """Topics whose limit was set at the source: no batch of theirs is larger."""
     codecs: tuple[str, ...] | None
-    """Which producers' codecs occur; null: this archive does not know it."""
+    """Compression codecs of the producers; null: this archive does not know them."""
     features: tuple[str, ...]
     permissions: tuple[str, ...]
 
@@ -57,24 +57,24 @@ def restore_needs(topics: "Sequence[TopicReport]", record: "ClusterRecord") -> R
 
 
 def _features(topics: "Sequence[TopicReport]", record: "ClusterRecord", transactional: int) -> list[str]:
-    """What is special about these logs, in words that say what it means for a restore."""
+    """What is special about these logs, and what it means for a restore."""
     compacted = sum("compact" in t.configs.get("cleanup.policy", "") for t in topics)
     append_time = sum(t.configs.get("message.timestamp.type") == "LogAppendTime" for t in topics)
     late = sum(any(log.start > 0 for log in t.logs) for t in topics)
     share = sum(g.kind == "share" for g in record.groups)
-    told = (
+    counted = (
         (compacted, "topics: compacted, offsets have holes"),
         (append_time, "topics: append times, a plain producer would stamp new ones"),
-        (late, "topics: begin behind offset 0"),
+        (late, "topics: begin after offset 0"),
         (transactional, "logs: records of transactions, with markers"),
         (len(record.open_transactions), "transactions: open at the cut, count as aborted"),
         (share, "groups: share groups, the target needs share.version 1"),
     )
-    return [f"{what.partition(':')[0]} ({number}):{what.partition(':')[2]}" for number, what in told if number]
+    return [f"{what.partition(':')[0]} ({number}):{what.partition(':')[2]}" for number, what in counted if number]
 
 
 def _permissions(record: "ClusterRecord") -> list[str]:
-    """The rights of a user who makes all of this again; those for what the backup does not have are left out."""
+    """The permissions that a restore of all of this needs."""
     wanted = ["topics: CREATE, DESCRIBE, WRITE, READ", "topics: ALTER_CONFIGS, DESCRIBE_CONFIGS"]
     wanted.append("transactional ids logkeep-restore-*: DESCRIBE, WRITE")
     if record.groups:

@@ -1,1 +1,1 @@
-"""Putting a backup back: into a running cluster, or as files of a broker that is stopped."""
+"""Restore of a backup to a running Kafka cluster."""

@@ -1,8 +1,8 @@
-"""After the records: groups looked at, final configs, groups set, rules and limits.
+"""The steps after the records: final configs of topics, group offsets, ACLs and quotas.
 
-Nothing of this is done when a partition did not come back or a proof failed: a topic that keeps its temporary configs
-loses nothing, and a group that was not moved can still be moved. All of it may be repeated: each step leads to the
-same end. It rests on the receipt that says that the records are there, not on what the tasks said in this very run.
+They are skipped when a partition was not restored or a proof failed: a topic with temporary configs loses nothing, and
+groups can be set later. All steps may be repeated with the same result. They rely on the receipt that says that all
+records are restored, not on task results of this run.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +18,8 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.groups import set_groups, standing_of
-from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
+from logkeep.kafka.restore.groups import read_groups, set_groups
+from logkeep.kafka.restore.plan.group_offsets import MappedLog, RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.prepare import restorable
@@ -29,20 +29,20 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.repository.restores import RestoredGroup
 
 Remember = Callable[[tuple[RestoredGroup, ...]], tuple[RestoredGroup, ...]]
-"""Stores where groups stand before they are moved, and gives the rows that tell where they stood first."""
+"""Stores the rows before groups are changed; returns them with the offsets before the first attempt."""
 
 
 @dataclass(frozen=True)
-class There:
-    """Records that are in the target: under which topics, and which of them stands where."""
+class RestoredRecords:
+    """Restored records: the topic ids, and maps from source to target offsets."""
 
     topic_ids: dict[str, str]
     maps: dict[Route, RunMap] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What came after the records."""
+class FinishResult:
+    """The result of the steps after the records."""
 
     groups: tuple[RestoredGroup, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -53,14 +53,14 @@ class Finished:
 
 
 def finish(
-    view: KafkaBackupView, plan: RestorePlan, there: There, settings: ClientSettings, remember: Remember
-) -> Finished:
-    """Carry out the rest of the plan. Raises TargetUnsafe for groups that are being read by, before any change."""
+    view: KafkaBackupView, plan: RestorePlan, there: RestoredRecords, settings: ClientSettings, remember: Remember
+) -> FinishResult:
+    """Carry out the rest of the plan. Raises TargetUnsafe for groups with active members, before any change."""
     with Cluster(settings) as cluster:
-        planned = _groups(cluster, view, plan, there)
+        planned = _plan_groups(cluster, view, plan, there)
         findings = list(finish_topics(cluster, plan.topics, there.topic_ids))
         if any(f.severity is Severity.DAMAGE for f in findings):
-            return Finished((), tuple(findings))
+            return FinishResult((), tuple(findings))
         groups: tuple[RestoredGroup, ...] = ()
         if planned is not None:
             groups = remember(rows_of(planned))
@@ -71,36 +71,37 @@ def finish(
         if "quotas" in plan.parts:
             quotas = plan_quotas(view.record.quotas, list_quotas(cluster))
             findings += [*quotas.findings, *apply_quotas(cluster, quotas)]
-    return Finished(groups, (*findings, *inexact_findings(groups), *_read_again(groups)))
+    return FinishResult(groups, (*findings, *inexact_findings(groups), *_read_again(groups)))
 
 
-def _groups(cluster: Cluster, view: KafkaBackupView, plan: RestorePlan, there: There) -> GroupsPlan | None:
-    """Where groups go on, now that it is known where every record stands."""
+def _plan_groups(
+    cluster: Cluster, view: KafkaBackupView, plan: RestorePlan, there: RestoredRecords
+) -> GroupsPlan | None:
+    """The offsets of groups, now that the target offsets of all records are known."""
     if "groups" not in plan.parts:
         return None
-    standing = standing_of(cluster, [g.name for g in view.record.groups])
-    return plan_groups(restorable(view.record.groups), routes_of(plan, there), plan.groups, standing)
+    current = read_groups(cluster, [g.name for g in view.record.groups])
+    return plan_groups(restorable(view.record.groups), routes_of(plan, there), plan.groups, current)
 
 
-def routes_of(plan: RestorePlan, there: There) -> Routes:
-    """Where the records of each source partition are now."""
-    routes: dict[TopicPartition, list[Moved | Kept]] = {}
+def routes_of(plan: RestorePlan, there: RestoredRecords) -> Routes:
+    """Where the records of each source partition are in the target."""
+    routes: dict[TopicPartition, list[RestoredLog]] = {}
     for log in plan.logs:
         routes.setdefault(TopicPartition(log.log.name, log.log.partition), []).append(_route(plan, log, there))
     return routes
 
 
-def _route(plan: RestorePlan, log: PlannedLog, there: There) -> Moved | Kept:
-    target = TopicPartition(log.topic, log.partition)
+def _route(plan: RestorePlan, log: PlannedLog, there: RestoredRecords) -> RestoredLog:
     if plan.offsets is Offsets.PRESERVE:
-        return Kept(target, log.start, log.end)
-    return Moved(target, there.maps[Route(log.log.name, log.log.partition, log.topic, log.partition)])
+        return UnchangedLog(log.target, log.start, log.end)
+    return MappedLog(log.target, there.maps[Route(log.log.name, log.log.partition, log.topic, log.partition)])
 
 
-def as_first_found(
+def with_first_offsets(
     rows: Sequence[RestoredGroup], earlier: Sequence[Sequence[RestoredGroup]]
 ) -> tuple[RestoredGroup, ...]:
-    """The rows with what stood there before the first attempt: a later one finds what the first has set."""
+    """The rows with the offsets before the first attempt; a later attempt reads what the first has set."""
     first: dict[tuple[str, str, int], RestoredGroup] = {}
     for some in earlier:
         for row in some:

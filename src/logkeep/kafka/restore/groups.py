@@ -1,4 +1,4 @@
-"""Groups of a target: where they stand, set to where a plan says, put back, and each time read back and compared."""
+"""Reads, sets and rolls back group offsets of the target; every change is read back and compared."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,11 +19,11 @@ from logkeep.kafka.restore.plan.group_rollback import GroupBack
 from logkeep.kafka.restore.plan.groups import GroupsPlan, TargetGroup
 
 Wanted = Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]
-"""By group, where it has to stand; None: nowhere."""
+"""The expected offsets of each group; None: no offset."""
 
 
-def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TargetGroup]:
-    """Those of the groups that the target has."""
+def read_groups(cluster: Cluster, names: Iterable[str]) -> dict[str, TargetGroup]:
+    """The groups with these names that the target has."""
     wanted = set(names)
     found = [g for g in list_groups(cluster) if g.name in wanted]
     details = describe_groups(cluster, found)
@@ -39,10 +39,10 @@ def standing_of(cluster: Cluster, names: Iterable[str]) -> dict[str, TargetGroup
 
 
 def set_groups(cluster: Cluster, plan: GroupsPlan) -> None:
-    """Set all groups of a plan, and look whether they stand there. What stood there before is in the plan's rows.
+    """Set the offsets of all groups of a plan, and read them back. The plan's rows hold the previous offsets.
 
-    Share groups come first: a broker may not know them at all, and then nothing was changed. Raises TargetUnsafe when
-    somebody reads by a group meanwhile, RestoreFailed when a group stands elsewhere afterwards, and what a broker says.
+    Share groups come first: if a broker does not support them, nothing was changed. Raises TargetUnsafe when a group
+    has members by now, RestoreFailed when a group has other offsets afterwards, and errors of brokers.
     """
     share = {g.name: g.commits for g in plan.groups if g.share}
     plain = {g.name: g.commits for g in plan.groups if not g.share}
@@ -51,7 +51,7 @@ def set_groups(cluster: Cluster, plan: GroupsPlan) -> None:
 
 
 def roll_back(cluster: Cluster, groups: Iterable[GroupBack]) -> None:
-    """Put groups back, and look whether they stand there. Raises as `set_groups` does."""
+    """Set groups to their previous offsets, and read them back. Raises as `set_groups` does."""
     chosen = list(groups)
     _raise_refused(delete_groups(cluster, [g.name for g in chosen if g.remove]))
     share = {g.name: g for g in chosen if g.share}
@@ -83,12 +83,12 @@ def _error(refused: Refusals) -> LogkeepError:
     name, (first, *_) = next(iter(sorted(refused.items())))
     if first.live:
         return TargetUnsafe(
-            f"is being read by since it was looked at: {first}",
+            f"has active members by now: {first}",
             subject=f"group {name}",
             remedy="stop its consumers and run again; `kafka groups rollback` undoes what was set",
         )
     subject = f"group {name}{f', {first.log}' if first.log else ''}"
-    error = failure(first.code, subject=subject, doing="setting positions", message=first.said)
+    error = failure(first.code, subject=subject, doing="setting offsets", message=first.said)
     error.remedy = f"{error.remedy}; `kafka groups rollback` undoes what was set"
     return error
 
@@ -102,17 +102,17 @@ def _compare(cluster: Cluster, share: Iterable[str], wanted: Wanted) -> None:
     for name, positions in sorted(wanted.items()):
         for log, commit in sorted(positions.items()):
             now = found.get(name, {}).get(log)
-            if _place(now) != _place(commit):
+            if _offset_and_metadata(now) != _offset_and_metadata(commit):
                 raise RestoreFailed(
-                    f"stands at {_told(now)} and not at {_told(commit)}, where it was put",
+                    f"has {_offset_text(now)} instead of {_offset_text(commit)}, which was set",
                     subject=f"group {name}, {log}",
-                    remedy="look who else commits for this group, then run again",
+                    remedy="find out which other client commits for this group, then run again",
                 )
 
 
-def _place(commit: CommittedOffset | None) -> tuple[int, str] | None:
+def _offset_and_metadata(commit: CommittedOffset | None) -> tuple[int, str] | None:
     return None if commit is None else (commit.offset, commit.metadata)
 
 
-def _told(commit: CommittedOffset | None) -> str:
+def _offset_text(commit: CommittedOffset | None) -> str:
     return "no offset" if commit is None else f"offset {commit.offset}"

@@ -1,7 +1,7 @@
-"""Groups alone: restored with the map of an earlier restore or at their own offsets, again and again, and undone.
+"""`kafka groups restore` and its rollback: sets group offsets by the map of an earlier restore, or unchanged.
 
-Every run is a restore with an id and a receipt of its own. What stood in the target before is stored before anything
-is changed, so that a run that was killed can be undone like any other. Undoing is a run too: it can be undone itself.
+Every run is a restore with its own id and receipt, and may be repeated. The previous offsets are stored before anything
+is changed, so that a killed run can be rolled back. A rollback is a run too, and can be rolled back itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.units import ReplayOutcome
-from logkeep.kafka.restore.groups import roll_back, set_groups, standing_of
+from logkeep.kafka.restore.groups import read_groups, roll_back, set_groups
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_as_they_are, routes_by_map, targets_of
@@ -47,7 +47,7 @@ KIND = "kafka-groups"
 
 
 class GroupsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The stored plan of a run: what is set, and what stood there before."""
+    """The stored plan of a run: the offsets to set, and the previous ones."""
 
     groups: tuple[RestoredGroup, ...]
 
@@ -55,19 +55,19 @@ class GroupsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 @dataclass(frozen=True)
 class GroupsTask:
     restores: SourceRef
-    """Where plans and receipts are kept."""
+    """The source that holds plans and receipts."""
     cluster: Cluster
     clock: Clock
     tokens: TokenSource
 
     def routes_of_restore(self, restore_id: RestoreId) -> Routes:
-        """Where a restore has put the records. Raises UsageError while it has not ended, and TargetUnsafe."""
+        """Where a restore has written the records. Raises UsageError if it has not ended, and TargetUnsafe."""
         receipt = self._with_records(restore_id)
         if receipt is None or not receipt.partitions:
             raise UsageError(
-                "this restore has not brought back any records" if receipt else "this restore has not ended",
+                "this restore has not restored any records" if receipt else "this restore has not ended",
                 subject=f"restore {restore_id}",
-                remedy="`logkeep receipts list` shows all; with --backup ID offsets are taken as they are",
+                remedy="`logkeep receipts list` shows all; --backup ID uses the archived offsets unchanged",
             )
         self._check_cluster(receipt.target)
         self._check_topics(restore_id)
@@ -75,8 +75,8 @@ class GroupsTask:
         return routes_by_map(receipt.partitions, maps, self._bounds(targets_of(receipt.partitions)))
 
     def _with_records(self, restore_id: RestoreId) -> ReceiptDocument | None:
-        """The last receipt that says that all records are there: a later look may have found that retention took some
-        of them. Of a restore that did not come so far, the newest."""
+        """The last receipt of a complete restore; a later proof may have found that retention deleted records. If the
+        restore is not complete, its newest receipt."""
         whole = (r for r in newest_first(self.restores, restore_id) if r.records_there and _all_done(r))
         return next(whole, None) or newest_receipt(self.restores, restore_id)
 
@@ -91,20 +91,20 @@ class GroupsTask:
         recovered: Mapping[PositionKey, GroupPosition],
     ) -> GroupsPlan:
         names = {g.name for g in record.groups} | {key.group for key in recovered}
-        return plan_groups(record.groups, routes, patterns, standing_of(self.cluster, names), recovered)
+        return plan_groups(record.groups, routes, patterns, read_groups(self.cluster, names), recovered)
 
     def restore(self, plan: GroupsPlan, backup: int, options: dict[str, str]) -> RestoreId:
         return self._run(rows_of(plan), backup, options, lambda: set_groups(self.cluster, plan))
 
     def plan_rollback(self, restore_id: RestoreId) -> tuple[Rollback, int]:
-        """How to undo what a restore did to groups, and of which backup it was."""
+        """The changes that undo a restore of groups, and its backup."""
         stored = read_plan(self.restores, restore_id)
         self._check_cluster(stored.target)
         receipt = newest_receipt(self.restores, restore_id)
         rows = plan_body(stored, GroupsBody).groups if stored.kind == KIND else receipt.groups if receipt else ()
         if not any(row.offset is not None or row.previous_offset is not None for row in rows):
             raise UsageError("has set no groups", subject=f"restore {restore_id}")
-        return plan_rollback(rows, standing_of(self.cluster, {row.group for row in rows})), stored.backup
+        return plan_rollback(rows, read_groups(self.cluster, {row.group for row in rows})), stored.backup
 
     def rollback(self, plan: Rollback, backup: int, options: dict[str, str]) -> RestoreId:
         return self._run(plan.rows, backup, options, lambda: roll_back(self.cluster, plan.groups))
@@ -126,7 +126,7 @@ class GroupsTask:
         except LogkeepError as error:
             end(RestoreVerdict.FAILED, (error_finding(error, "groups"),))
             raise
-        # Not `proven`: that word is for records. That the groups stand where they were put has been looked at.
+        # Not `proven`, which is for records; the offsets of the groups were read back.
         end(RestoreVerdict.SET)
         return stored.id
 
@@ -135,24 +135,24 @@ class GroupsTask:
         if target.cluster_id != here:
             raise TargetUnsafe(
                 f"that restore went to cluster {target.cluster_id}, and this is {here}",
-                remedy="name the brokers of that cluster; its offsets mean nothing in another one",
+                remedy="name the brokers of that cluster; its offsets are not valid in another one",
             )
 
     def _check_topics(self, restore_id: RestoreId) -> None:
-        """A map is about the very topics that were restored to, not about others that have their names now."""
+        """The offset map is valid only for the topics that were restored to, not for later ones with the same names."""
         producers = newest_producers(self.restores, restore_id)
         present = {t.name: t.id.hex for t in self.cluster.metadata().topics}
         stored = producers.topics if producers else {}
         other = [name for name, each in sorted(stored.items()) if each and present.get(name, each) != each]
         if other:
             raise TargetUnsafe(
-                "topics were deleted and made again since that restore",
+                "topics were deleted and created again since that restore",
                 subject=", ".join(other[:5]),
-                remedy="its map means nothing there; with --backup ID offsets are taken as they are",
+                remedy="its offset map is not valid there; --backup ID uses the archived offsets unchanged",
             )
 
     def _bounds(self, wanted: set[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-        """Of those that the cluster has."""
+        """Bounds of the logs that the cluster has."""
         metadata = self.cluster.metadata()
         return log_bounds(self.cluster, sorted(log for log in wanted if metadata.find(log) is not None))
 

@@ -1,6 +1,6 @@
-"""Before a restore: what the archive holds, what the target is, what would be done, and whether this user may.
+"""Prepares a restore: surveys the archive, reads the target, makes the plan, and checks the user's rights.
 
-Reads and asks, changes nothing. What a dry run shows is exactly what a run would begin with.
+It changes nothing. A dry run shows exactly what a run starts with.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,15 +18,15 @@ from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_r
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.groups import standing_of
-from logkeep.kafka.restore.plan.group_offsets import Kept, Moved, Routes
-from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_foreseen, rows_of
-from logkeep.kafka.restore.plan.plan import CheckedPlan, RestorePlan, Wishes, gap_findings, plan_restore
-from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.groups import read_groups
+from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, UnchangedLog
+from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
+from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, gap_findings, plan_restore
+from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.security import scram_finding
-from logkeep.kafka.restore.topics import tried
+from logkeep.kafka.restore.topics import validate_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
@@ -35,36 +35,36 @@ from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.restores import RestoredGroup
 
 TRANSACTIONAL_PREFIX = "logkeep-restore-"
-"""All transactional ids of restores begin like this: one rule of an authorizer allows them."""
+"""The prefix of all transactional ids of restores: one ACL allows them all."""
 _MARK_DIGITS = 8
 _INDEX_BYTES = 64 << 10
-"""About what is read of a segment to survey it."""
+"""About how much of a segment is read to survey it."""
 
 
 @dataclass(frozen=True)
 class KafkaRestoreOptions:
-    """All that the user asked for."""
+    """Everything that the user asked for."""
 
-    choice: RestoreSelection = field(default_factory=RestoreSelection)
-    wishes: Wishes = field(default_factory=Wishes)
+    selection: RestoreSelection = field(default_factory=RestoreSelection)
+    plan: PlanOptions = field(default_factory=PlanOptions)
     limit_produce: int | None = None
     """Bytes per second over all tasks."""
 
 
 @dataclass(frozen=True)
 class PreparedKafkaRestore:
-    """What a run would begin with."""
+    """Everything that a run starts with."""
 
     view: KafkaBackupView
     target: TargetFacts
-    foreseen: CheckedPlan
+    checked: CheckedPlan
     groups: GroupsPlan
-    """Where offsets change, positions are those of the source still: which groups, not where. `group_rows` knows."""
+    """Where records get new offsets, the offsets here are still those of the source; see `group_rows`."""
     findings: tuple[Finding, ...]
 
     @property
     def plan(self) -> RestorePlan:
-        return self.foreseen.plan
+        return self.checked.plan
 
     @property
     def group_rows(self) -> tuple[RestoredGroup, ...]:
@@ -72,12 +72,12 @@ class PreparedKafkaRestore:
 
     @property
     def refusals(self) -> tuple[LogkeepError, ...]:
-        return self.foreseen.refusals
+        return self.checked.refusals
 
 
 @dataclass(frozen=True)
-class Chance:
-    """Time and randomness, handed in."""
+class ClockAndTokens:
+    """Sources of time and randomness; tests replace them."""
 
     clock: Clock
     tokens: TokenSource
@@ -93,37 +93,36 @@ class Chance:
 
 def prepare(
     view: KafkaBackupView,
-    wish: KafkaRestoreOptions,
+    options: KafkaRestoreOptions,
     settings: ClientSettings,
     engine_for: EngineFor,
-    chance: Chance,
+    source: ClockAndTokens,
     *,
     presence: bool = True,
 ) -> PreparedKafkaRestore:
     """Raises what makes a plan impossible; what only forbids to carry it out is among the refusals.
 
-    Without `presence` an object that is lost makes no difference to the plan: the tasks will find out.
+    Without `presence` lost objects are not checked in advance: the tasks will find them.
     """
-    chosen = choose(view.record, view.manifest.cut, wish.choice)
-    wishes = wish.wishes
+    chosen = choose(view.record, view.manifest.cut, options.selection)
     surveys, engine = survey_logs(
-        view, chosen, wishes.until_ms, engine_for, by_record=wishes.by_record, presence=presence
+        view, chosen, options.plan.until_ms, engine_for, by_record=options.plan.by_record, presence=presence
     )
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
-        foreseen = plan_restore(view.record, chosen, surveys, target, wishes, tasks, chance.mark, chance.now_ms)
-        groups, live = _groups(cluster, view, foreseen.plan)
-        foreseen = replace(foreseen, refusals=(*foreseen.refusals, *live))
-        findings = [*foreseen.findings, *_left_out(chosen, groups), *_credentials(view, foreseen.plan)]
-        findings += inexact_findings(group_rows(groups, foreseen.plan))
-        if not foreseen.refusals:
-            known = set(difference_findings(foreseen.plan.topics))
-            foreseen, more = _asked(cluster, foreseen, groups, settings, chance.tokens())
-            new = [f for f in difference_findings(foreseen.plan.topics) if f not in known]
+        checked = plan_restore(view.record, chosen, surveys, target, options.plan, tasks, source.mark, source.now_ms)
+        groups, live = _plan_groups(cluster, view, checked.plan)
+        checked = replace(checked, refusals=(*checked.refusals, *live))
+        findings = [*checked.findings, *_left_out(chosen, groups), *_credentials(view, checked.plan)]
+        findings += inexact_findings(group_rows(groups, checked.plan))
+        if not checked.refusals:
+            known = set(difference_findings(checked.plan.topics))
+            checked, more = _check_target(cluster, checked, groups, settings, source.tokens())
+            new = [f for f in difference_findings(checked.plan.topics) if f not in known]
             findings += [*new, *more]
-    ranges = {log.log: Range(log.start, log.end) for log in foreseen.plan.logs}
-    return PreparedKafkaRestore(view, target, foreseen, groups, (*findings, *gap_findings(view.gaps(ranges))))
+    ranges = {log.log: Range(log.start, log.end) for log in checked.plan.logs}
+    return PreparedKafkaRestore(view, target, checked, groups, (*findings, *gap_findings(view.gaps(ranges))))
 
 
 def survey_logs(
@@ -135,7 +134,7 @@ def survey_logs(
     by_record: bool = False,
     presence: bool = True,
 ) -> tuple[dict[LogName, LogSurvey], Engine]:
-    """What each chosen log holds, and the engine that looked."""
+    """What each selected log holds, and the engine that surveyed it."""
     ranges = {log.log: Range(log.start, log.end) for log in chosen.logs}
     segments = view.segments(ranges)
     logs = [
@@ -152,64 +151,66 @@ def survey_logs(
     ]
     engine = engine_for(sum(len(s) for s in segments.values()) * _INDEX_BYTES)
     units = survey_units(view.place, logs)
-    # Indexes are read, not logs: bytes would promise a speed that no restore has.
+    # Indexes are read, not logs: a rate in bytes would be misleading.
     found = engine.map(survey, units, SurveyResult, label="survey", weight=lambda _: 0)
     return {each.log: each for result in found for each in result.logs}, engine
 
 
-def _groups(cluster: Cluster, view: KafkaBackupView, plan: RestorePlan) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
-    """Groups that come back; and why they must not, when some of them are being read by."""
+def _plan_groups(
+    cluster: Cluster, view: KafkaBackupView, plan: RestorePlan
+) -> tuple[GroupsPlan, tuple[TargetUnsafe, ...]]:
+    """The groups to restore; and the refusal, when some of them have active members."""
     if "groups" not in plan.parts:
         return GroupsPlan(()), ()
-    standing = standing_of(cluster, [g.name for g in view.record.groups])
+    current = read_groups(cluster, [g.name for g in view.record.groups])
     try:
-        return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, standing), ()
+        return plan_groups(restorable(view.record.groups), kept_routes(plan), plan.groups, current), ()
     except TargetUnsafe as refused:
         return GroupsPlan(()), (refused,)
 
 
 def restorable(groups: tuple[GroupRecord, ...]) -> list[GroupRecord]:
-    """Groups of the streams protocol keep more than positions: they come back as positions all the same."""
+    """The groups as they can be restored: of groups of the streams protocol, only the offsets."""
     return [msgspec.structs.replace(g, kind="classic") if g.kind == "streams" else g for g in groups]
 
 
 def group_rows(groups: GroupsPlan, plan: RestorePlan) -> tuple[RestoredGroup, ...]:
-    """What can be said of groups beforehand."""
+    """What is known of the groups before the restore."""
     if plan.offsets is Offsets.PRESERVE:
         return rows_of(groups)
-    return rows_foreseen(groups, {log.topic for log in plan.logs if log.spread_over})
+    return expected_rows(groups, {log.topic for log in plan.logs if log.spread_over})
 
 
 def kept_routes(plan: RestorePlan) -> Routes:
-    """Where source partitions go, at their own offsets."""
-    routes: dict[TopicPartition, list[Moved | Kept]] = {}
+    """The targets of source partitions, at their own offsets."""
+    routes: dict[TopicPartition, list[RestoredLog]] = {}
     for log in plan.logs:
         source = TopicPartition(log.log.name, log.log.partition)
-        routes.setdefault(source, []).append(Kept(log.target, log.start, log.end))
+        routes.setdefault(source, []).append(UnchangedLog(log.target, log.start, log.end))
     return routes
 
 
-def _asked(
-    cluster: Cluster, foreseen: CheckedPlan, groups: GroupsPlan, settings: ClientSettings, token: str
+def _check_target(
+    cluster: Cluster, checked: CheckedPlan, groups: GroupsPlan, settings: ClientSettings, token: str
 ) -> tuple[CheckedPlan, list[Finding]]:
-    """Let the target say what it would refuse: topics and configs, and what this user may not."""
-    topics, refused = tried(cluster, foreseen.plan.topics)
-    plan = msgspec.structs.replace(foreseen.plan, topics=tuple(topics))
-    rights = find_rights(cluster, _rights(plan, groups, token))
+    """Ask the target what it would refuse: topics, configs, and operations of this user."""
+    topics, refused = validate_topics(cluster, checked.plan.topics)
+    plan = msgspec.structs.replace(checked.plan, topics=tuple(topics))
+    rights = find_rights(cluster, _needed_rights(plan, groups, token))
     principal = principal_of(settings)
     missing = denied(rights, principal)
     refusals = (*refused, *([missing] if missing else []))
-    return replace(foreseen, plan=plan, refusals=refusals), rights_findings(rights, principal)
+    return replace(checked, plan=plan, refusals=refusals), rights_findings(rights, principal)
 
 
-def _rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
+def _needed_rights(plan: RestorePlan, groups: GroupsPlan, token: str) -> RightsWanted:
     preserve = plan.offsets is Offsets.PRESERVE
     return RightsWanted(
         new_topics=tuple(t.name for t in plan.topics if not t.existing),
         existing_topics=tuple(t.name for t in plan.topics if t.existing),
         shortened=frozenset(log.topic for log in plan.logs if preserve and log.start > 0),
         groups=tuple(g.name for g in groups.groups),
-        # One that nobody can have been granted by its name.
+        # A random id, for which no right can have been granted by name.
         transactional_ids=(f"{TRANSACTIONAL_PREFIX}{token}",) if preserve and plan.logs else (),
         acls="acls" in plan.parts,
         quotas="quotas" in plan.parts,
@@ -227,7 +228,7 @@ def _left_out(chosen: SelectedLogs, groups: GroupsPlan) -> list[Finding]:
             code="internal-topic",
             severity=Severity.NOTE,
             where=name,
-            what="it is never written to; what it says of groups comes back through their coordinators",
+            what="it is never written to; groups are restored through their coordinators",
         )
         for name in chosen.internal
     ]
@@ -235,8 +236,8 @@ def _left_out(chosen: SelectedLogs, groups: GroupsPlan) -> list[Finding]:
         Finding(
             code="groups-untouched",
             severity=Severity.NOTE,
-            where=named([f"group {name}" for name in groups.untouched]),
-            what="no position in anything that comes back: they are left alone",
+            where=join_names([f"group {name}" for name in groups.untouched]),
+            what="they have no offset in anything that is restored, and are left unchanged",
         )
     ]
     return [*internal, *(without if groups.untouched else [])]

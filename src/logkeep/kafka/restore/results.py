@@ -1,7 +1,4 @@
-"""What the tasks of a restore said, as a receipt keeps it and as people read it. Pure.
-
-Receipts of a Kafka restore in the making. Pure.
-"""
+"""Task results as receipts and as findings. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +16,15 @@ from logkeep.repository.restores import ReceiptDocument, RestoredPartition, Rest
 from logkeep.repository.restores.stored import StoredRestore
 
 
-def whole(results: Sequence[LogResult], *, prove: bool) -> bool:
-    """Whether every log came back and, if that was asked for, was proven. What was compared all the same must fit."""
+def all_restored(results: Sequence[LogResult], *, prove: bool) -> bool:
+    """Whether every log was restored and, with `prove`, compared. A comparison that was made must not differ."""
     return all(
         r.outcome is ReplayOutcome.DONE and (r.proof.good if r.proof is not None else not prove) for r in results
     )
 
 
 def map_of(results: Sequence[LogResult]) -> bytes:
-    """The maps of all partitions as one object."""
+    """The offset maps of all partitions as one object."""
     return bundle(
         {
             Route(source.log.name, source.log.partition, r.topic, r.partition): source.runs
@@ -39,7 +36,7 @@ def map_of(results: Sequence[LogResult]) -> bytes:
 
 
 def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[RestoredPartition, ...]:
-    """As a receipt keeps them: one for each archived log that went into a partition, all with the partition's proof."""
+    """Rows of a receipt: one for each archived log of a partition, each with the partition's proof."""
     return tuple(
         RestoredPartition(
             source_topic=source.log.name,
@@ -61,43 +58,43 @@ def partition_rows(plan: RestorePlan, results: Sequence[LogResult]) -> tuple[Res
 
 
 def _outcome(result: LogResult) -> str:
-    """What went wrong first."""
+    """The outcome of the replay; if that was good, of the proof."""
     compared = result.proof is None or result.proof.good
     return result.outcome if result.outcome is not ReplayOutcome.DONE or compared else "proof-failed"
 
 
 def _bytes(result: LogResult, source: SourceResult) -> int:
-    """What came from one log: of several, its share by the number of records."""
-    whole = result.proof.bytes if result.proof else result.sent_bytes
-    return whole * source.records // result.records if result.others and result.records else whole
+    """The bytes of one log; if the partition has several, its share by the number of records."""
+    total = result.proof.bytes if result.proof else result.sent_bytes
+    return total * source.records // result.records if result.others and result.records else total
 
 
 _REMEDIES = {
-    ReplayOutcome.FOREIGN: "stop whoever writes there; then `kafka restore abort` and restore again",
+    ReplayOutcome.FOREIGN: "stop the client that writes there; then `kafka restore abort` and restore again",
     ReplayOutcome.MISPLACED: "delete the topic and restore it again",
-    ReplayOutcome.FORGOTTEN: "go on with --resume: what is there is compared, and a new producer goes on",
-    ReplayOutcome.REFUSED: "the broker's words say why; mend it and go on with --resume",
-    ReplayOutcome.DENIED: "grant the permission and go on with --resume",
+    ReplayOutcome.FORGOTTEN: "use --resume: the records there are compared, and a new producer continues",
+    ReplayOutcome.REFUSED: "the broker's message gives the reason; fix it and use --resume",
+    ReplayOutcome.DENIED: "grant the permission and use --resume",
     ReplayOutcome.DISK_FAILED: "make room on that broker's disk, or repair it (see its server log); start the broker "
-    "again, then go on with --resume",
+    "again, then use --resume",
     ReplayOutcome.DAMAGED: "`logkeep verify` shows what is damaged; restore an earlier backup, or leave this topic out",
-    ReplayOutcome.GONE: "somebody deleted the topic; begin a new restore",
+    ReplayOutcome.GONE: "the topic was deleted; start a new restore",
 }
 
 
 def difference(proof: LogProof) -> str:
-    """What a comparison that failed says."""
+    """The text of a failed comparison."""
     at = f" at offset {proof.first_difference}" if proof.first_difference >= 0 else ""
-    return f"what is there is not what is archived{at}: {proof.detail or 'digests differ'}"
+    return f"the target differs from the archive{at}: {proof.detail or 'digests differ'}"
 
 
 def result_findings(results: Sequence[LogResult]) -> list[Finding]:
-    """What went wrong, partition by partition."""
-    return [f for r in results for f in _troubles(r)]
+    """Findings of all partitions."""
+    return [f for r in results for f in _result_findings(r)]
 
 
-def _retyped(where: str, proof: LogProof | None) -> list[Finding]:
-    """Only a broker can write append times: records show the same times, as those of their producers."""
+def _append_times(where: str, proof: LogProof | None) -> list[Finding]:
+    """Only a broker can write append times: restored records have the same times, marked as set by a producer."""
     count = Digest.parse(proof.archive_digest).append_times if proof is not None and proof.archive_digest else 0
     if not count:
         return []
@@ -106,13 +103,13 @@ def _retyped(where: str, proof: LogProof | None) -> list[Finding]:
             code="append-times",
             severity=Severity.NOTE,
             where=where,
-            what=f"{count:,} records had the time at which their broker appended them: they show the same times, "
-            "and that a producer set them",
+            what=f"{count:,} records had append times of their broker: they have the same times, marked as set by a "
+            "producer",
         )
     ]
 
 
-def _troubles(result: LogResult) -> list[Finding]:
+def _result_findings(result: LogResult) -> list[Finding]:
     where = f"{result.topic}/{result.partition}"
     if result.outcome is not ReplayOutcome.DONE:
         return [
@@ -125,28 +122,28 @@ def _troubles(result: LogResult) -> list[Finding]:
             )
         ]
     if result.proof is None or result.proof.good:
-        return _retyped(where, result.proof)
+        return _append_times(where, result.proof)
     return [
         Finding(
             code="proof-failed",
             severity=Severity.DAMAGE,
             where=where,
             what=difference(result.proof),
-            remedy="find out who else writes to the topic, or whether retention or compaction were at work there",
+            remedy="check whether another client writes to the topic, or retention or compaction deleted records",
         )
     ]
 
 
 @dataclass(frozen=True)
 class RunStart:
-    """When a run began, and which one it is."""
+    """The start time and the token of a run."""
 
     moment: datetime
     run: str
 
 
 def blank_receipt(stored: StoredRestore, began: RunStart, results: Sequence[LogResult]) -> ReceiptDocument:
-    """What is known before it is known how all ends: until then it has failed."""
+    """A receipt with the verdict FAILED, which holds until the run has ended."""
     receipt = stored.draft(RestoreVerdict.FAILED, run=began.run)
     seconds = max((datetime.fromisoformat(receipt.finished) - began.moment).total_seconds(), 1e-3)
     records, sent = sum(r.records for r in results), sum(r.sent_bytes for r in results)
@@ -154,8 +151,8 @@ def blank_receipt(stored: StoredRestore, began: RunStart, results: Sequence[LogR
     return msgspec.structs.replace(receipt, duration_s=seconds, rates=rates)
 
 
-def ended(receipt: ReceiptDocument, began: RunStart, now: datetime) -> ReceiptDocument:
-    """The receipt with the end of this run. A run that only finished another one's work begins where that began."""
+def with_end(receipt: ReceiptDocument, began: RunStart, now: datetime) -> ReceiptDocument:
+    """The receipt with the end of this run. A run that finishes the work of another one has that one's start time."""
     first = min(datetime.fromisoformat(receipt.started), began.moment)
     seconds = max((now - first).total_seconds(), 0.0)
     return msgspec.structs.replace(receipt, finished=rfc3339(now), duration_s=seconds)

@@ -1,9 +1,9 @@
-"""A restore into a running Kafka cluster, as a list of steps.
+"""The steps of `kafka restore` to a running cluster.
 
-prepared plan → stored → topics and producers → records and their proof in tasks → a receipt that the records are there
-→ groups, final configs, rules, limits → the receipt. Killed anywhere, `resume` goes on from what was stored and from
-what the target says of itself. As soon as a receipt says that the records are there, they are never written again:
-by then topics have their own configs, and others may write to them.
+prepared plan → stored → topics and producers → records and their proof in tasks → a receipt for the records → final
+configs, groups, ACLs, quotas → the final receipt. After a kill, `resume` continues from the stored documents and the
+state of the target. Once a receipt says that all records are restored, they are never written again: by then topics
+have their final configs, and other clients may write to them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,21 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
-from logkeep.kafka.restore.finish import There, as_first_found, finish
+from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
 from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
-from logkeep.kafka.restore.results import RunStart, blank_receipt, ended, map_of, partition_rows, result_findings, whole
+from logkeep.kafka.restore.results import (
+    RunStart,
+    all_restored,
+    blank_receipt,
+    map_of,
+    partition_rows,
+    result_findings,
+    with_end,
+)
 from logkeep.kafka.restore.topics import abort_topics
-from logkeep.kafka.restore.write import LogWriting, Written
+from logkeep.kafka.restore.write import KafkaLogWriter, WriteResult
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.ranges import Range
@@ -51,7 +59,7 @@ GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 
 @dataclass(frozen=True)
 class KafkaRestoreDone:
-    """What became of it."""
+    """The result of a restore."""
 
     restore_id: RestoreId
     backup: BackupId
@@ -73,7 +81,7 @@ class AbortedRestore:
 
 @dataclass(frozen=True)
 class StoredKafkaRestore:
-    """A restore that was begun, as its documents tell it."""
+    """The stored documents of a restore."""
 
     restore: StoredRestore
     plan: RestorePlan
@@ -88,8 +96,8 @@ class StoredKafkaRestore:
         return self.restore.plan
 
     @property
-    def there(self) -> ReceiptDocument | None:
-        """The last receipt that says that all records are there."""
+    def records_receipt(self) -> ReceiptDocument | None:
+        """The last receipt that says that all records are restored."""
         return next((r for r in reversed(self.receipts) if r.records_there), None)
 
     @property
@@ -98,17 +106,17 @@ class StoredKafkaRestore:
 
     @property
     def groups(self) -> tuple[RestoredGroup, ...]:
-        """What was set of groups, and where they stood before, by the last receipt that tells."""
+        """The group rows of the last receipt that has any."""
         return next((r.groups for r in reversed(self.receipts) if r.groups), ())
 
 
 @dataclass(frozen=True)
 class KafkaRestore:
-    """Everything a restore needs besides the plan."""
+    """Runs, resumes and aborts restores."""
 
     place: SourceRef
     state: SourceRef
-    """Where the restore's documents go; the repository itself, unless it may only be read."""
+    """The source for the restore's documents; the repository itself, unless it is read-only."""
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
@@ -116,7 +124,7 @@ class KafkaRestore:
     def begin(
         self,
         prepared: PreparedKafkaRestore,
-        wish: KafkaRestoreOptions,
+        restore_options: KafkaRestoreOptions,
         engine: Engine,
         options: Mapping[str, str],
         *,
@@ -125,7 +133,7 @@ class KafkaRestore:
     ) -> KafkaRestoreDone:
         """Carry out a plan that has no refusals. Raises StoreDenied before anything is changed.
 
-        `begun` is told the id as soon as there is one: whoever is interrupted must know it.
+        `begun` is called with the id as soon as there is one: the user needs it after an interruption.
         """
         new = NewRestore(
             backup=prepared.view.entry.id,
@@ -138,12 +146,12 @@ class KafkaRestore:
         restore = StoredRestore.begin(self.state, new, self.clock, self.tokens)
         begun(restore.id)
         stored = StoredKafkaRestore(restore, restore.body(RestorePlan), ())
-        return self._carry_out(stored, prepared.view, engine, wish.limit_produce, prepared.findings)
+        return self._carry_out(stored, prepared.view, engine, restore_options.limit_produce, prepared.findings)
 
     def resume(
         self, stored: StoredKafkaRestore, view: KafkaBackupView, engine_for: EngineFor, limit_produce: int | None = None
     ) -> KafkaRestoreDone:
-        """Go on with what was stored. One that has ended well is only proven once more."""
+        """Resume a stored restore. One that was completed is only compared again."""
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
         self._refuse_another_cluster(stored.plan)
@@ -155,7 +163,7 @@ class KafkaRestore:
         )
 
     def abort(self, stored: StoredKafkaRestore) -> AbortedRestore:
-        """Give a restore up: topics that it made are deleted, others get their configs back. May be repeated."""
+        """Abort a restore: delete the topics that it created, and reset the configs of others. May be repeated."""
         self.refuse_abort(stored)
         stored.restore.resume()
         with Cluster(self.settings) as cluster:
@@ -164,13 +172,13 @@ class KafkaRestore:
         return AbortedRestore(stored.id, stored.plan, tuple(deleted), tuple(findings))
 
     def refuse_abort(self, stored: StoredKafkaRestore) -> None:
-        """A restore that ended well is in use, and one in another cluster is not about the topics here."""
+        """Refuse a restore that was completed, because its topics may be in use, and one to another cluster."""
         self._refuse_another_cluster(stored.plan)
         if stored.ended_well:
             raise TargetUnsafe(
-                "this restore has ended well: its topics may be in use",
+                "this restore was completed: its topics may be in use",
                 subject=str(stored.id),
-                remedy="delete the topics yourself if that is meant; nothing was changed",
+                remedy="delete the topics yourself if that is intended; nothing was changed",
             )
 
     def stored(self, restore_id: RestoreId, *, aborted_too: bool = False) -> StoredKafkaRestore:
@@ -179,22 +187,22 @@ class KafkaRestore:
         return StoredKafkaRestore(restore, restore.body(RestorePlan), tuple(read_receipts(self.state, restore_id)))
 
     def view(self, stored: StoredKafkaRestore) -> KafkaBackupView:
-        """The backup that is being restored. Hold it while it is read."""
+        """The backup that is being restored. The caller must hold it while it is read."""
         entry = read_chain(self.place).entry(BackupId(stored.document.backup))
         if entry is None:
             raise UnknownBackup(
-                f"backup {stored.document.backup}, which is being restored, is not there any more",
+                f"backup {stored.document.backup}, which is being restored, no longer exists",
                 subject=self.place.source,
             )
         return view_backup(self.place, entry)
 
     def _refuse_another_cluster(self, plan: RestorePlan) -> None:
-        """Asked before anything is stored or changed."""
+        """Check the cluster id before anything is stored or changed."""
         with Cluster(self.settings) as cluster:
             found = cluster.metadata().cluster_id
         if found != plan.cluster_id:
             raise UsageError(
-                f"this restore writes to the cluster {plan.cluster_id}, and this one is {found}",
+                f"this restore writes to cluster {plan.cluster_id}, and this is {found}",
                 remedy="name the brokers of that cluster",
             )
 
@@ -206,24 +214,24 @@ class KafkaRestore:
         limit_produce: int | None,
         findings: Sequence[Finding],
     ) -> KafkaRestoreDone:
-        began = RunStart(stored.restore.started, self.tokens())  # also when it is resumed
-        receipt, told = stored.there, tuple(findings)
+        began = RunStart(stored.restore.started, self.tokens())  # the first start, also when it is resumed
+        receipt, reported = stored.records_receipt, tuple(findings)
         if receipt is None:
-            writing = self._writing(stored, view, engine, began, limit_produce)
-            written = writing.write() if stored.plan.topics else Written((), {})
-            told = (*told, *written.findings, *result_findings(written.results))
-            receipt = self._told(stored, began, written, told)
+            writer = self._writer(stored, view, engine, began, limit_produce)
+            written = writer.write() if stored.plan.topics else WriteResult((), {})
+            reported = (*reported, *written.findings, *result_findings(written.results))
+            receipt = self._store_results(stored, began, written, reported)
             if not receipt.records_there:
                 return self._done(stored, receipt)
-        return self._finished(stored, view, began, receipt, told)
+        return self._finish(stored, view, began, receipt, reported)
 
-    def _told(
-        self, stored: StoredKafkaRestore, began: RunStart, written: Written, findings: tuple[Finding, ...]
+    def _store_results(
+        self, stored: StoredKafkaRestore, began: RunStart, written: WriteResult, findings: tuple[Finding, ...]
     ) -> ReceiptDocument:
-        """Store what the tasks said, before anything else is changed."""
-        good = whole(written.results, prove=stored.plan.prove)
+        """Store the results of the tasks, before anything else is changed."""
+        good = all_restored(written.results, prove=stored.plan.prove)
         if not good and any(r.records_there for r in read_receipts(self.state, stored.id)):
-            raise Locked("another run has finished this restore meanwhile", subject=str(stored.id))
+            raise Locked("another run has finished this restore", subject=str(stored.id))
         receipt = msgspec.structs.replace(
             blank_receipt(stored.restore, began, written.results),
             records_there=good,
@@ -234,7 +242,7 @@ class KafkaRestore:
         )
         return stored.restore.put(receipt)
 
-    def _finished(
+    def _finish(
         self,
         stored: StoredKafkaRestore,
         view: KafkaBackupView,
@@ -244,17 +252,17 @@ class KafkaRestore:
     ) -> KafkaRestoreDone:
         producers = newest_producers(self.state, stored.id)
         maps = decode_all(read_map(self.state, stored.id, receipt.map)) if receipt.map else {}
-        there = There(dict(producers.topics) if producers else {}, maps)
+        there = RestoredRecords(dict(producers.topics) if producers else {}, maps)
 
         def remember(rows: tuple[RestoredGroup, ...]) -> tuple[RestoredGroup, ...]:
-            """Killed after this, groups can still be put back to where they stood."""
-            first = as_first_found(rows, [r.groups for r in read_receipts(self.state, stored.id)])
+            """Store the earlier offsets first, so that a killed run can be rolled back."""
+            first = with_first_offsets(rows, [r.groups for r in read_receipts(self.state, stored.id)])
             stored.restore.put(msgspec.structs.replace(receipt, groups=first))
             return first
 
         finished = finish(view, stored.plan, there, self.settings, remember)
         receipt = msgspec.structs.replace(
-            ended(receipt, began, self.clock()),
+            with_end(receipt, began, self.clock()),
             verdict=RestoreVerdict.FAILED if finished.damaged else _verdict(stored.plan),
             groups=finished.groups or stored.groups,
             findings=(*findings, *finished.findings),
@@ -262,17 +270,17 @@ class KafkaRestore:
         return self._done(stored, stored.restore.put(receipt))
 
     def _prove_again(self, stored: StoredKafkaRestore, view: KafkaBackupView, engine: Engine) -> KafkaRestoreDone:
-        """Compare once more. What others did to the topics since is found as well; it changes nothing about before:
-        a receipt of its own says so, and those of the restore go on to count."""
+        """Compare the target again. This also finds later changes by other clients: a separate receipt records them,
+        and the receipts of the restore stay valid."""
         began = RunStart(self.clock(), self.tokens())
         last = next(r for r in reversed(stored.receipts) if r.verdict in GOOD)
         ends = {TopicPartition(row.topic, row.partition): row.end for row in last.partitions}
-        written = self._writing(stored, view, engine, began, None).prove(ends)
-        good = whole(written.results, prove=True)
+        written = self._writer(stored, view, engine, began, None).prove(ends)
+        good = all_restored(written.results, prove=True)
         receipt = msgspec.structs.replace(
             blank_receipt(stored.restore, began, written.results),
             started=last.started,
-            duration_s=last.duration_s,  # nothing was written: the recovery took as long as it took then
+            duration_s=last.duration_s,  # nothing was written: the duration of the restore itself stays
             records_there=good,
             verdict=RestoreVerdict.CHANGED if not good else RestoreVerdict.PROVEN if written.results else last.verdict,
             partitions=partition_rows(stored.plan, written.results),
@@ -282,16 +290,16 @@ class KafkaRestore:
         )
         return self._done(stored, stored.restore.put(receipt))
 
-    def _writing(
+    def _writer(
         self,
         stored: StoredKafkaRestore,
         view: KafkaBackupView,
         engine: Engine,
         began: RunStart,
         limit_produce: int | None,
-    ) -> LogWriting:
+    ) -> KafkaLogWriter:
         resumed = times_resumed(self.state, stored.id)
-        return LogWriting(
+        return KafkaLogWriter(
             stored.id, view, self.state, stored.plan, self.settings, engine, began.run, limit_produce, resumed
         )
 
@@ -300,11 +308,11 @@ class KafkaRestore:
 
 
 def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
-    """What was said when the restore was planned and still holds."""
+    """Findings of the plan that still hold when it is resumed."""
     ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
     return [*difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
 
 
 def _verdict(plan: RestorePlan) -> RestoreVerdict:
-    """Only what was compared is proven."""
+    """PROVEN only if the records were compared."""
     return RestoreVerdict.PROVEN if plan.prove and plan.logs else RestoreVerdict.UNPROVEN

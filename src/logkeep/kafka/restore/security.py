@@ -1,7 +1,4 @@
-"""ACLs of a backup brought to a cluster: what is missing there is added, nothing is ever removed.
-
-Client quotas of a backup brought to a cluster: limits that are missing are set, others stay as they are.
-"""
+"""Restores ACLs and client quotas: missing rules and limits are added; nothing is removed or changed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +7,7 @@ from logkeep.kafka.admin.security import AclBinding, Quota, alter_quotas, create
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import SECURITY_DISABLED
 from logkeep.kafka.record.documents import AclRecord, QuotaRecord
-from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.model.findings import Finding, Severity
 
 _EVERYTHING = "*"
@@ -20,9 +17,9 @@ _EVERYTHING = "*"
 class AclPlan:
     add: tuple[AclBinding, ...]
     present: tuple[AclBinding, ...]
-    """Wanted, and there already."""
+    """Archived rules that the target already has."""
     other: int
-    """How many rules the target has besides; they stay."""
+    """The number of other rules of the target; they stay."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -33,9 +30,9 @@ def plan_acls(
     *,
     only_topics: Collection[str] | None = None,
 ) -> AclPlan:
-    """Pure. None = that cluster has no authorizer. With `only_topics` rules for other topics by name are left out."""
+    """Pure. None: that cluster has no authorizer. With `only_topics`, literal rules for other topics are left out."""
     if archived is None:
-        return AclPlan((), (), len(there or ()), (_never_had(),))
+        return AclPlan((), (), len(there or ()), (_not_archived(),))
     chosen = [a for a in map(_acl, archived) if only_topics is None or not _names_other(a, only_topics)]
     if there is None:
         return AclPlan((), (), 0, (_no_authorizer(len(chosen)),) if chosen else ())
@@ -45,7 +42,7 @@ def plan_acls(
         add=tuple(a for a in wanted if a not in present),
         present=tuple(a for a in wanted if a in present),
         other=len(present.difference(wanted)),
-        findings=tuple(_left_behind(a, renamed) for a in chosen if _loses(a, renamed)),
+        findings=tuple(_prefix_finding(a, renamed) for a in chosen if _loses(a, renamed)),
     )
 
 
@@ -66,7 +63,7 @@ def _renamed(acl: AclBinding, renamed: Mapping[str, str]) -> AclBinding:
 
 
 def _covered(acl: AclBinding, renamed: Mapping[str, str]) -> list[str]:
-    """Renamed topics that a rule for a beginning of names was about, and is not any more."""
+    """Topics that a prefixed rule matched, and no longer matches under their new names."""
     start = acl.resource_name
     return sorted(old for old, new in renamed.items() if old.startswith(start) and not new.startswith(start))
 
@@ -75,17 +72,17 @@ def _loses(acl: AclBinding, renamed: Mapping[str, str]) -> bool:
     return acl.resource_type == "TOPIC" and acl.pattern == "PREFIXED" and bool(_covered(acl, renamed))
 
 
-def _left_behind(acl: AclBinding, renamed: Mapping[str, str]) -> Finding:
+def _prefix_finding(acl: AclBinding, renamed: Mapping[str, str]) -> Finding:
     return Finding(
         code="acl-prefix",
         severity=Severity.WARNING,
-        where=_told(acl),
-        what=f"it was about {named(_covered(acl, renamed))} too, which come back under names that begin otherwise",
+        where=_acl_text(acl),
+        what=f"it matched {join_names(_covered(acl, renamed))}, whose new names have another prefix",
         remedy="add a rule for the new names with kafka-acls",
     )
 
 
-def _told(acl: AclBinding) -> str:
+def _acl_text(acl: AclBinding) -> str:
     pattern = "" if acl.pattern == "LITERAL" else f" ({acl.pattern.lower()})"
     where = f"{acl.resource_type} {acl.resource_name}{pattern}"
     return f"{acl.permission} {acl.principal} from {acl.host} {acl.operation} on {where}"
@@ -96,22 +93,22 @@ def _no_authorizer(rules: int) -> Finding:
         code="authorizer-missing",
         severity=Severity.WARNING,
         where="ACLs",
-        what=f"the target has no authorizer: {rules} rules were not restored, and everybody may do everything there",
+        what=f"the target has no authorizer: {rules} rules were not restored, and every user may do everything",
         remedy="set authorizer.class.name on the brokers, then restore again with --what acls",
     )
 
 
-def _never_had() -> Finding:
+def _not_archived() -> Finding:
     return Finding(
         code="acls-not-archived",
         severity=Severity.NOTE,
         where="ACLs",
-        what="the backup has none: the source had no authorizer, or the user of the backup might not see them",
+        what="the backup has none: the source had no authorizer, or the user of the backup could not see them",
     )
 
 
 def apply_acls(cluster: Cluster, plan: AclPlan) -> list[Finding]:
-    """Add what the plan says, what forbids before what allows; rules that the target refuses are findings."""
+    """Add the rules of the plan, DENY before ALLOW; rules that the target refuses are findings."""
     refused = create_acls(cluster, sorted(plan.add, key=lambda a: a.permission != "DENY"))
     if any(r.code == SECURITY_DISABLED for r in refused.values()):
         return [_no_authorizer(len(plan.add))]
@@ -122,22 +119,22 @@ def _refused(acl: AclBinding, why: str) -> Finding:
     return Finding(
         code="acl-refused",
         severity=Severity.WARNING,
-        where=_told(acl),
+        where=_acl_text(acl),
         what=f"it was not restored: {why}",
-        remedy="add it with kafka-acls, or a rule that this version of Kafka knows",
+        remedy="add it with kafka-acls, or a rule that this version of Kafka supports",
     )
 
 
 def scram_finding(*, archived: bool) -> list[Finding]:
-    """Pure: credentials that an archive has, and that no API of a running cluster takes."""
-    told = Finding(
+    """Pure: archived credentials cannot be restored to a running cluster."""
+    finding = Finding(
         code="scram-not-restored",
         severity=Severity.WARNING,
         where="SCRAM credentials",
-        what="they cannot be given to a running cluster: its API wants passwords, and nobody stored them",
+        what="they cannot be set on a running cluster: its API needs passwords, which are stored nowhere",
         remedy="set passwords with kafka-configs --alter --entity-type users, or start a new cluster with them",
     )
-    return [told] if archived else []
+    return [finding] if archived else []
 
 
 Entity = frozenset[tuple[str, str | None]]
@@ -147,14 +144,14 @@ Entity = frozenset[tuple[str, str | None]]
 class QuotaPlan:
     add: tuple[Quota, ...]
     present: int
-    """Limits that are there already, with this very value."""
+    """Limits that the target already has, with the same value."""
     other: int
-    """Limits that the target has besides; they stay."""
+    """Other limits of the target; they stay."""
     findings: tuple[Finding, ...] = ()
 
 
 def plan_quotas(archived: Sequence[QuotaRecord], there: Sequence[Quota]) -> QuotaPlan:
-    """Pure. A limit that the target has with another value is somebody's choice: it stays, and is told."""
+    """Pure. A limit with another value in the target stays, and is reported."""
     found = {(frozenset(q.entity), key): value for q in there for key, value in q.limits}
     wanted = {(frozenset(q.entity), key): value for q in archived for key, value in q.limits}
     add = [Quota(q.entity, tuple(x for x in q.limits if (frozenset(q.entity), x[0]) not in found)) for q in archived]
@@ -175,13 +172,13 @@ def _differs(entity: Entity, key: str, archived: float, here: float) -> Finding:
         code="quota-differs",
         severity=Severity.WARNING,
         where=quota_name(Quota(tuple(sorted(entity, key=repr)), ())),
-        what=f"{key} is {here:g} here and stays so; archived is {archived:g}",
-        remedy="change it with kafka-configs --alter if the archived one is meant",
+        what=f"{key} is {here:g} in the target and stays so; archived is {archived:g}",
+        remedy="change it with kafka-configs --alter if you need the archived value",
     )
 
 
 def apply_quotas(cluster: Cluster, plan: QuotaPlan) -> list[Finding]:
-    """Set what the plan says; limits that the target refuses are findings."""
+    """Set the limits of the plan; limits that the target refuses are findings."""
     return [
         Finding(
             code="quota-refused",

@@ -1,11 +1,10 @@
-"""Topics of a restore: checked, made, told their final configs, or taken away again.
+"""Topics of a restore: validated, created, given their final configs, or deleted by an abort.
 
-A topic is known by its id. One that this restore made and whose id was never written down (it was killed in between,
-or a reply was lost) is recognised: it has exactly the configs that only a restore sets, and nothing was ever in it.
+A topic is identified by its id. A topic that this restore created and whose id was not stored (after a kill or a lost
+reply) is recognised by its configs, which only this restore sets, and by its log, which is empty.
 
-Asking the target whether it would take the planned topics, without making any of them.
-
-A config that it refuses by its value is found by asking for each alone, and becomes a difference of the plan.
+Validation asks the target without creating anything. If it refuses the configs, each config is validated separately,
+and a refused one becomes a difference of the plan.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,46 +27,48 @@ from logkeep.kafka.admin.topics import topic_configs
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import TOPIC_EXISTS, Refusal, raise_first
 from logkeep.kafka.client.topology import Topic, TopicPartition
-from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicDifference, TopicPlan
 from logkeep.model.findings import Finding, Severity
 
 _LIMIT = "max.message.bytes"
 Ids = Mapping[str, str]
-"""Target topic to its id in hex: what was stored when it was made."""
+"""Target topic to its id in hex, as stored after it was created."""
 
 
 def make_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> dict[str, str]:
-    """All topics with their temporary configs and leaders; their ids, which must be stored. May be repeated.
+    """Create all topics with their temporary configs, and wait for leaders; returns their ids. May be repeated.
 
-    Raises `TargetUnsafe` for topics that are there and not ours, `RestoreFailed` for ours that are gone, and what the
-    cluster refuses; topics that this very call made are deleted again then.
+    Raises `TargetUnsafe` for existing topics that are not ours, `RestoreFailed` for ours that are gone, and errors of
+    the cluster; then topics that this call created are deleted again.
     """
     present = {t.name: t for t in cluster.metadata().topics}
-    ids = recognised(cluster, plans, stored, present)
+    ids = find_own_topics(cluster, plans, stored, present)
     missing = [p for p in plans if p.name not in present]
     gone = [p.name for p in missing if p.name in stored or p.existing]
     if gone:
         raise RestoreFailed(
-            "topics of this restore are gone", subject=named(gone), remedy="begin a new restore: nothing can go on here"
+            "topics of this restore are gone",
+            subject=join_names(gone),
+            remedy="start a new restore: this one cannot be resumed",
         )
-    strangers = [p.name for p in plans if p.name in present and p.name not in ids]
-    if strangers:
+    foreign = [p.name for p in plans if p.name in present and p.name not in ids]
+    if foreign:
         raise TargetUnsafe(
-            "topics are there that this restore did not make",
-            subject=named(strangers),
-            remedy="somebody made them meanwhile; delete them, or restore under other names with --rename",
+            "topics exist that this restore did not create",
+            subject=join_names(foreign),
+            remedy="another client created them; delete them, or restore under other names with --rename",
         )
-    ids |= _made(cluster, missing)
+    ids |= _create(cluster, missing)
     wait_for_leaders(cluster, {p.name: p.partitions for p in plans})
-    _quiet(cluster, [p for p in plans if p.name in present])
+    _set_temporary_configs(cluster, [p for p in plans if p.name in present])
     return ids
 
 
-def recognised(
+def find_own_topics(
     cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids, present: Mapping[str, Topic]
 ) -> dict[str, str]:
-    """Ids of the topics that are there and belong to this restore."""
+    """Ids of the existing topics that belong to this restore."""
     there = [(p, present[p.name]) for p in plans if p.name in present]
     known = {p.name: t.id.hex for p, t in there if t.id.hex == (p.existing_id or stored.get(p.name))}
     unsure = [(p, t) for p, t in there if not p.existing and p.name not in stored and len(t.partitions) == p.partitions]
@@ -81,7 +82,7 @@ def recognised(
     return known | {p.name: t.id.hex for p, t in alike if p.name not in filled}
 
 
-def _made(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
+def _create(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
     wanted = [NewTopic(p.name, p.partitions, p.replication_factor, p.while_restoring) for p in plans]
     made, refused = create_topics(cluster, wanted)
     ids = {name: each.id for name, each in made.items()}
@@ -89,7 +90,7 @@ def _made(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
     if doubted:
         # The reply to the first request may have been lost: then they are ours.
         present = wait_for_leaders(cluster, {p.name: p.partitions for p in doubted})
-        ours = recognised(cluster, doubted, {}, present)
+        ours = find_own_topics(cluster, doubted, {}, present)
         ids |= {name: UUID(hex=each) for name, each in ours.items()}
         refused = {name: each for name, each in refused.items() if name not in ours}
     if refused:
@@ -98,14 +99,14 @@ def _made(cluster: Cluster, plans: Sequence[TopicPlan]) -> dict[str, str]:
     return {name: each.hex for name, each in ids.items()}
 
 
-def _quiet(cluster: Cluster, plans: Sequence[TopicPlan]) -> None:
-    """Temporary configs for topics that are there. A limit that somebody has raised since is left raised."""
+def _set_temporary_configs(cluster: Cluster, plans: Sequence[TopicPlan]) -> None:
+    """Set temporary configs on existing topics. A size limit that was raised in the meantime stays raised."""
     if plans:
         configs = topic_configs(cluster, [p.name for p in plans])
-        wanted = {p.name: towards(p, configs[p.name].own, _raised(p, configs[p.name].own)) for p in plans}
+        wanted = {p.name: merge_configs(p, configs[p.name].own, _raised(p, configs[p.name].own)) for p in plans}
         changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in plans}
         raise_first(alter_topic_configs(cluster, changes).values())
-        settled(cluster, wanted)
+        wait_for_configs(cluster, wanted)
 
 
 def _raised(plan: TopicPlan, own: Mapping[str, str]) -> dict[str, str]:
@@ -113,17 +114,17 @@ def _raised(plan: TopicPlan, own: Mapping[str, str]) -> dict[str, str]:
     return {**plan.while_restoring, **({_LIMIT: found} if int(found) > int(limit) else {})}
 
 
-def towards(plan: TopicPlan, own: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """What a topic's own configs shall be: of those that a restore changes as wanted, all others as they are. Pure."""
+def merge_configs(plan: TopicPlan, own: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """The configs to set on a topic: `wanted` for those that a restore changes, `own` for all others. Pure."""
     ours = {k for k in {*plan.while_restoring, *plan.final} if plan.while_restoring.get(k) != plan.final.get(k)}
     others = {k: v for k, v in own.items() if k not in ours}
     return {**others, **{k: v for k, v in wanted.items() if k in ours}}
 
 
-def settled(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
-    """The configs of the topics' own, as soon as all brokers' talk is of the wanted ones, or patience ends."""
+def wait_for_configs(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Mapping[str, str]]:
+    """Read the topics' configs until they are the wanted ones, or the retries are used up."""
     own: dict[str, Mapping[str, str]] = {}
-    for _ in cluster.patience.tries() if wanted else ():
+    for _ in cluster.backoff.tries() if wanted else ():
         own = {name: each.own for name, each in topic_configs(cluster, list(wanted)).items()}
         if own == wanted:
             break
@@ -131,27 +132,29 @@ def settled(cluster: Cluster, wanted: Mapping[str, Mapping[str, str]]) -> dict[s
 
 
 def finish_topics(cluster: Cluster, plans: Sequence[TopicPlan], ids: Ids) -> list[Finding]:
-    """Final configs, exactly: what was temporary is unset. Read again; every difference is a finding."""
+    """Set the final configs, unset temporary ones, and read them back; every difference is a finding."""
     present = {t.name: t.id.hex for t in cluster.metadata().topics}
     ours = [p for p in plans if present.get(p.name) == ids.get(p.name, "")]
     configs = topic_configs(cluster, [p.name for p in ours]) if ours else {}
-    wanted = {p.name: towards(p, configs[p.name].own, p.final) for p in ours}
+    wanted = {p.name: merge_configs(p, configs[p.name].own, p.final) for p in ours}
     changes = {p.name: change_between(configs[p.name].own, wanted[p.name]) for p in ours}
-    reasons = {name: _piecemeal(cluster, name, changes[name]) for name in alter_topic_configs(cluster, changes)}
-    found = settled(cluster, {name: each for name, each in wanted.items() if name not in reasons})
-    found |= settled(cluster, {name: _but(wanted[name], configs[name].own, reasons[name]) for name in reasons})
+    reasons = {name: _alter_one_by_one(cluster, name, changes[name]) for name in alter_topic_configs(cluster, changes)}
+    found = wait_for_configs(cluster, {name: each for name, each in wanted.items() if name not in reasons})
+    found |= wait_for_configs(
+        cluster, {name: _without(wanted[name], configs[name].own, reasons[name]) for name in reasons}
+    )
     differing = [_differing(p, found[p.name], reasons.get(p.name, {})) for p in ours]
     return [*(_gone(p.name) for p in plans if p not in ours), *(f for some in differing for f in some)]
 
 
-def _but(wanted: Mapping[str, str], own: Mapping[str, str], refused: Iterable[str]) -> dict[str, str]:
-    """What a topic will have when these configs stay as they are."""
+def _without(wanted: Mapping[str, str], own: Mapping[str, str], refused: Iterable[str]) -> dict[str, str]:
+    """The wanted configs, except that the refused ones stay as they are."""
     stays = {name: own[name] for name in refused if name in own}
     return {**{name: value for name, value in wanted.items() if name not in set(refused)}, **stays}
 
 
-def _piecemeal(cluster: Cluster, topic: str, change: ConfigChange) -> dict[str, str]:
-    """A change that was refused as a whole, one config after the other; those that stay refused, with the reason."""
+def _alter_one_by_one(cluster: Cluster, topic: str, change: ConfigChange) -> dict[str, str]:
+    """Apply a refused change config by config; returns the configs that are still refused, with reasons."""
     each_alone = {name: ConfigChange({name: value}) for name, value in change.set.items()}
     each_alone |= {name: ConfigChange(unset=(name,)) for name in change.unset}
     refused = {name: alter_topic_configs(cluster, {topic: one}) for name, one in each_alone.items()}
@@ -160,17 +163,17 @@ def _piecemeal(cluster: Cluster, topic: str, change: ConfigChange) -> dict[str, 
 
 def _differing(plan: TopicPlan, own: Mapping[str, str], reasons: Mapping[str, str]) -> list[Finding]:
     left = change_between(own, plan.final)
-    told = {k: f"{k} should be {v} and is {own.get(k, 'not set')}" for k, v in left.set.items()}
-    told |= {k: f"{k} should not be set and is {own[k]}" for k in left.unset}
+    texts = {k: f"{k} should be {v} and is {own.get(k, 'not set')}" for k, v in left.set.items()}
+    texts |= {k: f"{k} should not be set and is {own[k]}" for k in left.unset}
     return [
         Finding(
             code="config-differs",
             severity=Severity.WARNING,
             where=plan.name,
             what=what + (f": {reasons[name]}" if name in reasons else ""),
-            remedy="set it with kafka-configs --alter; until then the topic goes on with what it has",
+            remedy="set it with kafka-configs --alter; until then the topic keeps its present value",
         )
-        for name, what in told.items()
+        for name, what in texts.items()
     ]
 
 
@@ -179,15 +182,15 @@ def _gone(name: str) -> Finding:
         code="topic-gone",
         severity=Severity.DAMAGE,
         where=name,
-        what="the topic that was restored to is gone, or was made again under its name; its configs were not touched",
-        remedy="find out who deleted it, then restore it again",
+        what="the topic that was restored to was deleted or recreated; its configs were not changed",
+        remedy="restore it again",
     )
 
 
 def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> tuple[list[str], list[Finding]]:
-    """Delete by id what this restore made; give topics that were there before their configs back. What is gone."""
+    """Delete the topics that this restore created; reset the configs of others. Returns the deleted topics."""
     present = {t.name: t for t in cluster.metadata().topics}
-    ids = recognised(cluster, plans, stored, present)
+    ids = find_own_topics(cluster, plans, stored, present)
     made = {p.name: UUID(hex=ids[p.name]) for p in plans if not p.existing and p.name in ids}
     refused = delete_topics(cluster, made)
     kept = [
@@ -201,8 +204,8 @@ def abort_topics(cluster: Cluster, plans: Sequence[TopicPlan], stored: Ids) -> t
         for name, each in refused.items()
     ]
     existing = [p for p in plans if p.existing]
-    told = finish_topics(cluster, existing, {p.name: p.existing_id for p in existing})
-    return sorted(made.keys() - refused.keys()), [*kept, *told]
+    reset = finish_topics(cluster, existing, {p.name: p.existing_id for p in existing})
+    return sorted(made.keys() - refused.keys()), [*kept, *reset]
 
 
 _INVALID_CONFIG = 40
@@ -210,16 +213,16 @@ _POLICY = 44
 _ABOUT_CONFIGS = frozenset({_INVALID_CONFIG, _POLICY})
 
 
-def tried(cluster: Cluster, plans: Sequence[TopicPlan]) -> tuple[list[TopicPlan], list[ClusterError]]:
-    """The plans without what the target refuses of final configs; and what it refuses for good."""
+def validate_topics(cluster: Cluster, plans: Sequence[TopicPlan]) -> tuple[list[TopicPlan], list[ClusterError]]:
+    """The plans without final configs that the target refuses; and the errors that remain."""
     refused = _refused(cluster, plans, final=True)
-    mended = [_mended(cluster, p, refused[p.name]) if p.name in refused else p for p in plans]
-    still = _refused(cluster, mended, final=True) | _refused(cluster, mended, final=False)
-    return mended, [each.error() for each in still.values()]
+    reduced = [_without_refused(cluster, p, refused[p.name]) if p.name in refused else p for p in plans]
+    still = _refused(cluster, reduced, final=True) | _refused(cluster, reduced, final=False)
+    return reduced, [each.error() for each in still.values()]
 
 
 def _refused(cluster: Cluster, plans: Sequence[TopicPlan], *, final: bool) -> dict[str, Refusal]:
-    """What would be refused of the topics with their final or their temporary configs."""
+    """Topics that would be refused with their final or their temporary configs."""
     new = [
         NewTopic(p.name, p.partitions, p.replication_factor, p.final if final else p.while_restoring)
         for p in plans
@@ -230,8 +233,8 @@ def _refused(cluster: Cluster, plans: Sequence[TopicPlan], *, final: bool) -> di
     return refused | alter_topic_configs(cluster, existing, validate_only=True)
 
 
-def _mended(cluster: Cluster, plan: TopicPlan, refusal: Refusal) -> TopicPlan:
-    """Configs that are refused when they are all that is asked for are left out."""
+def _without_refused(cluster: Cluster, plan: TopicPlan, refusal: Refusal) -> TopicPlan:
+    """The plan without configs that are refused on their own."""
     if refusal.code not in _ABOUT_CONFIGS:
         return plan
     bad: dict[str, str] = {}

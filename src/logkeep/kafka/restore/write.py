@@ -32,7 +32,7 @@ from logkeep.kafka.restore.facts.units import (
     SourceLog,
 )
 from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
-from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.prepare import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proof.task import ProveUnit, prove_logs
 from logkeep.kafka.restore.replay.bundles import bundles
@@ -60,7 +60,7 @@ Ends = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """The results of the tasks, one for each target partition, and the topics they wrote to."""
 
     results: tuple[LogResult, ...]
@@ -69,7 +69,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class LogWriting:
+class KafkaLogWriter:
     """Everything that stays the same in all rounds."""
 
     restore_id: RestoreId
@@ -84,7 +84,7 @@ class LogWriting:
     resumed: int = 0
     """How often the restore had been resumed when this run started."""
 
-    def write(self) -> Written:
+    def write(self) -> WriteResult:
         """Raises when the cluster refuses something before the first record, or when all attempts of a task failed."""
         stored = self._begin()
         results = self._replay(self.plan.logs, stored)
@@ -106,15 +106,15 @@ class LogWriting:
             if not todo:
                 break
             results |= self._replay(todo, stored)
-        return Written(tuple(results[log] for log in self.plan.targets), dict(stored.topics), tuple(findings))
+        return WriteResult(tuple(results[log] for log in self.plan.targets), dict(stored.topics), tuple(findings))
 
-    def prove(self, ends: Ends) -> Written:
+    def prove(self, ends: Ends) -> WriteResult:
         """Compare the target with the archive up to these offsets. Writes nothing."""
         stored = newest_producers(self.state, self.restore_id)
         if stored is None:
-            return Written((), {})
+            return WriteResult((), {})
         done = self._prove(ends, stored)
-        return Written(tuple(done[log] for log in self.plan.targets if log in done), dict(stored.topics))
+        return WriteResult(tuple(done[log] for log in self.plan.targets if log in done), dict(stored.topics))
 
     def _begin(self) -> ProducersDocument:
         """Stored topics and producers, or new ones, which are stored before anything is sent."""
@@ -140,7 +140,7 @@ class LogWriting:
         if moved:
             raise TargetUnsafe(
                 "another client writes to topics that were to be restored into",
-                subject=named(moved),
+                subject=join_names(moved),
                 remedy="stop their producers and start again; nothing was changed",
             )
 
@@ -326,7 +326,7 @@ def _delete(cluster: Cluster, ids: Mapping[str, str]) -> None:
 
 def _wait_until_gone(cluster: Cluster, ids: Mapping[str, str]) -> None:
     """Brokers list a deleted topic for a moment; it must not be mistaken for the new one."""
-    for _ in cluster.patience.tries():
+    for _ in cluster.backoff.tries():
         if not any(t.id.hex == ids.get(t.name) for t in cluster.metadata().topics):
             return
 

@@ -1,1 +1,1 @@
-"""Backups from the disks of brokers that run no more."""
+"""Backup from the disks of brokers that no longer run."""

@@ -1,9 +1,8 @@
-"""Do two copies of a log hold the same batches? Both are read side by side, in windows.
+"""Compares two copies of a log: both are read side by side, in windows.
 
-Compared are whole batch headers, which hold the leader epoch, the offsets and the CRC-32C of everything behind them;
-the CRC of every batch was checked when the copies were scanned. Each broker compacts its copy on its own, so in a
-compacted topic batches of one copy may be missing in the other, or hold fewer records; then only the leader epochs of
-those that both have must be equal.
+Whole batch headers are compared, which hold the leader epoch, the offsets and the CRC-32C of the records; the scan has
+checked the CRC of every batch. Each broker compacts its copy independently: in a compacted topic, batches of one copy
+may be missing in the other, or hold fewer records. Then only the leader epochs of common batches must be equal.
 """
 
 from collections.abc import Iterator
@@ -23,13 +22,13 @@ class _Columns:
     headers: Headers
 
     def split(self, offset: int) -> tuple["_Columns", "_Columns"]:
-        """Batches that begin at or before an offset, and the others."""
+        """Batches that start at or before an offset, and the others."""
         at = int(np.searchsorted(self.bases, offset, side="right"))
         return _Columns(self.bases[:at], self.headers[:at]), _Columns(self.bases[at:], self.headers[at:])
 
 
 def first_difference(one: ReplicaScan, other: ReplicaScan, *, compacted: bool) -> int | None:
-    """The first offset at which two copies differ where both are good; None when they do not."""
+    """The first offset at which two copies differ and both are undamaged; None if they do not differ."""
     start, end = max(one.start, other.start), min(one.end, other.end)
     left, right = _batches(one), _batches(other)
     mine, theirs = next(left, None), next(right, None)

@@ -1,6 +1,6 @@
-"""The task that archives ranges of logs from files: read, check, hash, write, and leave a receipt.
+"""The task that archives ranges of logs from files: read, check, hash, write, and store a receipt.
 
-A plain function, like the one that copies from brokers: what it writes has random names, and its receipt comes last.
+A plain function, like the task that copies from brokers: its objects have random names, and its receipt comes last.
 """
 
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.kafka.salvage.groups_task import Source
+from logkeep.kafka.salvage.groups_task import FileRange
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
@@ -29,10 +29,10 @@ _NOT_FOR_RESUMING = "salvage"
 
 @dataclass(frozen=True)
 class SalvageRange:
-    """Offsets of one log and where their bytes are; offsets that no source has are gaps."""
+    """Offsets of one log and their file ranges; offsets without a file range are gaps."""
 
     wanted: CopyRange
-    sources: tuple[Source, ...]
+    sources: tuple[FileRange, ...]
     proof: Proof
 
 
@@ -56,20 +56,20 @@ def salvage_ranges(unit: SalvageUnit, progress: Progress) -> CopyResult:
 
 
 def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> CopyResult:
-    """The same with chance handed in."""
+    """`salvage_ranges` with the source of tokens as a parameter."""
     ranges, segments = list[RangeResult](), list[Segment]()
     for each in unit.ranges:
-        told, written = _one(unit, each, progress, tokens)
-        ranges.append(told)
+        result_of_range, written = _copy_range(unit, each, progress, tokens)
+        ranges.append(result_of_range)
         segments += [msgspec.structs.replace(s, proof=each.proof) for s in written]
     result = CopyResult(unit=unit.name, ranges=tuple(ranges), segments=tuple(segments))
-    # The receipt keeps the objects from being collected as garbage. No run may take its ranges for copied ones: what
-    # a disk lacks, a cluster that comes back may have.
+    # The receipt protects the objects from garbage collection. No later run may treat its ranges as copied: the cluster
+    # may have what the disk lacks.
     put_receipt(unit.place, msgspec.structs.replace(receipt_of(unit, result), note=_NOT_FOR_RESUMING), tokens())
     return result
 
 
-def _one(
+def _copy_range(
     unit: SalvageUnit, each: SalvageRange, progress: Progress, tokens: TokenSource
 ) -> tuple[RangeResult, list[Segment]]:
     wanted, epochs, reached = each.wanted, list[EpochRun](), each.wanted.lo
@@ -82,10 +82,12 @@ def _one(
         for source in each.sources:
             if source.lo > reached:
                 writer.skip(reached, source.lo)
-            traits = traits.joined(_copy(writer, source, wanted.first and source.lo == wanted.lo, epochs, progress))
+            traits = traits.joined(
+                _copy_file(writer, source, wanted.first and source.lo == wanted.lo, epochs, progress)
+            )
             reached = max(reached, source.hi)
         writer.finish(reached)
-    told = RangeResult(
+    copied = RangeResult(
         log=wanted.log,
         lo=wanted.lo,
         hi=wanted.hi,
@@ -94,14 +96,16 @@ def _one(
         epochs=tuple(epochs),
         traits=traits,
     )
-    return told, writer.segments
+    return copied, writer.segments
 
 
-def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[EpochRun], progress: Progress) -> LogTraits:
-    """Copy what a source has; what kinds of batches that were."""
+def _copy_file(
+    writer: SegmentWriter, source: FileRange, first: bool, epochs: list[EpochRun], progress: Progress
+) -> LogTraits:
+    """Copy a file range; returns the traits of its batches."""
     traits = LogTraits()
     if source.from_byte == source.to_byte:
-        return traits  # a claim on offsets of which nothing is left
+        return traits  # offsets without any batch
     for window in windows(Path(source.path), source.from_byte, source.to_byte):
         chosen = _chosen(window.batches, source, first)
         if len(chosen):
@@ -110,14 +114,15 @@ def _copy(writer: SegmentWriter, source: Source, first: bool, epochs: list[Epoch
             traits = traits.joined(traits_of(chosen))
         if window.stuck:
             raise SourceDamaged(
-                f"byte {window.at + window.walked.stopped_at} was a good batch a moment ago", subject=source.path
+                f"byte {window.at + window.walked.stopped_at} was a valid batch when it was scanned",
+                subject=source.path,
             )
         progress(chosen.end - chosen.start)
     return traits
 
 
-def _chosen(batches: Batches, source: Source, first: bool) -> Batches:
-    """Those that begin inside; at the log start also the one that holds it."""
+def _chosen(batches: Batches, source: FileRange, first: bool) -> Batches:
+    """Batches that start inside the range; at the log start also the batch that contains it."""
     bases = batches.base_offsets
     edge = batches.last_offsets if first else bases
     return batches[int(np.searchsorted(edge, source.lo)) : int(np.searchsorted(bases, source.hi))]

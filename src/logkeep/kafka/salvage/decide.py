@@ -1,12 +1,12 @@
-"""What is archived of each log that was found on disks: from where to where, as which history, how well proven. Pure.
+"""Decides what is archived of each log on the disks: which range, as which history, and how much is proven. Pure.
 
-A log goes on where the last backup of the same topic ended, if the disk's leader epochs say that it is the same log; a
-log with another past begins its next history. A disk that has less than the archive adds nothing, and the archive
-stays: a dead broker that lagged behind is no reason to forget.
+A log continues where the last backup of the same topic ended, if the leader epochs on the disk show that it is the same
+log; otherwise it starts a new history. A disk that has less than the archive adds nothing, and the archive keeps what
+it has: the dead broker may have lagged behind.
 
-The end is proven up to the highest high watermark that any broker had written down, up to what online backups have
-archived, and everywhere where the metadata log says that there is only one replica: what its leader has is committed.
-What lies behind is archived, and marked as unproven.
+Proven is what lies below the highest high watermark that any broker had stored, what online backups have archived, and
+the whole log where the metadata log shows only one replica, because its leader's records are committed. Later records
+are archived and marked as unproven.
 """
 
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ NOWHERE = DivergingEpoch(-1, -1)
 
 @dataclass(frozen=True)
 class FoundLog:
-    """One log on disks."""
+    """One log found on the disks."""
 
     log: TopicPartition
     topic_id: UUID
     scans: tuple[ReplicaScan, ...]
     high_watermark: int
     replicas: int
-    """How many the topic has, by the metadata log; 0 = unknown."""
+    """The number of replicas according to the metadata log; 0: unknown."""
     compacted: bool = True
-    """Whether offsets may be missing because the topic is compacted; so they may where nothing is known of it."""
+    """Whether offsets may be missing because the topic is compacted; also true if its configs are unknown."""
 
     @cached_property
     def choice(self) -> MergedReplicas:
@@ -49,15 +49,15 @@ class FoundLog:
 
 
 @dataclass(frozen=True)
-class Decided:
+class LogDecision:
     found: FoundLog
     bounds: LogBounds
     proven_end: int
     cause: Cause
-    """Why the log begins a new history, if it does."""
+    """Why the log starts a new history, if it does."""
     findings: tuple[Finding, ...]
     ahead: bool
-    """Whether the archive has all of it, and more."""
+    """Whether the archive has all of the log, or more."""
 
 
 def epoch_end(scan: ReplicaScan, asked: int) -> DivergingEpoch:
@@ -72,8 +72,8 @@ def epoch_end(scan: ReplicaScan, asked: int) -> DivergingEpoch:
     return DivergingEpoch(max(known, default=asked), later.offset)
 
 
-def decide(found: FoundLog, known: PartitionRecord | None) -> Decided:
-    """`known` is what the last backup had of this log."""
+def decide(found: FoundLog, known: PartitionRecord | None) -> LogDecision:
+    """`known` is the last backup's record of this log."""
     scan = found.taken
     same = known is not None and known.history.partition("-")[0] == found.topic_id.hex
     if known is not None and same and scan.end <= known.end and scan.last_epoch <= known.last_epoch:
@@ -81,22 +81,22 @@ def decide(found: FoundLog, known: PartitionRecord | None) -> Decided:
         bounds = LogBounds(start, known.last_stable, known.end, scan.last_epoch)
         proven = max(_archived_proof(known), min(found.high_watermark, known.end))
         notes = (*_notes(found, known.end, ahead=True), *_unproven(found, proven, known.end))
-        return Decided(found, bounds, proven, Cause.NONE, notes, ahead=True)
+        return LogDecision(found, bounds, proven, Cause.NONE, notes, ahead=True)
     cause = Cause.NONE
     if known is not None and same:
         facts = LogFacts(found.topic_id, scan.start, scan.end, epoch_end(scan, known.last_epoch))
         verdict = explain(LogPosition(found.topic_id, known.end, known.last_epoch, known.last_end), facts)
         cause = verdict.cause if verdict.cause.new_history else Cause.NONE
-    goes_on = known if same and not cause.new_history else None
-    start = max(scan.start, goes_on.start if goes_on else 0)
+    continued = known if same and not cause.new_history else None
+    start = max(scan.start, continued.start if continued else 0)
     stable = min([scan.end, *(o.first_offset for o in scan.open_since)])
-    proven = _proven_end(found, start, _archived_proof(goes_on) if goes_on else 0)
+    proven = _proven_end(found, start, _archived_proof(continued) if continued else 0)
     bounds = LogBounds(start, max(stable, start), max(scan.end, start), scan.last_epoch)
-    return Decided(found, bounds, proven, cause, tuple(_notes(found, proven)), ahead=False)
+    return LogDecision(found, bounds, proven, cause, tuple(_notes(found, proven)), ahead=False)
 
 
 def _archived_proof(known: PartitionRecord) -> int:
-    """Up to where an earlier backup knew that the cluster had committed what is archived."""
+    """The offset up to which an earlier backup knew that the cluster had committed the records."""
     return known.end if known.unproven_from < 0 else known.unproven_from
 
 
@@ -113,12 +113,12 @@ def _notes(found: FoundLog, proven: int, *, ahead: bool = False) -> list[Finding
     notes += [_finding("file-left-out", Severity.NOTE, log, f"{d}: {w}") for d, w in _left_out(found.scans)]
     if ahead:
         if scan.end < proven:
-            what = f"the archive has it up to {proven}, these disks up to {scan.end}: nothing is added"
+            what = f"the archive has it up to {proven}, these disks only up to {scan.end}: nothing is added"
             notes.append(_finding("archive-ahead", Severity.NOTE, log, what))
         return notes
     notes += _unproven(found, proven, scan.end)
     if found.high_watermark > scan.end:
-        what = f"offsets [{scan.end}, {found.high_watermark}) were committed, and no good copy is on these disks"
+        what = f"offsets [{scan.end}, {found.high_watermark}) were committed, and these disks have no undamaged copy"
         notes.append(_finding("lost-tail", Severity.WARNING, log, what))
     return notes
 
@@ -127,8 +127,8 @@ def _unproven(found: FoundLog, proven: int, end: int) -> list[Finding]:
     if end <= proven:
         return []
     what = (
-        f"offsets [{proven}, {end}) lie above the highest known high watermark: they are archived, "
-        "and no disk proves that the cluster had committed them"
+        f"offsets [{proven}, {end}) are above the highest known high watermark: they are archived, "
+        "but no disk proves that the cluster had committed them"
     )
     return [_finding("unproven-tail", Severity.WARNING, str(found.log), what)]
 
@@ -136,7 +136,7 @@ def _unproven(found: FoundLog, proven: int, end: int) -> list[Finding]:
 def _damages(log: str, scan: ReplicaScan, chosen: bool) -> list[Finding]:
     notes = []
     for damage in scan.damages:
-        lost = f"offsets {damage.lost} are unreadable there" if damage.lost else "no good batch follows"
+        lost = f"offsets {damage.lost} are unreadable there" if damage.lost else "no valid batch follows"
         harmless = damage.harmless
         what = (
             f"{scan.directory}/{damage.file}: {damage.reason} from byte {damage.at_byte} on, at offset {damage.offset}"

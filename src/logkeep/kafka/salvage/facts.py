@@ -1,6 +1,6 @@
-"""What was found on disks, as the same facts that a running cluster tells: so both kinds of backup keep one record.
+"""Converts what was found on the disks to the facts of a running cluster, so that both backups write the same record.
 
-Logs of the last backup that are on none of these disks stay as they were archived. Pure.
+Logs of the last backup that are on none of these disks are carried over as archived. Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,25 +19,25 @@ from logkeep.kafka.backup.record_builder import topics_of
 from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, OpenTransaction, PartitionRecord, TopicRecord
-from logkeep.kafka.salvage.decide import Decided
+from logkeep.kafka.salvage.decide import LogDecision
 from logkeep.kafka.salvage.groups_task import FoundGroup
 
 
 @dataclass(frozen=True)
-class Stays:
-    """What of the last backup is not on these disks, and stays."""
+class CarriedOver:
+    """The parts of the last backup that are not on these disks and stay in the new one."""
 
     logs: tuple[PartitionRecord, ...] = ()
     topics: tuple[TopicRecord, ...] = ()
     groups: tuple[GroupRecord, ...] = ()
 
 
-def what_stays(
+def carried_over(
     last: ClusterRecord | None, here: Iterable[Topic], image: ClusterImage | None, *, groups_known: bool
-) -> Stays:
-    """Logs of topics that still exist, under the same id, as far as anybody knows."""
+) -> CarriedOver:
+    """Logs of topics that still exist with the same id, as far as the disks show."""
     if last is None:
-        return Stays()
+        return CarriedOver()
     ids = {t.name: t.id.hex for t in here} | {n: i.hex for n, i in (image.topics if image else {}).items()}
     found = {TopicPartition(t.name, p.index) for t in here for p in t.partitions}
 
@@ -48,31 +48,31 @@ def what_stays(
         r for r in last.logs if (r.topic, r.partition) not in found and alive(r.topic, r.history.partition("-")[0])
     )
     names = {r.topic for r in logs}
-    return Stays(logs, tuple(t for t in last.topics if t.name in names), () if groups_known else last.groups)
+    return CarriedOver(logs, tuple(t for t in last.topics if t.name in names), () if groups_known else last.groups)
 
 
-def staying_topics(stays: Stays) -> list[Topic]:
-    """As topics to choose from."""
+def carried_topics(carried: CarriedOver) -> list[Topic]:
+    """The carried logs as topics to select from."""
     partitions: dict[str, list[Partition]] = {}
-    for record in stays.logs:
+    for record in carried.logs:
         partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
-    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in stays.topics]
+    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in carried.topics]
 
 
 def facts_of(
     cluster_id: str,
     topics: Sequence[Topic],
-    decided: Iterable[Decided],
+    decided: Iterable[LogDecision],
     groups: Iterable[FoundGroup],
     image: ClusterImage | None,
     last: ClusterRecord | None,
-    stays: Stays,
+    carried: CarriedOver,
 ) -> Facts:
-    """The cluster as its disks tell it."""
+    """The facts of the cluster."""
     here = list(decided)
     bounds = {d.found.log: d.bounds for d in here}
-    bounds |= {TopicPartition(r.topic, r.partition): LogBounds(r.start, r.last_stable, r.end, -1) for r in stays.logs}
-    old = {TopicPartition(r.topic, r.partition) for r in stays.logs} | {d.found.log for d in here if d.ahead}
+    bounds |= {TopicPartition(r.topic, r.partition): LogBounds(r.start, r.last_stable, r.end, -1) for r in carried.logs}
+    old = {TopicPartition(r.topic, r.partition) for r in carried.logs} | {d.found.log for d in here if d.ahead}
     still_open = [t for t in (last.open_transactions if last else ()) if (t.topic, t.partition) in old]
     return Facts(
         metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
@@ -90,7 +90,7 @@ def facts_of(
     )
 
 
-def _open(decided: Iterable[Decided]) -> list[OpenTransaction]:
+def _open(decided: Iterable[LogDecision]) -> list[OpenTransaction]:
     return [
         OpenTransaction(d.found.log.topic, d.found.log.partition, o.producer_id, o.first_offset)
         for d in decided
@@ -111,7 +111,7 @@ def _group(found: FoundGroup) -> GroupFacts:
 def _configs(
     topics: Iterable[Topic], image: ClusterImage | None, last: ClusterRecord | None
 ) -> dict[str, TopicConfigs]:
-    """Own ones from the disks, else as the last backup had them; what brokers were given is in their files alone."""
+    """Topic configs from the disks or the last backup; configs of brokers are only in the last backup."""
     before = {t.name: t for t in last.topics} if last is not None else {}
     found = {}
     for topic in topics:
@@ -135,9 +135,9 @@ def _quotas(image: ClusterImage | None, last: ClusterRecord | None) -> tuple[Quo
     return tuple(sorted(found, key=repr))
 
 
-def topic_records(facts: Facts, image: ClusterImage | None, stays: Stays) -> tuple[TopicRecord, ...]:
-    """With as many partitions as the topic has, not only as many as were found."""
-    old = {t.name: t for t in stays.topics}
+def topic_records(facts: Facts, image: ClusterImage | None, carried: CarriedOver) -> tuple[TopicRecord, ...]:
+    """Topic records with the topic's number of partitions, not only those that were found."""
+    old = {t.name: t for t in carried.topics}
     highest = {t.name: max((p.index for p in t.partitions), default=-1) for t in facts.topics}
     found = []
     for record in topics_of(facts):
@@ -149,10 +149,10 @@ def topic_records(facts: Facts, image: ClusterImage | None, stays: Stays) -> tup
     return tuple(found)
 
 
-def merged(topics: Sequence[Topic], stays: Sequence[Topic]) -> list[Topic]:
-    """One value for each topic: partitions that were found, and those that stay."""
+def merged(topics: Sequence[Topic], carried: Sequence[Topic]) -> list[Topic]:
+    """Topics with their found and their carried partitions."""
     found = {t.name: t for t in topics}
-    for topic in stays:
+    for topic in carried:
         here = found.get(topic.name)
         partitions = sorted([*(here.partitions if here else ()), *topic.partitions], key=lambda p: p.index)
         found[topic.name] = replace(here or topic, partitions=tuple(partitions))

@@ -1,8 +1,8 @@
-"""The task that reads one partition of `__consumer_offsets` from disk: which groups there are, and where they stand.
+"""The task that reads groups and their offsets from one partition of `__consumer_offsets` on disk.
 
-Every record replaces what an earlier one said under the same key. Positions that were committed inside a transaction
-count from its commit marker on, unless a later record has replaced them meanwhile; without a marker they do not count.
-Memory is what is alive, not what was written.
+Every record replaces an earlier one with the same key. Offsets that were committed inside a transaction count from its
+commit marker on, unless a later record has replaced them; without a marker they do not count. Memory use depends on
+live keys, not on the size of the log.
 """
 
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ from logkeep.model.work import Progress
 _COMMIT = 1
 
 
-class Source(msgspec.Struct, frozen=True):
-    """Good batches of one file, and the offsets of it that are wanted."""
+class FileRange(msgspec.Struct, frozen=True):
+    """Valid batches of one file, and the offsets to read from it."""
 
     path: str
     from_byte: int
@@ -36,13 +36,13 @@ class Source(msgspec.Struct, frozen=True):
     lo: int
     hi: int
     size_bytes: int
-    """About how much of it is wanted."""
+    """The approximate size of these offsets."""
 
 
 @dataclass(frozen=True)
 class PositionsUnit:
     partition: int
-    sources: tuple[Source, ...]
+    sources: tuple[FileRange, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -68,22 +68,22 @@ class FoundGroup(msgspec.Struct, frozen=True):
 class SalvagedGroups(msgspec.Struct, frozen=True):
     groups: tuple[FoundGroup, ...]
     unreadable: int
-    """Records that this release cannot read."""
+    """Records that this release cannot decode."""
     undecided: int
-    """Positions of transactions without a marker."""
+    """Offsets of transactions without a marker."""
 
 
 def read_positions(unit: PositionsUnit, progress: Progress) -> SalvagedGroups:
-    """Read them all. Raises LogDirUnusable."""
-    books = Books()
+    """Read all groups. Raises LogDirUnusable."""
+    state = GroupState()
     for source in unit.sources:
         for window in windows(Path(source.path), source.from_byte, source.to_byte):
-            _take(books, window, source)
+            _take(state, window, source)
             progress(len(window.data))
-    return books.result()
+    return state.result()
 
 
-def _take(books: "Books", window: SegmentWindow, source: Source) -> None:
+def _take(state: "GroupState", window: SegmentWindow, source: FileRange) -> None:
     batches = window.batches
     broken = first_broken(window.data, batches)
     good = batches if broken is None else batches[:broken]
@@ -91,12 +91,12 @@ def _take(books: "Books", window: SegmentWindow, source: Source) -> None:
         base = int(header["base_offset"])
         if source.lo <= base < source.hi:
             data, attributes = window.data[at : at + size], int(header["attributes"])
-            books.batch(data, base, attributes, int(header["producer_id"]), int(header["records"]))
+            state.batch(data, base, attributes, int(header["producer_id"]), int(header["records"]))
 
 
 @dataclass
-class Books:
-    """What is alive after each record."""
+class GroupState:
+    """Live groups and offsets after each record."""
 
     positions: dict[PositionKey, tuple[int, PositionValue]] = field(default_factory=dict)
     groups: dict[GroupKey, bytes] = field(default_factory=dict)
@@ -149,11 +149,11 @@ class Books:
             place = FoundPosition(key.topic, key.partition, value.offset, value.leader_epoch, value.metadata)
             found.setdefault(key.group, []).append(place)
         kinds = {key.group: key for key in sorted(self.groups)}
-        groups = [self._told(name, kinds.get(name), found.get(name, [])) for name in sorted({*found, *kinds})]
+        groups = [self._found_group(name, kinds.get(name), found.get(name, [])) for name in sorted({*found, *kinds})]
         return SalvagedGroups(tuple(groups), self.unreadable, sum(map(len, self.pending.values())))
 
-    def _told(self, name: str, key: GroupKey | None, places: list[FoundPosition]) -> FoundGroup:
-        """A group whose members are gone is empty, whatever it was when the broker died."""
+    def _found_group(self, name: str, key: GroupKey | None, places: list[FoundPosition]) -> FoundGroup:
+        """A group without a broker has no members: its state is empty, whatever it was when the broker died."""
         kind = key.kind if key is not None else "classic"
         protocol = "consumer" if kind == "consumer" else ""
         if key is not None and kind == "classic":

@@ -1,8 +1,8 @@
-"""Which directories are copies of which log, and which are left out. Pure.
+"""The inventory of a salvage: which directories are copies of which log, and which are left out. Pure.
 
-The metadata log decides where it is readable: it knows each topic's id. Without it the id that most directories of a
-topic have counts. A topic that the metadata log does not know is taken all the same, and said: it may have been deleted
-while its broker was dead, or be younger than what was flushed.
+If the metadata log is readable, it gives each topic's id. Otherwise the most frequent id in the directories of a topic
+counts. A topic that the metadata log lacks is archived too, with a warning: it may have been deleted while its broker
+was dead, or created after the last flush.
 """
 
 from collections import Counter
@@ -13,14 +13,15 @@ from uuid import UUID
 
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.disks.directories import FoundCopy
-from logkeep.kafka.disks.layout import INTERNAL_TOPICS, LogDirState
+from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage
+from logkeep.kafka.topic_selection import INTERNAL
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)
 _WHY = {
-    LogDirState.DELETED: "its topic or partition was deleted, and the files only waited to go",
-    LogDirState.STRAY: "its broker had no part in this partition any more",
+    LogDirState.DELETED: "its topic or partition was deleted, and the files were about to be removed",
+    LogDirState.STRAY: "its broker was no longer a replica of this partition",
     LogDirState.FUTURE: "it was being moved to another directory, and the original is here",
 }
 
@@ -37,8 +38,8 @@ class Inventory:
         return {t.name: t.id for t in self.topics}
 
 
-def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inventory:
-    """Sort the directories."""
+def take_inventory(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inventory:
+    """Assign the directories to topics and partitions."""
     findings: list[Finding] = []
     usable = _usable(copies, findings)
     ids = _ids(usable, image)
@@ -51,7 +52,7 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
     by_topic: dict[str, list[Partition]] = {name: [] for name in ids}
     for log, some in sorted(kept.items()):
         by_topic[log.topic].append(_partition(log, some, image))
-    topics = [Topic(n, ids[n], n in INTERNAL_TOPICS, tuple(some)) for n, some in sorted(by_topic.items()) if some]
+    topics = [Topic(n, ids[n], n in INTERNAL, tuple(some)) for n, some in sorted(by_topic.items()) if some]
     if image is not None:
         findings += [_unknown(t.name) for t in topics if t.name not in image.topics]
     return Inventory(tuple(topics), {log: tuple(some) for log, some in sorted(kept.items())}, tuple(findings))
@@ -59,17 +60,15 @@ def take_stock(copies: Iterable[FoundCopy], image: ClusterImage | None) -> Inven
 
 def _usable(copies: Iterable[FoundCopy], findings: list[Finding]) -> list[FoundCopy]:
     found = list(copies)
-    current = [c for c in found if c.standing is LogDirState.CURRENT]
+    current = [c for c in found if c.state is LogDirState.CURRENT]
     logs, usable = {c.log for c in current}, list(current)
     for each in found:
-        if each.standing is LogDirState.FUTURE and each.log not in logs:
+        if each.state is LogDirState.FUTURE and each.log not in logs:
             usable.append(each)
-            what = (
-                f"{each.copy.directory} is the only copy here: it was on its way to another directory, and may be short"
-            )
+            what = f"{each.copy.directory} is the only copy here: it was being moved elsewhere, and may be short"
             findings.append(Finding(code="future-copy", severity=Severity.WARNING, where=str(each.log), what=what))
-        elif each.standing is not LogDirState.CURRENT:
-            findings.append(_left_out(each, _WHY[each.standing], Severity.NOTE))
+        elif each.state is not LogDirState.CURRENT:
+            findings.append(_left_out(each, _WHY[each.state], Severity.NOTE))
     return usable
 
 
@@ -95,14 +94,14 @@ def _unknown(topic: str) -> Finding:
         code="topic-unknown",
         severity=Severity.WARNING,
         where=topic,
-        what="the metadata log does not know it: it was deleted, or is younger than what was flushed; it is archived",
+        what="it is not in the metadata log: it was deleted, or created after the last flush; it is archived",
     )
 
 
 def missing_partitions(
     topics: Iterable[Topic], image: ClusterImage | None, archived: Iterable[TopicPartition]
 ) -> list[Finding]:
-    """Partitions of the chosen topics that are on none of these disks, and who has them."""
+    """Partitions of the selected topics that are on none of these disks, and their brokers."""
     there = set(archived)
     findings = []
     for topic in topics:
@@ -111,13 +110,13 @@ def missing_partitions(
         for index in sorted({*range(max(here, default=-1) + 1), *known} - here):
             who = ", ".join(map(str, known.get(index, ()))) or "unknown brokers"
             log = TopicPartition(topic.name, index)
-            stays = "; what is archived of it stays in this backup" if log in there else ""
+            kept = "; its archived records stay in this backup" if log in there else ""
             findings.append(
                 Finding(
                     code="partition-missing",
                     severity=Severity.WARNING,
                     where=str(log),
-                    what=f"it is on none of these disks; copies were on {who}{stays}",
+                    what=f"it is on none of these disks; copies were on {who}{kept}",
                     remedy="add the directories of those brokers to --log-dirs",
                 )
             )

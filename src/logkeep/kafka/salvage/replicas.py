@@ -1,12 +1,12 @@
-"""Which copy of a log is taken, and what others may add to it. Pure: scans in, pieces out.
+"""Chooses the best copy of a log, and fills its damaged parts from other copies. Pure: scans in, pieces out.
 
-The copy with the highest last leader epoch wins, then the longest: that is whom a cluster would have made leader. Where
-it is damaged, another copy may fill in, if both have the same leader epoch right before the damage and right after it:
-two logs with the same epoch at the same offset are the same up to there. Nothing is ever appended from a copy that
-lost: what it has more may be what the cluster had thrown away.
+The copy with the highest last leader epoch wins, then the longest: the cluster would have made it leader. Where it is
+damaged, another copy may fill in, if both have the same leader epoch right before and right after the damage: two logs
+with the same epoch at the same offset are equal up to there. Nothing is appended from other copies: the cluster may
+have truncated what they have in addition.
 
-Offsets between two whole files that neither holds may be filled in the same way. What nobody has of them was compacted
-away where that is possible; in a topic that is not compacted a file is missing, and they are lost.
+Offsets missing between two complete files may be filled in the same way. If no copy has them, they were removed by
+compaction; in a topic that is not compacted a file is missing, and they are lost.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from logkeep.model.ranges import Range
 
 @dataclass(frozen=True)
 class ReplicaRange:
-    """Offsets `[start, end)` that one copy gives."""
+    """Offsets `[start, end)` taken from one copy."""
 
     replica: int
     start: int
@@ -27,7 +27,7 @@ class ReplicaRange:
 
 @dataclass(frozen=True)
 class MergedReplicas:
-    """The whole log: pieces in order, and what no copy can give. Together they tile `[start, end)`."""
+    """The whole log: pieces in order, and gaps that no copy fills. Together they cover `[start, end)`."""
 
     replica: int
     pieces: tuple[ReplicaRange, ...]
@@ -35,12 +35,12 @@ class MergedReplicas:
 
 
 def best(scans: Sequence[ReplicaScan]) -> int:
-    """The copy to take; of equals the first."""
+    """The best copy; of equals the first."""
     return max(range(len(scans)), key=lambda i: (scans[i].last_epoch, scans[i].end, -i))
 
 
 def choose(scans: Sequence[ReplicaScan], *, compacted: bool) -> MergedReplicas:
-    """Decide. There is at least one scan; `compacted`: offsets may be missing for a good reason."""
+    """Merge at least one scan; `compacted`: offsets may be missing because of compaction."""
     chosen = best(scans)
     taken = scans[chosen]
     wanting = [*taken.gaps, *taken.between_files]
@@ -71,7 +71,7 @@ def _fill(gap: Range, chosen: int, scans: Sequence[ReplicaScan]) -> tuple[list[R
 
 
 def agree_around(gap: Range, taken: ReplicaScan, donor: ReplicaScan) -> bool:
-    """Whether a copy is good on both sides of a gap of another, with the same leader epochs there."""
+    """Whether a copy is undamaged on both sides of another copy's gap, with the same leader epochs there."""
     before_ok = gap.start <= taken.start or (
         _holds(donor, gap.start - 1) and donor.epoch_at(gap.start - 1) == taken.epoch_at(gap.start - 1)
     )

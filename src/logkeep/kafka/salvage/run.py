@@ -1,8 +1,8 @@
-"""A backup from the disks of dead brokers, as a list of steps.
+"""The steps of `kafka salvage`, a backup from the disks of dead brokers.
 
-hold and list the directories → metadata log → survey of all copies in tasks → positions of groups in tasks → decide
-(pure; `--dry-run` ends here) → copy in tasks → parts, record, manifest → commit. What is committed is a backup of the
-same source as those that were taken online, and continues them.
+lock and list the directories → metadata log → offsets of groups in tasks → survey of all copies in tasks → decide
+(pure; `--dry-run` ends here) → copy in tasks → parts, record, manifest → commit. The result is a backup of the same
+source as the online backups, and continues them.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord,
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
-from logkeep.kafka.salvage.plan import SalvageOptions, SalvagePlan, foresee
+from logkeep.kafka.salvage.plan import SalvageOptions, SalvagePlan, plan_salvage
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
@@ -39,19 +39,19 @@ _NO_TIP = EpochRun(-1, -1, -1)
 
 @dataclass(frozen=True)
 class SalvageDone:
-    """What became of it. `entry` is None on a dry run."""
+    """The result of a salvage. `entry` is None for a dry run."""
 
     entry: BackupEntry | None
-    foreseen: SalvagePlan
+    plan: SalvagePlan
     gaps: tuple[KnownGap, ...]
     findings: tuple[Finding, ...]
     offsets: int
-    """How many are new in it, or would be."""
+    """The number of new offsets."""
 
 
 @dataclass(frozen=True)
 class KafkaSalvage:
-    """Everything a salvage needs besides the wish. Use it inside `held`."""
+    """Runs a salvage. The caller holds the locks of the directories (`held`)."""
 
     place: SourceRef
     disks: Disks
@@ -60,54 +60,54 @@ class KafkaSalvage:
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read."""
+        """The size of all copies."""
         return sum(c.copy.size_bytes for c in self.disks.copies)
 
-    def preview(self, wish: SalvageOptions, engine: Engine) -> SalvageDone:
-        """What a run would copy. Reads all of it, writes nothing, and refuses what a run would have to refuse."""
+    def preview(self, options: SalvageOptions, engine: Engine) -> SalvageDone:
+        """What a run would copy. Reads all of it, writes nothing, and raises the same errors as a run."""
         folded = read_chain(self.place)
-        check_wanted(wish.wanted_id, folded.last_id)
+        check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        foreseen = foresee(self.disks, wish, engine, self._last(folded))
-        lost = _damage_gaps(foreseen)
-        offsets = foreseen.plan.records - sum(gap.end - gap.start for gap in lost)
-        findings = (*foreseen.findings, *groups_of(foreseen.facts)[1])
-        return SalvageDone(None, foreseen, (*foreseen.plan.gaps, *lost), findings, offsets)
+        plan = plan_salvage(self.disks, options, engine, self._last(folded))
+        lost = _damage_gaps(plan)
+        offsets = plan.copy_plan.records - sum(gap.end - gap.start for gap in lost)
+        findings = (*plan.findings, *groups_of(plan.facts)[1])
+        return SalvageDone(None, plan, (*plan.copy_plan.gaps, *lost), findings, offsets)
 
-    def run(self, wish: SalvageOptions, engine: Engine) -> SalvageDone:
-        """Take the backup. Earlier ones are untouched, whatever happens."""
-        with writing(self.place, "salvage", self.clock, self.tokens, wish.lease_ttl) as session:
-            check_wanted(wish.wanted_id, session.folded.last_id)
+    def run(self, options: SalvageOptions, engine: Engine) -> SalvageDone:
+        """Take the backup. Earlier backups are never changed."""
+        with writing(self.place, "salvage", self.clock, self.tokens, options.lease_ttl) as session:
+            check_wanted(options.wanted_id, session.folded.last_id)
             check_source(self.place, KIND, self._identity)
-            foreseen = foresee(self.disks, wish, engine, self._last(session.folded))
+            plan = plan_salvage(self.disks, options, engine, self._last(session.folded))
             source = ensure_source(self.place, KIND, self._identity, self.clock())
-            ongoing = begin(session, source, wanted=wish.wanted_id, tags=wish.tags)
-            assembled = assemble(foreseen.plan, self._copy(ongoing, foreseen, wish, engine))
-            return self._complete(session, ongoing, foreseen, assembled)
+            ongoing = begin(session, source, wanted=options.wanted_id, tags=options.tags)
+            assembled = assemble(plan.copy_plan, self._copy(ongoing, plan, options, engine))
+            return self._complete(session, ongoing, plan, assembled)
 
     @property
     def _identity(self) -> dict[str, str]:
         return {"cluster_id": self.disks.cluster_id}
 
     def _last(self, folded: Folded) -> ClusterRecord | None:
-        """What the last backup knew of the cluster."""
+        """The cluster record of the last backup."""
         if not folded.completed:
             return None
         return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
 
     def _copy(
-        self, ongoing: OngoingBackup, foreseen: SalvagePlan, wish: SalvageOptions, engine: Engine
+        self, ongoing: OngoingBackup, plan: SalvagePlan, options: SalvageOptions, engine: Engine
     ) -> list[CopyResult]:
         units = [
-            SalvageUnit(u.name, self.place, ongoing.id, ongoing.run, u.ranges, wish.segment_bytes)
-            for u in foreseen.units
+            SalvageUnit(u.name, self.place, ongoing.id, ongoing.run, u.ranges, options.segment_bytes)
+            for u in plan.units
         ]
         return engine.map(salvage_ranges, units, CopyResult, label="copy", weight=lambda u: u.size_bytes)
 
     def _complete(
-        self, session: Writing, ongoing: OngoingBackup, foreseen: SalvagePlan, assembled: Assembled
+        self, session: Writing, ongoing: OngoingBackup, plan: SalvagePlan, assembled: Assembled
     ) -> SalvageDone:
-        facts, stays = foreseen.facts, foreseen.stays
+        facts, carried = plan.facts, plan.carried
         groups, clamped = groups_of(facts)
         seen = {g.name for g in groups}
         record = ClusterRecord(
@@ -115,32 +115,32 @@ class KafkaSalvage:
             source=self.place.source,
             id=ongoing.id,
             cluster_id=self.disks.cluster_id,
-            topics=topic_records(facts, foreseen.image, stays),
-            logs=(*_logs(foreseen, assembled), *stays.logs),
+            topics=topic_records(facts, plan.image, carried),
+            logs=(*_logs(plan, assembled), *carried.logs),
             open_transactions=facts.open_transactions,
-            groups=(*groups, *(g for g in stays.groups if g.name not in seen)),
+            groups=(*groups, *(g for g in carried.groups if g.name not in seen)),
             acls=acls_of(facts),
             quotas=quotas_of(facts),
         )
-        gaps = tuple(with_reasons(assembled.gaps, foreseen.decided, foreseen.plan.gaps))
-        findings = (*foreseen.findings, *clamped)
-        cut = (*assembled.cut, *(_kept(r) for r in stays.logs))
+        gaps = tuple(with_reasons(assembled.gaps, plan.decided, plan.copy_plan.gaps))
+        findings = (*plan.findings, *clamped)
+        cut = (*assembled.cut, *(_carried_cut(r) for r in carried.logs))
         check_consistent(record, cut)
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
-        return SalvageDone(entry, foreseen, gaps, (*findings, *damage_findings(ongoing.rests_on)), assembled.offsets)
+        return SalvageDone(entry, plan, gaps, (*findings, *damage_findings(ongoing.rests_on)), assembled.offsets)
 
 
-def _logs(foreseen: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
-    before = {(r.topic, r.partition): r for r in (foreseen.last.logs if foreseen.last else ())}
-    proven = {d.found.log: d.proven_end for d in foreseen.decided}
+def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
+    before = {(r.topic, r.partition): r for r in (plan.last.logs if plan.last else ())}
+    proven = {d.found.log: d.proven_end for d in plan.decided}
     records = []
     for cut in assembled.cut:
         log = TopicPartition(cut.log.name, cut.log.partition)
         known = before.get(log)
         old = known if known is not None and known.history == cut.log.history else None
-        stable = min(foreseen.facts.bounds[log].last_stable, cut.end)
+        stable = min(plan.facts.bounds[log].last_stable, cut.end)
         tip = assembled.tips.get(cut.log, EpochRun(old.last_epoch, -1, old.last_end) if old else _NO_TIP)
         traits = all_joined((old.traits if old else LogTraits(), assembled.traits.get(cut.log, LogTraits())))
         records.append(
@@ -159,20 +159,20 @@ def _logs(foreseen: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
     return records
 
 
-def _kept(record: PartitionRecord) -> LogCut:
+def _carried_cut(record: PartitionRecord) -> LogCut:
     log = LogName(Collection.TOPICS, record.topic, record.history, record.partition)
     return LogCut(log, record.start, record.end)
 
 
-def _damage_gaps(foreseen: SalvagePlan) -> list[KnownGap]:
-    """Gaps that the copy will meet."""
-    cuts = {TopicPartition(c.log.name, c.log.partition): c.log for c in foreseen.plan.cut}
-    wanted = [(r.wanted.log, Range(r.wanted.lo, r.wanted.hi)) for u in foreseen.units for r in u.ranges]
+def _damage_gaps(plan: SalvagePlan) -> list[KnownGap]:
+    """The gaps that the copy will have."""
+    cuts = {TopicPartition(c.log.name, c.log.partition): c.log for c in plan.copy_plan.cut}
+    wanted = [(r.wanted.log, Range(r.wanted.lo, r.wanted.hi)) for u in plan.units for r in u.ranges]
     found = [
         KnownGap(cuts[d.found.log], max(g.start, span.start), min(g.end, span.end), "")
-        for d in foreseen.decided
+        for d in plan.decided
         for g in d.found.choice.gaps
         for log, span in wanted
         if log == cuts[d.found.log] and g.start < span.end and span.start < g.end
     ]
-    return with_reasons(found, foreseen.decided, ())
+    return with_reasons(found, plan.decided, ())

@@ -1,4 +1,4 @@
-"""The task that looks at all copies of one log: scan each, choose one, compare the others with it."""
+"""The survey task: scans all copies of one log, chooses one, and compares the others with it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ class SalvageSurveyUnit:
     log: TopicPartition
     copies: tuple[Copy, ...]
     from_offset: int
-    """What lies before is archived, and need not be read."""
+    """Earlier offsets are archived and need not be read."""
     compacted: bool
 
     @property
@@ -26,18 +26,18 @@ class SalvageSurveyUnit:
         return sum(c.size_bytes for c in self.copies)
 
 
-class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """All copies of one log."""
+class SalvageSurvey(msgspec.Struct, frozen=True, kw_only=True):
+    """The scans of all copies of one log."""
 
     topic: str
     partition: int
     scans: tuple[ReplicaScan, ...]
     differences: tuple[tuple[int, int], ...] = ()
-    """(copy, first offset at which it differs from the chosen one)"""
+    """(copy, first offset at which it differs from the chosen copy)"""
 
 
-def survey(unit: SalvageSurveyUnit, progress: Progress) -> Survey:
-    """Look at a log. Raises LogDirUnusable or OldMessageFormat."""
+def survey(unit: SalvageSurveyUnit, progress: Progress) -> SalvageSurvey:
+    """Scan and compare the copies. Raises LogDirUnusable or OldMessageFormat."""
     scans = tuple(scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset) for c in unit.copies)
     chosen = best(scans)
     differences = [
@@ -45,4 +45,6 @@ def survey(unit: SalvageSurveyUnit, progress: Progress) -> Survey:
         for index, other in enumerate(scans)
         if index != chosen and (offset := first_difference(scans[chosen], other, compacted=unit.compacted)) is not None
     ]
-    return Survey(topic=unit.log.topic, partition=unit.log.partition, scans=scans, differences=tuple(differences))
+    return SalvageSurvey(
+        topic=unit.log.topic, partition=unit.log.partition, scans=scans, differences=tuple(differences)
+    )

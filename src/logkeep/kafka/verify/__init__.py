@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Verification of Kafka backups at the levels `records` and `source`."""

@@ -1,7 +1,7 @@
 """The task that compares archived segments with the live log: every record that the source still has must be archived.
 
 Both sides are read forward in pieces of some megabytes. Each step compares up to the offset that both pieces reach and
-then replaces the one that is used up, so memory is two pieces and what their records decode to.
+then replaces the piece that is finished, so memory is two pieces and their decoded records.
 """
 
 import time
@@ -29,7 +29,7 @@ NOT_COMPARED = "not-comparable"
 
 
 class LivePiece(msgspec.Struct, frozen=True):
-    """A segment, and from where on the source still has its log."""
+    """A segment, and the first offset that the source still has of its log."""
 
     piece: SegmentRange
     topic_id: UUID
@@ -67,20 +67,20 @@ def compare_pieces(unit: CompareUnit, progress: Progress) -> CompareResult:
 
 
 def compare_with(unit: CompareUnit, progress: Progress, pause: Pause) -> CompareResult:
-    """The same with time handed in."""
+    """The same with the pause as an argument."""
     checked, identical, equal = CheckedObjects([]), 0, 0
     with closing(LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(pause))) as logs:
         for wanted in unit.pieces:
             compared = LogComparison()
             lost = _compare(unit, logs, wanted, compared)
-            _tell(wanted.piece, compared, lost, checked)
+            _report(wanted.piece, compared, lost, checked)
             identical, equal = identical + compared.identical, equal + compared.equal
             progress(wanted.piece.segment.stored_bytes)
     return CompareResult(checked.findings, identical, equal)
 
 
 def _compare(unit: CompareUnit, logs: LiveLogs, wanted: LivePiece, compared: LogComparison) -> str:
-    """Go through both logs; why that ended early, or nothing."""
+    """Compare both logs; returns why that ended early, or nothing."""
     live, archived = logs.read(wanted.range, unit.broker), _archived(unit.store, wanted.piece)
     at, end = wanted.range.start, wanted.range.end
     try:
@@ -109,7 +109,7 @@ def _archived(store: Store, piece: SegmentRange) -> Iterator[BatchStretch]:
         yield from (BatchStretch(buffer, batches) for buffer, batches in pieces.take(plain) if len(batches))
 
 
-def _tell(piece: SegmentRange, compared: LogComparison, lost: str, checked: CheckedObjects) -> None:
+def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: CheckedObjects) -> None:
     log = piece.segment.log
     if compared.missing:
         more = f" and {compared.missing - 1} more up to {piece.end - 1}" if compared.missing > 1 else ""
@@ -117,7 +117,7 @@ def _tell(piece: SegmentRange, compared: LogComparison, lost: str, checked: Chec
         checked.damage("record-missing", piece.name, what, "take a new full backup under another source name")
     if compared.differing:
         more = f" and {compared.differing - 1} more" if compared.differing > 1 else ""
-        what = f"{log}: the record at offset {compared.first_differing}{more} is another one in the source"
+        what = f"{log}: the record at offset {compared.first_differing}{more} is different in the source"
         checked.damage("record-differs", piece.name, what, "take a new full backup under another source name")
     for reason in filter(None, (lost, compared.unreadable)):
         checked.findings.append(

@@ -1,8 +1,8 @@
-"""The `records` level: every record of a backup decoded, counted, and put into the digest of its log.
+"""Verification at the level `records`: decodes and counts every record, and computes a digest of every log.
 
-Besides what `data` checks, the records of each batch must be as many as its header says, with rising offsets and
-lengths that fit, and a segment must hold as many as its row says. Units read segments in any order: digests are put
-together afterwards, in the order of the log. Digests are of the records inside the backup's cut.
+Besides what `data` checks, a batch must have as many records as its header says, with rising offsets and valid
+lengths, and a segment as many as its row says. Units read segments in any order: digests are joined afterwards, in the
+order of the log. Digests are of the records inside the backup's cut.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ class RecordUnit(msgspec.Struct, frozen=True):
 class RecordResult(msgspec.Struct, frozen=True):
     findings: list[Finding]
     digests: list[str]
-    """One for each piece, empty where it could not be read to its end."""
+    """One for each piece, empty if it could not be read to its end."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Decoded:
 
     pieces: list[SegmentRange]
     taken: list[SegmentRange]
-    """Those that the sample takes and that are there."""
+    """Those in the sample whose objects exist."""
     digests: dict[str, str]
 
 
 def check_records(asked: Asked) -> DeeperCheck:
-    """Decode all that the sample takes. Logs that were read as a whole have a digest."""
+    """Decode all pieces of the sample. Logs that were read as a whole have a digest."""
     return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
@@ -86,14 +86,11 @@ def decode_backup(asked: Asked) -> Decoded:
     units = list(record_units(asked.place.store, [p for p in taken if p.segment.has_object]))
     asked.checked.read_objects = sum(len(unit.pieces) for unit in units)
     found: dict[str, str] = {}
-    for unit, result in zip(units, _run(asked, units), strict=True):
+    results = asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
+    for unit, result in zip(units, results, strict=True):
         asked.checked.findings.extend(result.findings)
         found |= {p.name: digest for p, digest in zip(unit.pieces, result.digests, strict=True)}
     return Decoded(pieces, taken, found)
-
-
-def _run(asked: Asked, units: list[RecordUnit]) -> list[RecordResult]:
-    return asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
 
 
 def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Iterator[SegmentRange]:
@@ -144,7 +141,7 @@ def _decode(store: Store, piece: SegmentRange, checked: CheckedObjects, progress
 
 
 class _Reading:
-    """What was seen of one object so far."""
+    """The digest, count and problems of one object so far."""
 
     def __init__(self, piece: SegmentRange) -> None:
         self._start, self._end = piece.start, piece.end

@@ -1,8 +1,8 @@
-"""The `source` level: is everything that the live cluster still holds of a backup's cut in the archive?
+"""Verification at the level `source`: everything that the live cluster still has of a backup's cut must be archived.
 
-First everything is decoded as at the level `records`. Then each log whose topic id and past are still those of the
-backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log that is another one
-now cannot be compared: that is a warning, and the backup counts as verified at the level `records` only.
+First everything is decoded as at the level `records`. Then each log whose topic id and history are still those of the
+backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log with another topic
+id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.logs.live import said
+from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
@@ -60,7 +60,7 @@ def _check(asked: Asked, settings: ClientSettings) -> DeeperCheck:
     results = _run(asked, decoded, states, SettingsBrokers(settings))
     for result in results:
         asked.checked.findings.extend(result.findings)
-    healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _lives(gap, states)]
+    healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
     whole = not healable and not any(f.code == NOT_COMPARED for f in asked.checked.findings)
@@ -71,7 +71,12 @@ def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState
     """The logs that can be compared, and why the others cannot."""
     metadata = cluster.metadata()
     logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
-    there = [tp for tp, c in logs.items() if metadata.find(tp) and _topic_id(metadata, tp).hex == _id_in(c.log)]
+    # A history is named by its topic id, with a number after a truncation.
+    there = [
+        tp
+        for tp, c in logs.items()
+        if metadata.find(tp) and _topic_id(metadata, tp).hex == c.log.history.partition("-")[0]
+    ]
     bounds = log_bounds(cluster, there)
     tips = {tp: r for tp, r in _tips(asked).items() if tp in bounds and r.last_epoch >= 0}
     answers = offset_for_leader_epoch(cluster, {tp: r.last_epoch for tp, r in tips.items()})
@@ -81,7 +86,7 @@ def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState
         cause = _cause(metadata, tp, cut.end, bounds.get(tp), tips.get(tp), known.get(tp))
         partition = metadata.find(tp)
         if cause.new_history or partition is None:
-            reasons[cut.log] = said(cause)
+            reasons[cut.log] = cause_text(cause)
         else:
             states[cut.log] = LiveState(_topic_id(metadata, tp), partition.leader, bounds[tp].start)
     return states, reasons
@@ -95,7 +100,7 @@ def _cause(
     tip: PartitionRecord | None,
     known: DivergingEpoch | None,
 ) -> Cause:
-    """Whether the log is still the one that was backed up. Retention is no reason against it."""
+    """Whether the log is still the one that was backed up; what retention removed does not matter."""
     if metadata.find(log) is None:
         return Cause.DELETED
     if bound is None:
@@ -111,13 +116,8 @@ def _topic_id(metadata: ClusterMetadata, log: TopicPartition) -> UUID:
     return topic.id if topic else UUID(int=0)
 
 
-def _id_in(log: LogName) -> str:
-    """A history is named by its topic id, with a number behind it after a truncation."""
-    return log.history.partition("-")[0]
-
-
 def _tips(asked: Asked) -> dict[TopicPartition, PartitionRecord]:
-    """What the backup knew of the end of each log."""
+    """What the backup recorded of the end of each log."""
     record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
 
@@ -150,7 +150,7 @@ def _units(
         yield CompareUnit(asked.place.store, brokers, broker, unit)
 
 
-def _lives(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:
+def _may_exist(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:
     state = states.get(gap.log)
     return state is not None and state.start < gap.end
 
@@ -181,7 +181,7 @@ def _summarise(
     identical, equal = sum(r.identical for r in results), sum(r.equal for r in results)
     gone = f"{max(archived - identical - equal, 0):,} archived ones are gone there, by retention or compaction"
     if any(f.code == NOT_COMPARED for r in results for f in r.findings):
-        gone = "how many archived ones are gone there is not known, for not all could be compared"
+        gone = "how many archived ones are gone there is not known, because not all could be compared"
     what = (
         f"{len(states):,} logs compared: {identical:,} records are in the source in the very same batches,"
         f" {equal:,} more in batches that it rewrote; {gone}"

@@ -1,9 +1,9 @@
-"""A snapshot without access to a server's disk: asked of the AdminServer of ZooKeeper 3.9 over HTTP.
+"""Backup of one snapshot from the AdminServer of ZooKeeper 3.9 over HTTP, without access to the server's disk.
 
-Such a snapshot is fuzzy while clients write, and there are no logs to make it exact. It is taken for exact only if the
-digest that the server wrote into it is the digest of the nodes that are in it, and every list of ACLs and every session
-that they name is there, which no digest tells: then it is the tree at that transaction and is named after it. Otherwise
-it is kept as what it is, and the finding says so.
+Such a snapshot is fuzzy while clients write, and there are no logs to make it exact. It counts as exact only if the
+digest that the server wrote into it matches its nodes, and every ACL list and every session that they refer to is in
+it, which no digest covers: then it is the tree at that transaction and is named after it. Otherwise it is stored as it
+is, with a finding.
 """
 
 import tempfile
@@ -39,15 +39,15 @@ _FROM_DISK: Final = "back up from the server's directories"
 
 @dataclass(frozen=True)
 class FetchedSnapshot:
-    """A snapshot in a scratch directory, named as it shall be kept."""
+    """A snapshot in a temporary directory, under the name in the archive."""
 
     path: Path
     exact: bool
     zxid: int
-    """Where the server was when it began to write its nodes."""
+    """The server's zxid when it began to write the nodes."""
     findings: tuple[Finding, ...]
     hopeless: bool = False
-    """The server writes no digests: another one would be no better."""
+    """The server writes no digests: another attempt would not be exact either."""
 
 
 def back_up_by_admin(
@@ -61,9 +61,9 @@ def back_up_by_admin(
     scratch: Path | None = None,
     new_history: bool = False,
 ) -> ZooKeeperBackupDone:
-    """A backup that consists of one snapshot. Exit code 2 where that is fuzzy, which the finding explains.
+    """A backup that consists of one snapshot. Exit code 2 if it is fuzzy, which the finding explains.
 
-    Raises HistoryUnproven where it does not continue what is archived, unless a new history is meant.
+    Raises HistoryUnproven if it does not continue what is archived, unless a new history is requested.
     """
     with fetched_snapshot(server, sleep, attempts, scratch) as found:
         if not new_history:
@@ -72,14 +72,14 @@ def back_up_by_admin(
         place = MemberPlace(member, found.path.parent, found.path.parent, server.url, FileOrigin.ADMIN)
         rounds = RoundSettings(engine_for, lambda _: ServerState(found.zxid, mode, version), patience_s=0.0)
         findings = (*found.findings, *sent_in_clear(server))
-        wish = ZooKeeperBackupOptions((place,), new_history=new_history, findings=findings)
-        return back_up(wish, sink, rounds, _no_words)
+        options = ZooKeeperBackupOptions((place,), new_history=new_history, findings=findings)
+        return back_up(options, sink, rounds, _no_words)
 
 
 def _check_history(found: FetchedSnapshot, known: Known, member: str) -> None:
-    """Where no archived record can be compared, the tree that the archive ends with is. Raises HistoryUnproven.
+    """Compares the tree at the archive's end if there is no archived record to compare. Raises HistoryUnproven.
 
-    An archive that ends with a fuzzy snapshot, or with no node of anybody's, tells nothing.
+    An archive that ends with a fuzzy snapshot, or without nodes outside /zookeeper, proves nothing.
     """
     tree = known.tree() if known.anything and not known.marks else None
     if tree is None or not any(path and not path.startswith(_SYSTEM) for path in tree.nodes):
@@ -102,7 +102,7 @@ def _no_words(host: str, word: str) -> str:
 def fetched_snapshot(
     server: AdminServer, sleep: Callable[[float], None], attempts: int = _ATTEMPTS, scratch: Path | None = None
 ) -> Iterator[FetchedSnapshot]:
-    """Ask until a snapshot is exact, at most so often; the last one is given if none was."""
+    """Download until a snapshot is exact, at most `attempts` times; the last one is returned if none was."""
     with tempfile.TemporaryDirectory(dir=scratch, prefix="logkeep-admin-") as made:
         for attempt in range(1, attempts + 1):
             found = _fetch(server, Path(made), sleep)
@@ -115,14 +115,14 @@ def fetched_snapshot(
 
 def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None]) -> FetchedSnapshot:
     path = directory / "fetched"
-    told = download(server, path, sleep)
+    began = download(server, path, sleep)
     packing = _packing(path)
     digest, zxid = _digests(path, packing)
     exact = digest.proves
-    at = zxid if exact else digest.needed_from(told)
+    at = zxid if exact else digest.needed_from(began)
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
-    findings = () if exact else (_inexact(server.url, digest, told, zxid),)
-    return FetchedSnapshot(named, exact, zxid if exact else told, findings, digest.written is None)
+    findings = () if exact else (_inexact(server.url, digest, began, zxid),)
+    return FetchedSnapshot(named, exact, zxid if exact else began, findings, digest.written is None)
 
 
 @dataclass(frozen=True)
@@ -130,48 +130,48 @@ class _Digest:
     computed: int
     written: int | None
     without_acls: int
-    """Nodes whose list of ACLs came up while the snapshot was written, and is not in it."""
+    """Nodes whose ACL list was created while the snapshot was written, and is not in it."""
     orphans: tuple[int, ...]
-    """The transactions that created ephemeral nodes whose sessions are not in it. Sessions and nodes are not copied at
-    one moment, so a session that began in between is missed, and no digest tells."""
+    """The transactions that created ephemeral nodes whose sessions are not in it. The server writes sessions and nodes
+    at different moments, so a session that began in between is missing, and no digest shows it."""
 
     @property
     def proves(self) -> bool:
         return self.computed == self.written and not self.without_acls and not self.orphans
 
-    def needed_from(self, told: int) -> int:
-        """Behind which transaction a log must begin to make it exact: before a missed session was used."""
-        return told if self.written is None else min([told, *(created - 1 for created in self.orphans)])
+    def needed_from(self, began: int) -> int:
+        """The transaction after which a log must begin to make it exact: before a missing session was used."""
+        return began if self.written is None else min([began, *(created - 1 for created in self.orphans)])
 
 
-def _inexact(url: str, digest: _Digest, told: int, zxid: int) -> Finding:
+def _inexact(url: str, digest: _Digest, began: int, zxid: int) -> Finding:
     if digest.written is None:
-        what = "it is unproven: the server writes no digests, so nothing tells whether clients wrote meanwhile"
+        what = "it is unproven: the server writes no digests, so it is unknown whether clients wrote meanwhile"
         remedy = f"start the server with zookeeper.digest.enabled=true, or {_FROM_DISK}"
         return Finding(code="snapshot-unproven", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
     lacks = _lacking("ACLs", "a node", digest.without_acls)
     lacks += _lacking("sessions", "an ephemeral node", len(digest.orphans))
-    needed = f"it needs the log from {hex_zxid(digest.needed_from(told))} to {hex_zxid(zxid)}"
+    needed = f"it needs the log from {hex_zxid(digest.needed_from(began))} to {hex_zxid(zxid)}"
     what = f"it is fuzzy: clients wrote while it was taken{lacks}, and {needed}"
-    remedy = f"take it in a quiet moment, or {_FROM_DISK}: that makes this one exact too, if its logs reach back so far"
+    remedy = f"take it in a quiet moment, or {_FROM_DISK}: that makes this one exact too, if its logs go back so far"
     return Finding(code="snapshot-fuzzy", severity=Severity.WARNING, where=url, what=what, remedy=remedy)
 
 
 def _lacking(what: str, one: str, number: int) -> str:
-    """`one`: such a node with its article."""
+    """`one`: the kind of node with its article."""
     of = one if number == 1 else f"{number} {one.split(maxsplit=1)[1]}s"
     return f", the {what} of {of} are not in it" if number else ""
 
 
 def _packing(path: Path) -> SnapshotPacking:
-    """A server packs what it sends as it packs its files."""
+    """A server compresses what it sends like its files."""
     with path.open("rb") as file:
         first = file.read(len(XERIAL_MAGIC))
     return next((packing for magic, packing in _PACKED if first.startswith(magic)), SnapshotPacking.PLAIN)
 
 
 def _digests(path: Path, packing: SnapshotPacking) -> tuple[_Digest, int]:
-    """What the nodes amount to, what the server wrote, and for which transaction. Raises Damaged."""
+    """The digest of the nodes, the one that the server wrote, and its transaction. Raises Damaged."""
     with path.open("rb") as file, opened(file, packing) as plain:
         reader = SnapshotReader(plain)
         sessions, acls = reader.sessions(), reader.acls()

@@ -1,9 +1,9 @@
-"""Does a server's directory continue what is archived of its ensemble? The files hold no identity: records must tell.
+"""Checks that a server's directory continues what is archived. The files hold no identity, so records are compared.
 
-The last archived record of the member, or any archived record of another one, must stand in its logs with the same
-checksum; where no log reaches back so far, a snapshot's digest must be the one that an archived record tells for that
-transaction, or its nodes must be those of the archived tree as far as nobody touched them since. Positions alone prove
-nothing: after a restore the same zxids hold other transactions.
+The last archived record of the member, or any archived record of another one, must be in its logs with the same
+checksum. If no log goes back so far, a snapshot's digest must be the one in the archived record of that transaction, or
+its nodes must be those of the archived tree, apart from later changes. Zxids alone prove nothing: after a restore the
+same zxids belong to other transactions.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from logkeep.zookeeper.timeline.same_ensemble import same_past
 
 CONTRADICTED = "its logs hold another transaction under the zxid of an archived one"
 MOST_MARKS = 64
-"""So many archived records are looked for in the logs of a member that was never archived."""
+"""Number of archived records that are searched for in the logs of a new member."""
 
 
 @dataclass(frozen=True)
 class Continued:
-    """Where a member's log goes on: behind `kept_to`, which ends at a byte of a file."""
+    """Where a member's log continues: after `kept_to`, which ends at a byte of a file."""
 
     kept_to: int | None = None
     file: str = ""
@@ -34,8 +34,8 @@ class Continued:
     """The checksum of the record at `kept_to`."""
 
 
-def continued(member: str, found: ServerFiles, known: Known) -> Continued:
-    """Raises HistoryUnproven when nothing in the files proves that they go on where the archive ends."""
+def check_continuity(member: str, found: ServerFiles, known: Known) -> Continued:
+    """Raises HistoryUnproven if nothing in the files proves that they continue the archive."""
     reached = known.reached.get(member)
     if reached is None:
         shares = any(_holds(found, zxid, adler) for zxid, adler in known.marks[:MOST_MARKS])
@@ -46,33 +46,33 @@ def continued(member: str, found: ServerFiles, known: Known) -> Continued:
         return Continued()
     file = _holder(found, reached.last)
     if file is None:
-        if _same_tree(found, known) or _kindred(found, known, reached.last):
+        if _same_tree(found, known) or _later_tree(found, known, reached.last):
             return Continued(reached.last, adler=reached.adler)
-        raise unproven(member, reached.last, "its logs begin behind the last archived transaction", known.unreadable())
+        raise unproven(member, reached.last, "its logs begin after the last archived transaction", known.unreadable())
     mark = mark_in(file.path, reached.last)
     before = _holder(found, file.zxid - 1)
     if before is not None and (mark is None or mark.zxid < reached.last):
         if mark is not None and _contradict(file, before, mark):
             raise unproven(member, mark.zxid, CONTRADICTED)
-        mark, file = mark_in(before.path, reached.last), before  # the newer one may be about to log it again
+        mark, file = mark_in(before.path, reached.last), before  # the server may be logging it again in the newer one
     if mark is None or mark.zxid != reached.last:
         raise unproven(member, reached.last, "its logs do not hold the last archived transaction")
-    if mark.adler != reached.adler and not _stands_before(file, before, reached):
+    if mark.adler != reached.adler and not _older_log_agrees(file, before, reached):
         raise unproven(member, reached.last, "another transaction has the zxid of the last archived one")
     return Continued(reached.last, file.path.name, mark.end_at, reached.adler)
 
 
 def _same_tree(found: ServerFiles, known: Known) -> bool:
-    """Whether a snapshot is of the very tree that the archived history had at its transaction."""
+    """Whether a snapshot has the digest that the archived history had at its transaction."""
     for file in reversed(found.snapshots):
-        told = _digest_in(file)
-        if told is not None and known.digest_at(told[0]) == told[1]:
+        found_digest = _digest_in(file)
+        if found_digest is not None and known.digest_at(found_digest[0]) == found_digest[1]:
             return True
     return False
 
 
-def _kindred(found: ServerFiles, known: Known, last: int) -> bool:
-    """Whether the oldest whole snapshot holds what the archive ends with: then only transactions are lost."""
+def _later_tree(found: ServerFiles, known: Known, last: int) -> bool:
+    """Whether the oldest undamaged snapshot continues the archive's last tree: then only transactions are lost."""
     tree = known.tree()
     for file in found.snapshots if tree is not None else ():
         try:
@@ -90,7 +90,7 @@ def _kindred(found: ServerFiles, known: Known, last: int) -> bool:
 
 
 def _digest_in(file: FoundFile) -> tuple[int, int] | None:
-    """The transaction and the digest that a whole snapshot tells."""
+    """The transaction and the digest in an undamaged snapshot."""
     try:
         with file.path.open("rb") as stream:
             reader = SnapshotReader(opened(stream, file.name.packing))
@@ -105,7 +105,7 @@ def _digest_in(file: FoundFile) -> tuple[int, int] | None:
 
 
 def _holder(found: ServerFiles, zxid: int) -> FoundFile | None:
-    """The log in which a transaction is, if any has it."""
+    """The log that has a transaction, if any."""
     return next((log for log in reversed(found.logs) if log.zxid <= zxid), None)
 
 
@@ -116,14 +116,14 @@ def _holds(found: ServerFiles, zxid: int, adler: int) -> bool:
 
 
 def _contradict(newer: FoundFile, older: FoundFile, mark: RecordMark) -> bool:
-    """Whether a record of a newer log is another one than an older log has under its zxid."""
+    """Whether a newer and an older log have different transactions under one zxid."""
     witness = mark_in(older.path, mark.zxid)
     if witness is None or witness.zxid != mark.zxid or witness.adler == mark.adler:
         return False
     return not same_in(mark.zxid, OpenedFile(str(newer.path)), OpenedFile(str(older.path)))
 
 
-def _stands_before(newer: FoundFile, older: FoundFile | None, reached: MemberReach) -> bool:
+def _older_log_agrees(newer: FoundFile, older: FoundFile | None, reached: MemberReach) -> bool:
     """Whether an older log has the archived record, and the newer one the same transaction in other bytes."""
     mark = mark_in(older.path, reached.last) if older is not None else None
     if older is None or mark is None or (mark.zxid, mark.adler) != (reached.last, reached.adler):
@@ -140,5 +140,5 @@ def unproven(member: str, zxid: int, why: str, damaged: Sequence[str] = ()) -> H
     return HistoryUnproven(
         f"{what}, and what may prove it is damaged in the archive: {names}",
         subject=f"member {member}",
-        remedy="run `logkeep zookeeper repair`, and back up again; where that cannot mend it, pass --new-history",
+        remedy="run `logkeep zookeeper repair`, and back up again; if that cannot repair it, pass --new-history",
     )

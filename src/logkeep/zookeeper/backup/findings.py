@@ -1,4 +1,4 @@
-"""What a backup tells of what it met: findings, lost transactions, and the exit code that follows from them. Pure."""
+"""Findings, lost transactions and exit code of a backup, from the state of its members. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +10,9 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.backup.damaged_logs import damage_findings, from_damage
 from logkeep.zookeeper.backup.member import MemberRun
-from logkeep.zookeeper.backup.other_members import ASK_ANOTHER, Elsewhere, who
+from logkeep.zookeeper.backup.other_members import ASK_ANOTHER, OtherMembers, holders_text
 from logkeep.zookeeper.backup.round_rules import MemberProgress, RoundHole, borders, holes, reached, settled
-from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
+from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.model.findings import NAME_LOG_DIR
 from logkeep.zookeeper.model.sink import LostRange, PlacedLog
 from logkeep.zookeeper.server.four_letter import ServerState
@@ -22,23 +22,23 @@ _PARTIAL = {
     "server-unreachable", "other-server", "server-lags", "header-rewritten", "snapshot-fuzzy", "snapshot-unproven",
     "copied-again", "held-elsewhere", "log-overlap", "snapshot-damaged", "stray-file", "no-log-seen",
 }  # fmt: skip
-_CONTRADICTED = "they stand behind records that are other ones in an earlier log"
+_CONTRADICTED = "they come after records that differ from an earlier log"
 
 
 @dataclass(frozen=True)
-class Told:
-    """Of one member."""
+class MemberOutcome:
+    """What is reported and archived of one member."""
 
     findings: tuple[Finding, ...]
     lost: tuple[LostRange, ...]
-    """Everything that no piece holds."""
+    """Transactions that are in no piece."""
     logs: tuple[PlacedLog, ...]
-    """Those that are kept: none overlaps another."""
+    """Archived pieces; none overlaps another."""
 
 
-def told_of(member: MemberRun, others: Elsewhere) -> Told:
-    """`others`: what the other members of the same backup hold."""
-    logs, doubled = _apart(member)
+def member_outcome(member: MemberRun, others: OtherMembers) -> MemberOutcome:
+    """`others`: what is archived of the other members."""
+    logs, doubled = _without_overlaps(member)
     logs = _with_borders(member, logs)
     kept_to = member.continued.kept_to
     before = [(kept_to, kept_to)] if kept_to is not None else []
@@ -57,16 +57,16 @@ def told_of(member: MemberRun, others: Elsewhere) -> Told:
     ]
     lost = [LostRange(member.place.name, h.first, h.last, _reason(member, h)) for h in open_holes]
     lost += [LostRange(member.place.name, h.first, h.last, _CONTRADICTED) for h in unkept]
-    return Told(tuple(findings), (*lost, *torn), tuple(logs))
+    return MemberOutcome(tuple(findings), (*lost, *torn), tuple(logs))
 
 
 def kept_runs(member: MemberRun) -> list[tuple[int, int]]:
-    """First and last of what is kept of its logs: without what contradicts itself."""
-    return [(placed.kept.first, placed.kept.last) for placed in _apart(member)[0]]
+    """First and last of its archived runs, without contradicting ones."""
+    return [(placed.kept.first, placed.kept.last) for placed in _without_overlaps(member)[0]]
 
 
-def foreseen(member: MemberRun) -> list[Finding]:
-    """What is known before anything is copied."""
+def preview_findings(member: MemberRun) -> list[Finding]:
+    """Findings that are known before anything is copied."""
     return [*_strays(member), *_unasked(member)]
 
 
@@ -87,15 +87,15 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 @dataclass(frozen=True)
 class _Doubled:
-    """Records of one epoch that are other ones in what is kept, or stand behind such."""
+    """Records of one epoch that differ from archived ones, or come after such."""
 
     file: str
     first: int
     last: int
 
 
-def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[_Doubled]]:
-    """Pieces in order of zxid without those that overlap one before them; and what says otherwise than these."""
+def _without_overlaps(member: MemberRun) -> tuple[list[PlacedLog], list[_Doubled]]:
+    """Pieces in order of zxid without those that overlap an earlier one; and records that contradict these."""
     kept: list[PlacedLog] = []
     doubled = [_Doubled(name, o.first, o.last) for name, others in member.others.items() for o in others]
     for one in sorted(member.logs, key=lambda p: (p.kept.first, -p.kept.last)):
@@ -107,8 +107,8 @@ def _apart(member: MemberRun) -> tuple[list[PlacedLog], list[_Doubled]]:
 
 
 def _with_borders(member: MemberRun, logs: Sequence[PlacedLog]) -> list[PlacedLog]:
-    told = borders([p.kept for p in logs], member.side_by_side)
-    found = [replace(placed, kept=kept) for placed, kept in zip(logs, told, strict=True)]
+    pieces = borders([p.kept for p in logs], member.side_by_side)
+    found = [replace(placed, kept=kept) for placed, kept in zip(logs, pieces, strict=True)]
     before = member.continued.kept_to
     if found and before is not None and member.follows_archive(found[0].kept) and follows(before, found[0].kept.first):
         first = found[0].kept
@@ -123,7 +123,7 @@ def _strays(member: MemberRun) -> Iterable[Finding]:
             code="stray-file",
             severity=Severity.WARNING,
             where=path,
-            what="a server reads this as one of its own files, and no server wrote it; it is not copied",
+            what="no server writes a file of this name, and every server reads it; it is not copied",
             remedy="move it out of the directory: it can keep the server from starting",
         )
 
@@ -151,7 +151,7 @@ def _bad_snapshots(member: MemberRun) -> Iterable[Finding]:
 
 
 def _from_the_beginning(member: MemberRun) -> bool:
-    """Before 3.5 a server that never had to write a snapshot has none: its logs begin with the first transaction."""
+    """Before 3.5 a server may have no snapshot yet: its logs then begin with the first transaction."""
     return any(p.kept.first == 1 for p in member.logs)
 
 
@@ -168,63 +168,63 @@ def _logged_again(member: MemberRun) -> Iterable[Finding]:
 
 
 def _torn(member: MemberRun) -> Iterable[LostRange]:
-    """What a server has processed and no file of it holds: beyond the last record that is kept."""
-    standing = member.standing()
-    cap = standing.cap
-    if _over_http(member) or cap is None or settled(standing) or max(standing.last, standing.newest_snapshot) >= cap:
+    """Transactions that the server has processed and that are in none of its files, after the last archived record."""
+    progress = member.progress()
+    cap = progress.cap
+    if _over_http(member) or cap is None or settled(progress) or max(progress.last, progress.newest_snapshot) >= cap:
         return
-    last = standing.newest_snapshot if member.lacks_logs else standing.last
+    last = progress.newest_snapshot if member.lacks_logs else progress.last
     if epoch_of(last) == epoch_of(cap):
         yield LostRange(member.place.name, last + 1, cap, "processed by the server, in no log")
 
 
 def _open_end(member: MemberRun) -> Iterable[Finding]:
-    standing = member.standing()
-    if not _over_http(member) and standing.cap is None and member.lacks_logs:
+    progress = member.progress()
+    if not _over_http(member) and progress.cap is None and member.lacks_logs:
         yield Finding(
             code="no-log-seen",
             severity=Severity.WARNING,
             where=str(member.seen.log_dir),
-            what="no log lies here, and no server could be asked whether there should be one",
+            what="there is no log here, and no server could be asked whether there should be one",
             remedy=NAME_LOG_DIR,
         )
-    if _over_http(member) or settled(standing):
+    if _over_http(member) or settled(progress):
         return
     if member.lacks_logs:
         yield Finding(
             code="no-log",
             severity=Severity.DAMAGE,
             where=str(member.seen.log_dir),
-            what=f"no log lies here, and the server has processed {hex_zxid(standing.cap or 0)}, behind its newest "
-            f"snapshot ({hex_zxid(standing.newest_snapshot)}): its logs are elsewhere",
+            what=f"there is no log here, and the server has processed {hex_zxid(progress.cap or 0)}, after its newest "
+            f"snapshot ({hex_zxid(progress.newest_snapshot)}): its logs are elsewhere",
             remedy=NAME_LOG_DIR,
         )
         return
-    if standing.last < standing.fuzzy_end and standing.fuzzy_end > standing.newest_snapshot:
+    if progress.last < progress.fuzzy_end and progress.fuzzy_end > progress.newest_snapshot:
         yield Finding(
             code="fuzzy-end-open",
             severity=Severity.WARNING,
             where=f"member {member.place.name}",
-            what=f"the newest snapshot needs the log up to {hex_zxid(standing.fuzzy_end)}, "
-            f"which ends at {hex_zxid(standing.last)}",
+            what=f"the newest snapshot needs the log up to {hex_zxid(progress.fuzzy_end)}, "
+            f"which ends at {hex_zxid(progress.last)}",
             remedy="an older snapshot may do; a next backup will have the rest",
         )
-    if not reached(standing):
+    if not reached(progress):
         yield Finding(
             code="behind-the-server",
             severity=Severity.DAMAGE,
             where=f"member {member.place.name}",
-            what=_behind(standing),
+            what=_behind(progress),
             remedy="check that the directories (--data-dir; --zk-data-dir of zkbackup) are those of the server that "
             "--zk-host names; " + ASK_ANOTHER,
         )
 
 
-def _behind(standing: MemberProgress) -> str:
-    """How many transactions lie between two epochs nobody knows: then the epochs are told too."""
-    cap, end = standing.cap or 0, max(standing.last, standing.newest_snapshot)
+def _behind(progress: MemberProgress) -> str:
+    """The number of transactions between two epochs is unknown: the epochs are then reported too."""
+    cap, end = progress.cap or 0, max(progress.last, progress.newest_snapshot)
     if epoch_of(cap) == epoch_of(end):
-        return f"the server has processed {hex_zxid(cap)}, its logs end at {hex_zxid(standing.last)}"
+        return f"the server has processed {hex_zxid(cap)}, its logs end at {hex_zxid(progress.last)}"
     return (
         f"the server is in epoch {epoch_of(cap)} and has processed {hex_zxid(cap)}, "
         f"its files end in epoch {epoch_of(end)}, at {hex_zxid(end)}"
@@ -232,7 +232,7 @@ def _behind(standing: MemberProgress) -> str:
 
 
 def _over_http(member: MemberRun) -> bool:
-    """Then there are no logs by nature: who fetched the snapshot has told what it is worth."""
+    """There are no logs then: the findings of the download say how good the snapshot is."""
     return member.place.origin is FileOrigin.ADMIN
 
 
@@ -241,31 +241,31 @@ def _unasked(member: MemberRun) -> Iterable[Finding]:
         return
     tail = [p.kept for p in member.logs if p.kept.proof is Proof.UNPROVEN]
     named = f"; {hex_zxid(tail[0].first)} to {hex_zxid(tail[-1].last)} may not be committed" if tail else ""
-    if member.stranger is not None:
-        yield _stranger(member, member.stranger, named)
+    if member.other_server is not None:
+        yield _other_server(member, member.other_server, named)
         return
     yield Finding(
         code="server-unreachable",
         severity=Severity.WARNING,
         where=member.place.host or f"member {member.place.name}",
-        what=f"no server could be asked how far it is{named}",
-        remedy="name a server that runs with --zk-host",
+        what=f"no server could be asked for its last zxid{named}",
+        remedy="name a running server with --zk-host",
     )
 
 
-def _stranger(member: MemberRun, said: ServerState, named: str) -> Finding:
-    """`named`: what is not known to be committed, for that."""
-    behind = "their files go on behind that"
+def _other_server(member: MemberRun, said: ServerState, named: str) -> Finding:
+    """`named`: what is therefore not known to be committed."""
+    behind = "their files continue after that"
     if member.overtaken is not None:
-        behind = f"their logs were at {hex_zxid(member.overtaken)} before it was asked, and it does not get there"
-    who = "this is not the server of these directories, or it has lost what they hold"
+        behind = f"their logs were at {hex_zxid(member.overtaken)} before it was asked, and it does not reach that"
+    who = "this is not the server of these directories, or it has lost what they contain"
     if member.lagging:
-        who = "this is not the server of these directories, or it waits for a majority for good"
+        who = "this is not the server of these directories, or it waits for a majority that does not come"
     return Finding(
         code="server-lags" if member.lagging else "other-server",
         severity=Severity.WARNING,
         where=member.place.host,
-        what=f"{who}: it is at {hex_zxid(said.zxid)}, {behind}; its word does not count{named}",
+        what=f"{who}: it is at {hex_zxid(said.zxid)}, {behind}; its answer is not used{named}",
         remedy="check --zk-host: name the server that writes these directories",
     )
 
@@ -276,12 +276,12 @@ def _doubled(member: MemberRun, one: _Doubled) -> Finding:
         severity=Severity.WARNING,
         where=member.path_of(one.file),
         what=f"{hex_zxid(one.first)} to {hex_zxid(one.last)} contradict what was logged before them under the same "
-        "zxids; this run is not kept",
+        "zxids; this run is not archived",
     )
 
 
 def _behind_other_records(logs: Sequence[PlacedLog], doubled: Sequence[_Doubled]) -> list[RoundHole]:
-    """What comes at the very end, behind records that contradict kept ones: between kept ones it is a hole anyhow."""
+    """What comes after records that contradict archived ones, at the very end: elsewhere it is reported as a hole."""
     last = max((p.kept.last for p in logs), default=0)
     return [RoundHole(max(one.first, last + 1), one.last) for one in doubled if one.last > last]
 
@@ -299,14 +299,16 @@ def _unkept(member: MemberRun, hole: RoundHole) -> Finding:
 def _hole(member: MemberRun, hole: RoundHole, holders: Sequence[str]) -> Finding:
     where, missing = f"member {member.place.name}", f"no log holds {hex_zxid(hole.first)} to {hex_zxid(hole.last)}"
     if holders:
-        return Finding(code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {who(holders)}")
+        return Finding(
+            code="held-by-another", severity=Severity.NOTE, where=where, what=f"{missing}; {holders_text(holders)}"
+        )
     outrun = member.continued.kept_to is not None and hole.last + 1 == min(p.kept.first for p in member.logs)
     covered = any(p.kept.zxid >= hole.last for p in member.snapshots.values()) and not outrun
     return Finding(
         code="hole" if covered else "lost-transactions",
         severity=Severity.WARNING if covered else Severity.DAMAGE,
         where=where,
-        what=missing + ("; a snapshot stands behind them, so what comes after can be restored" if covered else ""),
+        what=missing + ("; a later snapshot exists, so what comes after it can be restored" if covered else ""),
         remedy=ASK_ANOTHER,
     )
 
@@ -316,14 +318,11 @@ def _reason(member: MemberRun, hole: RoundHole) -> str:
 
 
 def backup_zxid(members: Sequence[MemberRun]) -> int:
-    """The newest transaction that the backup knows of."""
+    """The newest transaction in the backup."""
     return max((_reached(member) for member in members), default=0)
 
 
 def _reached(member: MemberRun) -> int:
-    standing = member.standing()
-    asked = (standing.cap or 0) if _over_http(member) else 0  # the same snapshot may be kept already
-    return max(standing.last, standing.newest_snapshot, asked)
-
-
-__all__ = ["GOOD", "LOST", "PARTIAL", "LogFileEnding", "Told", "backup_zxid", "exit_code", "foreseen", "told_of"]
+    progress = member.progress()
+    asked = (progress.cap or 0) if _over_http(member) else 0  # the same snapshot may already be archived
+    return max(progress.last, progress.newest_snapshot, asked)

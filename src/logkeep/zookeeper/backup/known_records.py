@@ -1,29 +1,29 @@
-"""Runs of records that are kept already, and whether a record that comes once more is the same as the kept one.
+"""Runs of records that are already archived, and whether a record that is logged again is the same as before.
 
-A server that catches up with others may log again what it has. The same zxid proves nothing: the checksum must be the
-same too, which is known of the last record of a run, and of the others from the file that the run lies in. Only a multi
-that failed may have other bytes: it is logged before it is applied, or behind that, with its parts marked.
+A server that catches up with others may log records again. The same zxid proves nothing: the checksum must be the same
+too. It is known for the last record of a run; for the others it is read from the file that contains the run. Only a
+failed multi may have other bytes: it is logged before it is applied or after that, with its parts marked.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.zookeeper.backup.continuity import Continued
-from logkeep.zookeeper.backup.open_files import Pins
+from logkeep.zookeeper.backup.open_files import OpenFiles
 from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.backup.source_file import OpenedFile, mark_in, same_in
 
 
 @dataclass(frozen=True)
 class KnownRecords:
-    """Records `first` to `last`, one behind the other."""
+    """Consecutive records `first` to `last`."""
 
     first: int
     last: int
     adler: int | None
-    """The checksum of the last one, where it is known."""
+    """The checksum of the last one, if known."""
     path: str = ""
-    """The file that has them, if there is one; `pinned`: where it can be read when that name is gone."""
+    """The file that has them, if there is one; `pinned`: where it can be read after its name is gone."""
     pinned: str = ""
     start_at: int = 0
     """The byte of that file at which the first of them begins."""
@@ -34,7 +34,7 @@ class KnownRecords:
 
 
 def is_same(again: KnownRecords, held: KnownRecords) -> bool:
-    """Whether the last record of a run is the one that is kept in another. Where nobody can tell, it is not."""
+    """Whether the last record of a run is in another run, the same. False if this cannot be determined."""
     zxid = again.last
     if zxid == held.last and held.adler is not None:
         same = again.adler == held.adler
@@ -44,10 +44,12 @@ def is_same(again: KnownRecords, held: KnownRecords) -> bool:
     return same or (bool(held.path and again.path) and same_in(zxid, held.place, again.place))
 
 
-def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continued, pins: Pins) -> list[KnownRecords]:
-    """Everything up to the last archived record, as it lies in the logs up to the one that has that record.
+def archived_runs(
+    file: FoundFile, logs: Sequence[FoundFile], continued: Continued, open_files: OpenFiles
+) -> list[KnownRecords]:
+    """Everything up to the last archived record, as it is in the logs up to the one that has that record.
 
-    A file is no witness for itself, but for the one that was proven to hold what is archived.
+    A file is not compared with itself, except for the one that was proven to contain the archived record.
     """
     last, names = continued.kept_to or 0, [log.path.name for log in logs]
     proven = logs[: names.index(continued.file) + 1] if continued.file in names else ()
@@ -55,6 +57,6 @@ def archived_runs(file: FoundFile, logs: Sequence[FoundFile], continued: Continu
     for log in reversed([log for log in proven if log is proven[-1] or log.path.name != file.path.name]):
         if log.zxid <= until:
             path = str(log.path)
-            found.append(KnownRecords(log.zxid, until, adler, path, pins.path_of(path)))
+            found.append(KnownRecords(log.zxid, until, adler, path, open_files.path_of(path)))
             until, adler = log.zxid - 1, None
     return [*found, KnownRecords(0, until, adler)]

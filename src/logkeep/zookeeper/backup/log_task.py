@@ -1,9 +1,9 @@
-"""The task that copies one log: read once, checked, hashed and stored in the same pass, in as many pieces as it takes.
+"""The task that copies one log: read, checked, hashed and stored in one pass, as one or more pieces.
 
 A plain function on a picklable unit. A piece is of one epoch, and either known to be committed or not; damage ends one
-and another one begins behind it. What was purged, torn or damaged is told in the result. A server that has caught up
-with others may log once more what it has: such records, if they are the same, are passed over. If they are others,
-nothing from there on is kept of the file.
+piece, and another one begins after it. What was purged, torn or damaged is in the result. A server that has caught up
+with others may log records again: if they are the same, they are skipped. If they differ, nothing of the file from
+there on is archived.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from logkeep.zookeeper.backup.source_file import base_of, goes_back, opened_file
 from logkeep.zookeeper.model.sink import PieceWriter, Shelf
 
 _FIRST_ZXID = slice(24, 32)
-"""Within a record: checksum, length, session and cxid come before it."""
+"""In a record, after checksum, length, session and cxid."""
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,21 @@ class LogCopyUnit:
     history: str
     shelf: Shelf
     start_at: int = 0
-    """The byte of the first record that is wanted; 0: from the header on."""
+    """The byte of the first record to copy; 0: from the header on."""
     limit: int | None = None
-    """The last transaction that is wanted; None: all that there are."""
+    """The last transaction to copy; None: all."""
     proven: tuple[int, ...] = ()
-    """Transactions that are known to be committed: with each all before it in its epoch, and no others."""
+    """Transactions known to be committed: each proves all before it in its epoch, and no others."""
     tail_from: int | None = None
-    """What is behind this zxid and not proven may be rewritten by the server: it is stored apart."""
+    """The server may rewrite what is after this zxid and not proven: it is stored apart."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
     held: tuple[KnownRecords, ...] = ()
-    """What is kept already, and may come again here."""
+    """Archived records that may be logged again here."""
 
 
 class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Records one behind the other, stored as a log of their own."""
+    """Consecutive records, stored as a log of their own."""
 
     stored: StoredObject
     first: int
@@ -64,13 +64,13 @@ class CopiedPiece(msgspec.Struct, frozen=True, kw_only=True):
     start_at: int
     """The byte of its first record in the file."""
     joins_at: int
-    """The byte behind what comes right before it: records between them are the very last ones of that, once more."""
+    """The byte after the record directly before it: records in between are the last ones of that, logged again."""
     end_at: int
-    """The byte behind its last one."""
+    """The byte after its last record."""
 
 
 class FoundDamage(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong in a log. Nothing good is behind it when `resumes_zxid` is None."""
+    """Damage in a log. No good record follows if `resumes_zxid` is None."""
 
     position: int
     kind: str
@@ -79,7 +79,7 @@ class FoundDamage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoggedAgain(msgspec.Struct, frozen=True, kw_only=True):
-    """Records that are kept already, the same ones."""
+    """Records that are archived already and are the same."""
 
     position: int
     first: int
@@ -87,7 +87,7 @@ class LoggedAgain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OtherRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """Records of an epoch that contradict kept ones, or stand behind such: none of them is kept."""
+    """Records of an epoch that contradict archived ones, or come after such: none of them is archived."""
 
     position: int
     first: int
@@ -102,13 +102,13 @@ class CopiedLog(msgspec.Struct, frozen=True, kw_only=True):
     again: tuple[LoggedAgain, ...] = ()
     others: tuple[OtherRecords, ...] = ()
     end_at: int = 0
-    """How far the file was read, for whoever goes on there; 0 when nothing was."""
+    """How far the file was read, so that the next round continues there; 0 if nothing was read."""
     closes_at: int = 0
-    """The byte behind its last record that is kept, if that is also the last one of the file; else 0."""
+    """The byte after its last archived record, if that is the last one of the file; else 0."""
 
 
 def copy_log(unit: LogCopyUnit, progress: Progress) -> CopiedLog:
-    """Store the records of a log up to the last one that is wanted, in as many pieces as damage makes of them."""
+    """Store the records of a log up to the limit, as one piece for each undamaged run."""
     try:
         file = opened_file(unit.path, unit.pinned)
     except FileNotFoundError:
@@ -136,9 +136,9 @@ class _LogCopy:
         self.at = unit.start_at
         self._held = list(unit.held)
         self._repeats_from: int | None = None
-        """Where the very last kept records began once more, right before the place that is looked at."""
+        """The byte at which the last archived records begin again, directly before the current position."""
         self._unsure = False
-        """Not all of them came again, so that nobody knows what is the last one."""
+        """Not all of them were logged again, so the last one is unknown."""
         self._read_to = 0
 
     @property
@@ -148,21 +148,21 @@ class _LogCopy:
         return self.at if self._repeats_from is None else self._repeats_from
 
     def run(self) -> None:
-        """One piece after the other: of one epoch each, and either proven or not."""
+        """Copy one piece after the other."""
         if self._unit.limit is not None and self._unit.limit < 1:
             return
         following: int | None = self.at
-        while following is not None and (start := self._unkept(following)) is not None:
+        while following is not None and (start := self._next_new(following)) is not None:
             following = self._piece(start)
 
     def _piece(self, start: int) -> int | None:
-        """One run of records, and where the next one begins."""
-        first = self._peeked(start)
+        """Copy one run of records; returns where the next one begins."""
+        first = self._zxid_at(start)
         until, proof = wanted_until(first, self._unit.proven, self._unit.limit)
         until = min([until, *(held.first - 1 for held in self._held if held.first > first)])
         tail_from = self._unit.tail_from
         tail = proof is Proof.UNPROVEN and tail_from is not None and first > tail_from
-        place = _Lazily(self._unit, start, self._progress, tail=tail)
+        place = _PieceOutput(self._unit, start, self._progress, tail=tail)
         try:
             found = scanned(self._file, start, until, place.write, self._unit.largest_record, self._unit.chunk_bytes)
             if found.records:
@@ -171,7 +171,7 @@ class _LogCopy:
             place.abort()
         if found.records or self._repeats_from is None:
             self.at = start + found.size_bytes
-        return self._behind(found, start)
+        return self._next_start(found, start)
 
     def _keep(self, found: ScannedLog, stored: StoredObject, proof: Proof, start: int, *, tail: bool) -> None:
         joins_at = max(start if self._repeats_from is None else self._repeats_from, HEADER_BYTES)
@@ -180,13 +180,13 @@ class _LogCopy:
         path, pinned = self._unit.path, self._unit.pinned
         self._held.append(KnownRecords(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start))
 
-    def _unkept(self, start: int) -> int | None:
-        """Where the next record begins that is not kept yet. None: there is none, or none that may be kept."""
-        while held := self._kept_at(self._peeked(start)):
+    def _next_new(self, start: int) -> int | None:
+        """Where the next new record begins. None: there is none, or none that may be archived."""
+        while held := self._known_at(self._zxid_at(start)):
             until = held.last if self._unit.limit is None else min(held.last, self._unit.limit)
             found = scanned(self._file, start, until, None, self._unit.largest_record, self._unit.chunk_bytes)
             if not found.records:
-                return start  # damaged: nothing is known of it
+                return start  # damaged
             path, pinned = self._unit.path, self._unit.pinned
             if not is_same(
                 KnownRecords(found.first_zxid, found.last_zxid, found.last_adler, path, pinned, start), held
@@ -195,7 +195,7 @@ class _LogCopy:
                 return None
             whole = found.last_zxid == max(each.last for each in self._held)
             if not whole and not found.damage and found.padding is not Padding.RECORDS:
-                self._unsure = True  # it may go on with the others in a moment
+                self._unsure = True  # the server may log the others soon
                 return None
             self._pass_over(found, start, whole=whole)
             start += found.size_bytes
@@ -203,7 +203,7 @@ class _LogCopy:
                 return None
         return start
 
-    def _kept_at(self, zxid: int) -> KnownRecords | None:
+    def _known_at(self, zxid: int) -> KnownRecords | None:
         return next((held for held in self._held if zxid > 0 and held.first <= zxid <= held.last), None)
 
     def _pass_over(self, found: ScannedLog, start: int, *, whole: bool) -> None:
@@ -213,48 +213,48 @@ class _LogCopy:
         self._unsure, self._read_to = not whole, found.last_zxid
 
     def _contradicted(self, start: int) -> None:
-        """Name everything from there on, with what was taken for new right before it."""
-        if self.pieces and self.pieces[-1].end_at == start and self.pieces[-1].last + 1 == self._peeked(start):
+        """Report everything from there on, with the piece directly before it."""
+        if self.pieces and self.pieces[-1].end_at == start and self.pieces[-1].last + 1 == self._zxid_at(start):
             start = self.pieces.pop().start_at
         at: int | None = start
         while at is not None:
-            end = self._peeked(at) | 0xFFFF_FFFF
+            end = self._zxid_at(at) | 0xFFFF_FFFF
             until = end if self._unit.limit is None else min(end, self._unit.limit)
             found = scanned(self._file, at, until, None, self._unit.largest_record, self._unit.chunk_bytes)
             if found.records:
                 position = max(at, HEADER_BYTES)
                 self.others.append(OtherRecords(position=position, first=found.first_zxid, last=found.last_zxid))
-            goes_on = found.padding is Padding.RECORDS or goes_back(found)
-            at = at + found.size_bytes if found.records and goes_on else None
+            continues = found.padding is Padding.RECORDS or goes_back(found)
+            at = at + found.size_bytes if found.records and continues else None
 
     def _is_wanted(self, at: int) -> bool:
-        """Of a good record."""
-        return self._unit.limit is None or self._peeked(at) <= self._unit.limit
+        """Whether a good record is within the limit."""
+        return self._unit.limit is None or self._zxid_at(at) <= self._unit.limit
 
-    def _peeked(self, start: int) -> int:
-        """The zxid of the record that begins there. Of a damaged one it may be anything: nothing is made of it."""
+    def _zxid_at(self, start: int) -> int:
+        """The zxid of the record that begins there. For a damaged one it is arbitrary, and the scan decides."""
         self._file.seek(max(start, HEADER_BYTES))
         return int.from_bytes(self._file.read(_FIRST_ZXID.stop)[_FIRST_ZXID], signed=True)
 
-    def _behind(self, found: ScannedLog, start: int) -> int | None:
+    def _next_start(self, found: ScannedLog, start: int) -> int | None:
         if not found.damage:
-            goes_on = found.padding is Padding.RECORDS and found.records and self._is_wanted(self.at)
-            return self.at if goes_on else None
+            continues = found.padding is Padding.RECORDS and found.records and self._is_wanted(self.at)
+            return self.at if continues else None
         if goes_back(found):
             return self.at
         base, first = base_of(start), found.damage[0]
-        told = FoundDamage(
+        damage = FoundDamage(
             position=base + first.position,
             kind=first.kind,
             after_zxid=first.after_zxid or self._read_to,
             resumes_zxid=first.resumes_zxid,
         )
-        self.damage.append(told)
+        self.damage.append(damage)
         return None if first.resumes_at is None else base + first.resumes_at
 
 
-class _Lazily:
-    """Opens the object with the first records, whose zxid names it: a log without records is not stored at all."""
+class _PieceOutput:
+    """Opens the object with the first record, whose zxid is in its name: a log without records is not stored."""
 
     def __init__(self, unit: LogCopyUnit, start: int, progress: Progress, *, tail: bool) -> None:
         self._unit, self._start, self._progress, self._tail = unit, start, progress, tail
@@ -284,7 +284,7 @@ class _Lazily:
 
 
 def wanted_until(first: int, proven: tuple[int, ...], limit: int | None) -> tuple[int, Proof]:
-    """How far a piece goes that begins with a transaction: to where its epoch, or what is known of it, ends."""
+    """The last transaction of a piece that begins with `first`: where its epoch, or the proven part of it, ends."""
     known = max((zxid for zxid in proven if epoch_of(zxid) == epoch_of(first)), default=-1)
     if first <= known:
         return known, Proof.PROVEN

@@ -1,4 +1,4 @@
-"""One member on its way into a backup: what was seen of it, what is kept of it, how far its files were read."""
+"""State of one member during a backup: files found, pieces copied, and how far each file was read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ from logkeep.zookeeper.backup.log_task import (
     LoggedAgain,
     OtherRecords,
 )
-from logkeep.zookeeper.backup.open_files import Pins
-from logkeep.zookeeper.backup.round_rules import LogWish, MemberProgress, holes, logs_to_read, proven_by, with_bounds
+from logkeep.zookeeper.backup.open_files import OpenFiles
+from logkeep.zookeeper.backup.round_rules import LogToRead, MemberProgress, holes, logs_to_read, proven_by, with_bounds
 from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, ServerFiles
 from logkeep.zookeeper.backup.server_identity import contradicted, logged_to, processes_all
 from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, SnapshotCopyOutcome, SnapshotCopyUnit
@@ -37,8 +37,8 @@ from logkeep.zookeeper.server.four_letter import ServerState
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Where a piece lay in a file."""
+class PiecePosition:
+    """Position of a piece in a file."""
 
     file: str
     joins_at: int
@@ -48,54 +48,55 @@ class Spot:
 
 @dataclass
 class MemberRun:
-    """Changed by the rounds of one backup, and by nobody else."""
+    """Changed only by the rounds of one backup."""
 
     place: MemberPlace
     history: str
     shelf: Shelf
     continued: Continued
     known_snapshots: Mapping[str, tuple[int, str]]
-    """Size and sha256 of those that are kept already, by name."""
+    """Size and sha256 of archived snapshots, by name."""
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
     found: ServerFiles | None = None
-    _looked: ServerFiles | None = None
+    _last_seen: ServerFiles | None = None
     still: bool = False
-    """Nothing changed in its directories while they were copied."""
+    """Nothing changed in its directories between the last two listings."""
     state: ServerState | None = None
     state_after: ServerState | None = None
-    stranger: ServerState | None = None
-    """What another server said that answers in the place of this one: it counts as not asked."""
+    other_server: ServerState | None = None
+    """State of a different server that answered at this address: this one counts as not asked."""
     overtaken: int | None = None
-    """What these logs held before that server was asked, where it did not say as much however long it was waited."""
+    """Last transaction in these logs before that server was asked, if it did not reach it within the time limit."""
     lagging: bool = False
-    """It may be the right one all the same: a member of an ensemble that waits for the others."""
+    """It may still be the right server: a member of an ensemble that waits for the others."""
     snapshots: dict[str, PlacedSnapshot] = field(default_factory=dict)
-    told: dict[str, int] = field(default_factory=dict)
+    reported: dict[str, int] = field(default_factory=dict)
+    """The server's zxid when a snapshot was complete, by name."""
     unusable: dict[str, CopiedSnapshot] = field(default_factory=dict)
-    """Snapshots whose bytes are none, by name."""
+    """Unreadable snapshots, by name."""
     logs: list[PlacedLog] = field(default_factory=list)
     damage: dict[str, tuple[FoundDamage, ...]] = field(default_factory=dict)
-    """By log file. A bad end that had nothing behind it is looked at anew in every round."""
+    """By log file. A damaged end with nothing after it is read again in every round."""
     again: dict[str, tuple[LoggedAgain, ...]] = field(default_factory=dict)
-    """By log file: what a server has logged more than once."""
+    """By log file: records that the server logged more than once."""
     others: dict[str, tuple[OtherRecords, ...]] = field(default_factory=dict)
-    """By log file: what is not kept because it contradicts what is."""
+    """By log file: records that are not archived because they contradict archived ones."""
     ends: dict[str, int] = field(default_factory=dict)
-    spots: dict[tuple[str, int], Spot] = field(default_factory=dict)
-    """Where a piece lay, by its file and its first zxid."""
+    positions: dict[tuple[str, int], PiecePosition] = field(default_factory=dict)
+    """Position of a piece, by its file and its first zxid."""
     closed_at: dict[str, int] = field(default_factory=dict)
-    """Files that are whole and that another one follows: where their last record ends."""
+    """Undamaged files with a later one: the byte after their last record."""
     hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    """Files that were hashed, by path, size and time: shared by the rounds of a run that follows."""
+    """Hashed files, by path, size and time: shared by the rounds of `--follow`."""
     schemes: set[str] = field(default_factory=set)
     damaged: list[DamagedFile] = field(default_factory=list)
-    pins: Pins = field(default_factory=Pins)
+    open_files: OpenFiles = field(default_factory=OpenFiles)
     purged: bool = False
-    """Files that were seen lost their names while this runs."""
+    """Files that were listed have been purged since."""
     voters: int | None = None
     rereads: bool = False
-    """A log has some of what others have: it is to be read again without that."""
+    """A log has records that others have too: it must be read again without them."""
     _reread: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -106,35 +107,35 @@ class MemberRun:
             self.ends[self.continued.file] = self.continued.end_at
 
     def path_of(self, name: str) -> str:
-        """Where a file of this name was seen, for people."""
+        """The path of a file of this name, for messages."""
         return next((str(f.path) for f in (*self.seen.logs, *self.seen.snapshots) if f.path.name == name), name)
 
-    def saw(self, found: ServerFiles) -> None:
-        """Once more, maybe: `still` tells whether it was the same as before."""
-        self.still = self._looked == found
-        self._looked = found
-        self.pins.hold((*found.snapshots, *found.logs))
-        self.purged = self.purged or self.pins.gone() > 0
+    def update_files(self, found: ServerFiles) -> None:
+        """Take a new listing; `still` is whether it equals the last one."""
+        self.still = self._last_seen == found
+        self._last_seen = found
+        self.open_files.hold((*found.snapshots, *found.logs))
+        self.purged = self.purged or self.open_files.gone() > 0
         self.found = self._with_purged(found)
 
     def _with_purged(self, found: ServerFiles) -> ServerFiles:
-        """What was purged meanwhile and is still held counts as if it were there."""
+        """Purged files that are still open count as present."""
         if self.found is None:
             return found
         return replace(
             found,
-            snapshots=_joined_files(self.found.snapshots, found.snapshots, self.pins),
-            logs=_joined_files(self.found.logs, found.logs, self.pins),
+            snapshots=_joined_files(self.found.snapshots, found.snapshots, self.open_files),
+            logs=_joined_files(self.found.logs, found.logs, self.open_files),
         )
 
     def snapshot_units(self) -> list[SnapshotCopyUnit]:
-        """Those that are not kept yet. One that could not be read is read again: it may have been unfinished."""
+        """Snapshots that are not archived yet. Unreadable ones are tried again: they may have been unfinished."""
         wanted = [f for f in self._seen.snapshots if f.path.name not in self.snapshots and not self._is_known(f)]
         packed = {f.zxid for f in self._seen.snapshots if f.name.packing is not SnapshotPacking.PLAIN}
         return [
             SnapshotCopyUnit(
                 path=str(f.path),
-                pinned=self.pins.path_of(str(f.path)),
+                pinned=self.open_files.path_of(str(f.path)),
                 name=f.path.name,
                 zxid=f.zxid,
                 packing=f.name.packing,
@@ -147,7 +148,7 @@ class MemberRun:
             for f in wanted
         ]
 
-    def took_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> None:
+    def add_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> None:
         self.unusable.pop(unit.name, None)
         if copied.outcome is SnapshotCopyOutcome.VANISHED:
             return
@@ -155,64 +156,64 @@ class MemberRun:
             self.unusable[unit.name] = copied
         else:
             self.schemes.update(copied.schemes)
-            self.snapshots[unit.name] = PlacedSnapshot(self._kept_snapshot(unit, copied), copied.stored)
+            self.snapshots[unit.name] = PlacedSnapshot(self._archived_snapshot(unit, copied), copied.stored)
 
-    def asked(self, state: ServerState | None) -> None:
-        """The server's word bounds every snapshot that was whole before it was asked."""
-        if state is not None and self.stranger is None and contradicted(state, self._processed()):
-            self.disown(state)
-        self.state = state if self.stranger is None else None
+    def update_state(self, state: ServerState | None) -> None:
+        """The server's zxid bounds every snapshot that was complete before it was asked."""
+        if state is not None and self.other_server is None and contradicted(state, self._processed()):
+            self.forget_answers(state)
+        self.state = state if self.other_server is None else None
         state = self.state
         if state is not None:
             for name in self.snapshots:
-                self.told.setdefault(name, state.zxid)
+                self.reported.setdefault(name, state.zxid)
 
     def _processed(self) -> Iterator[int]:
-        """What its server is known to have processed."""
+        """Transactions that its server must have processed."""
         yield self.continued.kept_to or 0
         yield from self._held_snapshots()
 
     def _held_snapshots(self) -> Iterator[int]:
-        """Of snapshots on its disk: those that are kept, by this backup or an earlier one."""
+        """zxids of snapshots on its disk that are archived, by this backup or an earlier one."""
         for file in self._seen.snapshots:
             if file.path.name in self.snapshots or self._is_known(file):
                 yield file.zxid
 
     def unprocessed(self) -> int:
-        """Where the log goes on behind the server's word: what it must say soon, if it is its log. 0: nowhere."""
+        """The last logged transaction beyond the server's zxid, which it must reach soon if it is its log; 0: none."""
         if self.state is None:
             return 0
         return logged_to(self._seen.logs, self.ends, self.largest_record, self.chunk_bytes)
 
-    def overtakes(self, stranger: ServerState, logged: int) -> None:
-        """Its word stays behind what was logged before it was asked."""
-        self.overtaken, self.lagging = logged, not processes_all(stranger, self._seen.current_epoch)
-        self.disown(stranger)
+    def note_lag(self, other_server: ServerState, logged: int) -> None:
+        """Its zxid stays below what was logged before it was asked."""
+        self.overtaken, self.lagging = logged, not processes_all(other_server, self._seen.current_epoch)
+        self.forget_answers(other_server)
 
-    def disown(self, stranger: ServerState | None) -> None:
-        """Who answered is another server: forget its words, and what was copied by them. The logs are read anew.
+    def forget_answers(self, other_server: ServerState | None) -> None:
+        """Another server answered: discard its answers, and what was copied with them. The logs are read again.
 
-        None: nobody answers any more.
+        None: no server answers any more.
         """
-        self.stranger, self.state, self.state_after = stranger, None, None
+        self.other_server, self.state, self.state_after = other_server, None, None
         by_file = (self.damage, self.again, self.others, self.ends, self.closed_at)
-        for by_its_word in (self.told, self.logs, self.spots, self._reread, *by_file):
-            by_its_word.clear()
+        for collected in (self.reported, self.logs, self.positions, self._reread, *by_file):
+            collected.clear()
         self._begin_logs()
 
-    def log_units(self) -> list[tuple[LogWish, LogCopyUnit]]:
+    def log_units(self) -> list[tuple[LogToRead, LogCopyUnit]]:
         self.rereads = False
-        wishes = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
+        logs = logs_to_read(self._seen.logs, self.ends, self.continued.kept_to)
         cap = self.state.zxid if self.state is not None else None
         alone = self.state is not None and self.state.mode == "standalone"
         proven = proven_by((s.kept for s in self.snapshots.values()), cap, alone=alone)
-        return [(wish, self._log_unit(wish, cap, proven)) for wish in wishes]
+        return [(log, self._log_unit(log, cap, proven)) for log in logs]
 
-    def took_log(self, wish: LogWish, copied: CopiedLog) -> None:
-        name = wish.file.path.name
+    def add_log(self, log: LogToRead, copied: CopiedLog) -> None:
+        name = log.file.path.name
         if copied.vanished:
             return
-        self._refuse_another_past(copied.others)
+        self._refuse_another_history(copied.others)
         end_at = self._new_until(name, copied)
         self.ends[name] = min(copied.end_at, end_at)
         lasting = (d for d in self.damage.get(name, ()) if d.resumes_zxid is not None)
@@ -220,20 +221,20 @@ class MemberRun:
         self.again[name] = tuple(dict.fromkeys([*self.again.get(name, ()), *copied.again]))
         self.others[name] = copied.others
         for piece in (each for each in copied.pieces if each.start_at < end_at):
-            kept = self._kept_log(name, piece, _ending(wish, copied))
+            kept = self._archived_log(name, piece, _ending(log, copied))
             self.logs.append(PlacedLog(kept, piece.stored, piece.tail))
-            self.spots[name, kept.first] = Spot(name, piece.joins_at, piece.start_at, piece.end_at)
-        self.closed_at[name] = copied.closes_at if wish.closed else 0
+            self.positions[name, kept.first] = PiecePosition(name, piece.joins_at, piece.start_at, piece.end_at)
+        self.closed_at[name] = copied.closes_at if log.closed else 0
 
-    def _refuse_another_past(self, others: Sequence[OtherRecords]) -> None:
-        """What is archived and what is here are two histories then, however the last records agreed."""
+    def _refuse_another_history(self, others: Sequence[OtherRecords]) -> None:
+        """Archived and current records are then two histories, even if the last records agreed."""
         kept_to = self.continued.kept_to
         contradicting = [other.first for other in others if kept_to is not None and other.first <= kept_to]
         if contradicting:
             raise unproven(self.place.name, contradicting[0], CONTRADICTED)
 
     def _new_until(self, name: str, copied: CopiedLog) -> int:
-        """Where in the file a piece begins that has something kept already: from there on it is read again, once."""
+        """The byte of the first piece with archived records: from there on the file is read again, once."""
         for piece in copied.pieces:
             has_kept = any(p.kept.first <= piece.last and piece.first <= p.kept.last for p in self.logs)
             if has_kept and name not in self._reread:
@@ -243,41 +244,41 @@ class MemberRun:
         return copied.end_at + 1
 
     def _held(self, file: FoundFile) -> tuple[KnownRecords, ...]:
-        """What is kept already and may come again in a file."""
+        """Archived records that may be logged again in a file."""
         runs = [self._run_of(p.kept) for p in self.logs]
         if self.continued.kept_to is not None:
-            runs += archived_runs(file, self._seen.logs, self.continued, self.pins)
+            runs += archived_runs(file, self._seen.logs, self.continued, self.open_files)
         return tuple(runs)
 
     def _run_of(self, kept: ArchivedLog) -> KnownRecords:
-        spot, paths = self.spots[kept.name, kept.first], {log.path.name: str(log.path) for log in self._seen.logs}
-        path = paths.get(kept.name, "")
-        return KnownRecords(kept.first, kept.last, kept.last_adler, path, self.pins.path_of(path), spot.start_at)
+        path = next((str(log.path) for log in reversed(self._seen.logs) if log.path.name == kept.name), "")
+        start_at, pinned = self.positions[kept.name, kept.first].start_at, self.open_files.path_of(path)
+        return KnownRecords(kept.first, kept.last, kept.last_adler, path, pinned, start_at)
 
     def side_by_side(self, before: ArchivedLog, after: ArchivedLog) -> bool:
-        """Whether two pieces lay one right behind the other: in one file, or at the border of two."""
-        one, other = self.spots.get((before.name, before.first)), self.spots.get((after.name, after.first))
+        """Whether two pieces are adjacent: in one file, or at the border of two."""
+        one, other = self.positions.get((before.name, before.first)), self.positions.get((after.name, after.first))
         if other is None:
             return False
-        return one is not None and self._joined(one.file, one.end_at, other)
+        return one is not None and self._adjacent(one.file, one.end_at, other)
 
     def follows_archive(self, first: ArchivedLog) -> bool:
         """The same for the last archived record and the first piece of this run."""
-        spot = self.spots.get((first.name, first.first))
-        return spot is not None and self._joined(self.continued.file, self.continued.end_at, spot)
+        position = self.positions.get((first.name, first.first))
+        return position is not None and self._adjacent(self.continued.file, self.continued.end_at, position)
 
-    def _joined(self, file: str, end_at: int, spot: Spot) -> bool:
-        if file == spot.file:
-            return end_at == spot.joins_at
+    def _adjacent(self, file: str, end_at: int, position: PiecePosition) -> bool:
+        if file == position.file:
+            return end_at == position.joins_at
         names = [log.path.name for log in self._seen.logs]
-        next_one = spot.file in names[1:] and names[names.index(spot.file) - 1] == file
-        return next_one and spot.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
+        next_one = position.file in names[1:] and names[names.index(position.file) - 1] == file
+        return next_one and position.joins_at == HEADER_BYTES and self.closed_at.get(file) == end_at
 
     def holds(self, one: ArchivedLog, other: ArchivedLog) -> bool:
-        """Whether a piece holds the last record of another one, the same."""
+        """Whether a piece contains the last record of another one."""
         return is_same(self._run_of(other), self._run_of(one))
 
-    def standing(self) -> MemberProgress:
+    def progress(self) -> MemberProgress:
         newest = max((p.kept for p in self.snapshots.values()), key=lambda s: s.zxid, default=None)
         last = max((p.kept.last for p in self.logs), default=self.continued.kept_to or 0)
         zxid = newest.zxid if newest is not None else 0
@@ -287,21 +288,21 @@ class MemberRun:
             last=last,
             cap=self.state.zxid if self.state is not None else None,
             cap_after=self.state_after.zxid if self.state_after is not None else None,
-            outrun=self.purged and self._has_hole_behind(zxid),
+            outrun=self.purged and self._has_hole_after(zxid),
         )
 
-    def _has_hole_behind(self, zxid: int) -> bool:
-        """Not one that damage made: no newer look mends that."""
+    def _has_hole_after(self, zxid: int) -> bool:
+        """Holes from damage do not count: reading again does not resolve them."""
         runs = [(p.kept.first, p.kept.last) for p in self.logs if p.kept.last > zxid]
         made = {d.after_zxid + 1 for damages in self.damage.values() for d in damages}
         before = [] if self.continued.kept_to is None else [(self.continued.kept_to, self.continued.kept_to)]
         return any(hole.last > zxid and hole.first not in made for hole in holes([*before, *runs]))
 
     def bounded_snapshots(self) -> Iterator[PlacedSnapshot]:
-        """Where no server runs and no file changes, the end of the logs bounds what a snapshot may hold."""
-        last = self.standing().last
-        told = self.told or (dict.fromkeys(self.snapshots, last) if self.still and last else {})
-        bounds = with_bounds([p.kept for p in self.snapshots.values()], told)
+        """If no server runs and no file changes, the end of the logs bounds what a snapshot may contain."""
+        last = self.progress().last
+        reported = self.reported or (dict.fromkeys(self.snapshots, last) if self.still and last else {})
+        bounds = with_bounds([p.kept for p in self.snapshots.values()], reported)
         for placed in self.snapshots.values():
             yield replace(placed, kept=msgspec.structs.replace(placed.kept, bound=bounds[placed.kept.name]))
 
@@ -327,19 +328,19 @@ class MemberRun:
     @property
     def _seen(self) -> ServerFiles:
         if self.found is None:
-            raise RuntimeError("nobody has looked yet")
+            raise RuntimeError("the directories were not listed yet")
         return self.found
 
     @property
     def lacks_logs(self) -> bool:
-        """A server has a log as soon as it has a transaction: they lie in another directory."""
+        """A server has a log as soon as it has a transaction: without any, they are in another directory."""
         return not self._seen.logs
 
     def newest_log(self) -> FoundFile | None:
         return self._seen.logs[-1] if self._seen.logs else None
 
     def _is_known(self, file: FoundFile) -> bool:
-        """A snapshot may be written anew under its old name: only the same bytes are the same snapshot."""
+        """A server may write a snapshot again under its old name: only equal bytes are the same snapshot."""
         known = self.known_snapshots.get(file.path.name)
         if known is None or known[0] != file.size_bytes:
             return False
@@ -348,25 +349,25 @@ class MemberRun:
             self.hashed[seen] = sha256_of(file.path)
         return self.hashed[seen] == known[1]
 
-    def _log_unit(self, wish: LogWish, cap: int | None, proven: tuple[int, ...]) -> LogCopyUnit:
+    def _log_unit(self, log: LogToRead, cap: int | None, proven: tuple[int, ...]) -> LogCopyUnit:
         return LogCopyUnit(
-            path=str(wish.file.path),
-            pinned=self.pins.path_of(str(wish.file.path)),
-            size_bytes=max(wish.file.used_bytes - wish.start_at, 0),
+            path=str(log.file.path),
+            pinned=self.open_files.path_of(str(log.file.path)),
+            size_bytes=max(log.file.used_bytes - log.start_at, 0),
             member=self.place.name,
             history=self.history,
             shelf=self.shelf,
-            start_at=wish.start_at,
+            start_at=log.start_at,
             limit=cap,
             proven=proven,
             tail_from=max(proven, default=0) if cap is None else None,
             largest_record=self.largest_record,
             chunk_bytes=self.chunk_bytes,
-            held=self._held(wish.file),
+            held=self._held(log.file),
         )
 
-    def _kept_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> ArchivedSnapshot:
-        assert copied.stored is not None  # noqa: S101 - asked by the caller
+    def _archived_snapshot(self, unit: SnapshotCopyUnit, copied: CopiedSnapshot) -> ArchivedSnapshot:
+        assert copied.stored is not None  # noqa: S101 - checked by the caller
         return ArchivedSnapshot(
             member=self.place.name,
             history=self.history,
@@ -382,7 +383,7 @@ class MemberRun:
             origin=self.place.origin,
         )
 
-    def _kept_log(self, name: str, piece: CopiedPiece, ending: LogFileEnding) -> ArchivedLog:
+    def _archived_log(self, name: str, piece: CopiedPiece, ending: LogFileEnding) -> ArchivedLog:
         return ArchivedLog(
             member=self.place.name,
             history=self.history,
@@ -401,16 +402,18 @@ class MemberRun:
         )
 
 
-def _ending(wish: LogWish, copied: CopiedLog) -> LogFileEnding:
-    """What ended a file. A bad end with nothing good behind it, in the newest log, is a record being written."""
+def _ending(log: LogToRead, copied: CopiedLog) -> LogFileEnding:
+    """How a file ended. A damaged end of the newest log with nothing after it is a record being written."""
     if not copied.damage:
         return LogFileEnding.CLEAN
     if any(d.resumes_zxid is not None for d in copied.damage):
         return LogFileEnding.DAMAGED
-    return LogFileEnding.TORN if wish.closed else LogFileEnding.ACTIVE_TAIL
+    return LogFileEnding.TORN if log.closed else LogFileEnding.ACTIVE_TAIL
 
 
-def _joined_files(before: Sequence[FoundFile], now: Sequence[FoundFile], pins: Pins) -> tuple[FoundFile, ...]:
+def _joined_files(
+    before: Sequence[FoundFile], now: Sequence[FoundFile], open_files: OpenFiles
+) -> tuple[FoundFile, ...]:
     names = {file.path.name for file in now}
-    purged = [file for file in before if file.path.name not in names and pins.path_of(str(file.path))]
+    purged = [file for file in before if file.path.name not in names and open_files.path_of(str(file.path))]
     return tuple(sorted([*purged, *now], key=lambda file: (file.zxid, file.path.name)))

@@ -1,7 +1,7 @@
-"""Files that are held open from the moment they were seen: a purge removes their names, not their bytes.
+"""Keeps the server's files open from the moment they are found: a purge removes their names, not their bytes.
 
-A server's purge may be faster than a copy. Whoever runs on the same machine reads a pinned file through the process
-that holds it, after its name is gone; elsewhere a file that vanished is simply not there.
+A server's purge may be faster than a copy. Tasks on the same machine read an open file through the process that holds
+it, after its name is gone; on other machines a purged file is missing.
 """
 
 import os
@@ -13,31 +13,31 @@ from typing import BinaryIO
 from logkeep.zookeeper.backup.server_files import FoundFile
 
 MOST = 256
-"""So many of the newest files of a member are held; processes may open a thousand."""
+"""Number of the newest files of a member that are kept open; a process may open about a thousand."""
 
 
 @dataclass
-class Pins:
+class OpenFiles:
     """Close it when the backup is done."""
 
     _held: dict[str, BinaryIO] = field(default_factory=dict)
 
     def hold(self, files: Iterable[FoundFile]) -> None:
-        """Those that are not held yet and still there."""
+        """Open the files that exist and are not open yet."""
         wanted = list(files)[-MOST:]
         for file in wanted:
             path = str(file.path)
             if path not in self._held and len(self._held) < 2 * MOST:
-                with suppress(OSError):  # purged already, or not ours to read: who copies it will tell
+                with suppress(OSError):  # already purged, or forbidden: the copy task reports it
                     self._held[path] = file.path.open("rb")
 
     def path_of(self, path: str) -> str:
-        """Where the bytes can be read when the name is gone; empty where they are not held."""
+        """Where the bytes can be read after the name is gone; empty if the file is not open."""
         held = self._held.get(path)
         return "" if held is None else f"/proc/{os.getpid()}/fd/{held.fileno()}"
 
     def gone(self) -> int:
-        """How many held files have no name any more."""
+        """Number of open files whose name is gone."""
         return sum(os.fstat(file.fileno()).st_nlink == 0 for file in self._held.values())
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Damaged objects of earlier backups, copied again from the server while it still has the very same bytes.
+"""Copies objects of earlier backups again that a verification found damaged, if the server still has the same bytes.
 
-A verification has found them damaged. The record of a backup says which transactions a piece held and what its bytes
-hashed to: a copy of the same transactions that hashes alike is that piece, whatever else may have become of the server.
+The record of a backup has the transactions and the hash of a piece: a copy of the same transactions with the same hash
+is that piece, whatever else has changed on the server.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class _Wanted:
 def copy_again(
     members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | ArchivedSnapshot], engine_for: EngineFor
 ) -> list[CopiedAgain]:
-    """Those that could be had again. Of the others nothing is kept."""
+    """Those that could be copied again. Nothing is stored of the others."""
     wanted = _wanted(members, damaged)
     engine = engine_for(sum(u.size_bytes for _, u in wanted.logs) + sum(u.size_bytes for _, u in wanted.snapshots))
     logs = engine.map(
@@ -60,11 +60,11 @@ def _wanted(members: Sequence[MemberRun], damaged: Sequence[ArchivedLog | Archiv
 
 
 def _log_units(member: MemberRun, kept: ArchivedLog) -> Iterator[LogCopyUnit]:
-    """None where no log reaches back so far."""
+    """None if no log goes back so far."""
     file = next((log for log in reversed(member.seen.logs) if log.zxid <= kept.first), None)
     before = _before(file, kept.first) if file is not None else None
     if file is not None and before is not None:
-        path, pinned = str(file.path), member.pins.path_of(str(file.path))
+        path, pinned = str(file.path), member.open_files.path_of(str(file.path))
         yield LogCopyUnit(
             path=path,
             pinned=pinned,
@@ -82,17 +82,17 @@ def _log_units(member: MemberRun, kept: ArchivedLog) -> Iterator[LogCopyUnit]:
 
 
 def _before(file: FoundFile, first: int) -> RecordMark | None:
-    """The record right before a transaction, which may come again behind it. None: it is not there."""
+    """The record directly before a transaction, which may be logged again after it. None: it is missing."""
     return RecordMark(0, 0, 0) if file.zxid == first else mark_in(file.path, first - 1)
 
 
 def _snapshot_units(member: MemberRun, kept: ArchivedSnapshot) -> Iterator[SnapshotCopyUnit]:
-    """None where the file is gone, or was written anew."""
+    """None if the file is gone, or was written again."""
     for file in member.seen.snapshots:
         if file.path.name == kept.name and sha256_of(file.path) == kept.sha256:
             yield SnapshotCopyUnit(
                 path=str(file.path),
-                pinned=member.pins.path_of(str(file.path)),
+                pinned=member.open_files.path_of(str(file.path)),
                 name=kept.name,
                 zxid=kept.zxid,
                 packing=file.name.packing,

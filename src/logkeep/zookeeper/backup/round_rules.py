@@ -1,8 +1,8 @@
-"""What one round of a backup copies, and whether another one is needed. Pure: values in, values out.
+"""What one round of a backup copies, and whether another one is needed. Pure.
 
-A snapshot under load is fuzzy: it needs the log up to its end. So snapshots come first, then the server is asked how
-far it is, then logs are copied up to there; and again, until the newest snapshot's end and the server's word are
-reached and the epoch stayed the same meanwhile.
+A snapshot under load is fuzzy: it needs the log up to its end. So snapshots are copied first, then the server is asked
+for its zxid, then logs are copied up to it. This repeats until the logs reach the newest snapshot's end and the
+server's zxid, and the epoch has not changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,40 +16,40 @@ from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 
 
 @dataclass(frozen=True)
-class LogWish:
-    """A log file and the byte of its first record that is not kept yet; 0: all of it."""
+class LogToRead:
+    """A log file and the byte of its first record that is not archived yet; 0: all of it."""
 
     file: FoundFile
     start_at: int = 0
     closed: bool = True
-    """A later log is there: nothing will be added to it."""
+    """There is a later log: nothing will be added to this one."""
 
 
-def logs_to_read(logs: Sequence[FoundFile], ends: Mapping[str, int], kept_to: int | None) -> list[LogWish]:
-    """Files with something new, by name order. `ends`: how far files were read; `kept_to`: what is archived already.
+def logs_to_read(logs: Sequence[FoundFile], ends: Mapping[str, int], kept_to: int | None) -> list[LogToRead]:
+    """Files that may have something new, by name. `ends`: how far files were read; `kept_to`: what is archived.
 
-    A log that another one follows, and that was read after that one was there, has nothing new; reading its last bytes
-    again costs nothing, so nobody keeps book about it.
+    A closed log that was read after the next one appeared has nothing new; reading its last bytes again costs nothing,
+    so this is not recorded.
     """
     first = 0
     if kept_to is not None:
         first = max((i for i, log in enumerate(logs) if log.zxid <= kept_to), default=0)
     return [
-        LogWish(log, ends.get(log.path.name, 0), closed=index + 1 < len(logs))
+        LogToRead(log, ends.get(log.path.name, 0), closed=index + 1 < len(logs))
         for index, log in enumerate(logs)
         if index >= first
     ]
 
 
 def proven_by(snapshots: Iterable[ArchivedSnapshot], cap: int | None, *, alone: bool) -> tuple[int, ...]:
-    """Per epoch the furthest transaction that is known to be committed: each proves those before it in its epoch only.
+    """Per epoch the last transaction known to be committed: it proves those before it in the same epoch only.
 
-    What is in a snapshot was committed, and so was what a server has processed. A server that is alone commits all that
-    it logs. The last transactions of an earlier epoch may have been given up by the leader after it.
+    What is in a snapshot was committed, and so was what a server has processed. A standalone server commits all that it
+    logs. The next leader may have discarded the last transactions of an earlier epoch.
     """
     known: dict[int, int] = {}
-    told = [max(s.zxid, s.digest_zxid, s.fuzzy_end or 0) for s in snapshots]
-    for zxid in [*told, *(() if cap is None else (cap,))]:
+    committed = [max(s.zxid, s.digest_zxid, s.fuzzy_end or 0) for s in snapshots]
+    for zxid in [*committed, *(() if cap is None else (cap,))]:
         known[epoch_of(zxid)] = max(zxid, known.get(epoch_of(zxid), 0))
     if alone and cap is not None:
         known.update({epoch: (epoch << 32) | 0xFFFF_FFFF for epoch in range(epoch_of(cap))})
@@ -57,7 +57,7 @@ def proven_by(snapshots: Iterable[ArchivedSnapshot], cap: int | None, *, alone: 
 
 
 def borders(pieces: Sequence[ArchivedLog], joined: Callable[[ArchivedLog, ArchivedLog], bool]) -> list[ArchivedLog]:
-    """Pieces in order of zxid, each with the end of the epoch before it where the two lay side by side on the disk."""
+    """Pieces in order of zxid, each with the end of the epoch before it if both were adjacent on the disk."""
     found: list[ArchivedLog] = []
     for piece in pieces:
         before = found[-1] if found else None
@@ -69,66 +69,66 @@ def borders(pieces: Sequence[ArchivedLog], joined: Callable[[ArchivedLog, Archiv
     return found
 
 
-def with_bounds(snapshots: Sequence[ArchivedSnapshot], told: Mapping[str, int]) -> dict[str, int | None]:
-    """For snapshots that do not say where they end: what the server had reached once they were whole.
+def with_bounds(snapshots: Sequence[ArchivedSnapshot], reported: Mapping[str, int]) -> dict[str, int | None]:
+    """For snapshots that do not say where they end: the server's zxid when they were complete.
 
-    Or where the next one began: a server writes one at a time. `told`: its word, by the name of the snapshot.
+    Or where the next one began: a server writes one at a time. `reported`: its zxid, by the name of the snapshot.
     """
     ordered = sorted(snapshots, key=lambda s: s.zxid)
     bounds: dict[str, int | None] = {}
     for at, one in enumerate(ordered):
         later = [other.zxid for other in ordered[at + 1 :] if other.zxid > one.zxid][:1]
-        known = [*later, *([told[one.name]] if one.name in told else [])]
+        known = [*later, *([reported[one.name]] if one.name in reported else [])]
         bounds[one.name] = min(known) if known and one.fuzzy_end is None else None
     return bounds
 
 
 @dataclass(frozen=True)
 class MemberProgress:
-    """Where one member stands at the end of a round."""
+    """How far one member is copied at the end of a round."""
 
     newest_snapshot: int
-    """Of those that are on its disk and kept, now or by an earlier backup."""
+    """Of those on its disk that are archived, by this or an earlier backup."""
     fuzzy_end: int
-    """Of the newest one that this backup took; its own zxid where nothing more is known."""
+    """Of the newest one that this backup copied; its own zxid if nothing more is known."""
     last: int
-    """The last transaction that is kept, in any piece; 0: none."""
+    """The last archived transaction, in any piece; 0: none."""
     cap: int | None
-    """What the server said before logs were copied; None: it could not be asked."""
+    """The server's zxid before logs were copied; None: it could not be asked."""
     cap_after: int | None
-    """What it said after that."""
+    """Its zxid after that."""
     outrun: bool = False
-    """A purge removed transactions behind the newest snapshot before they were seen: a newer snapshot is needed."""
+    """A purge removed transactions after the newest snapshot before they were read: a newer snapshot is needed."""
 
 
-def settled(standing: MemberProgress) -> bool:
+def settled(progress: MemberProgress) -> bool:
     """Whether no further round is needed."""
-    whole = standing.fuzzy_end <= standing.newest_snapshot or standing.last >= standing.fuzzy_end
-    return whole and reached(standing) and not _other_epoch(standing) and not standing.outrun
+    whole = progress.fuzzy_end <= progress.newest_snapshot or progress.last >= progress.fuzzy_end
+    return whole and reached(progress) and not _other_epoch(progress) and not progress.outrun
 
 
-def reached(standing: MemberProgress) -> bool:
-    """The server's word is in the files. An epoch in which nothing happened yet has a zxid and no transaction."""
-    cap = standing.cap
-    return cap is None or counter_of(cap) == 0 or max(standing.last, standing.newest_snapshot) >= cap
+def reached(progress: MemberProgress) -> bool:
+    """Whether the files reach the server's zxid. A new epoch without transactions has a zxid too."""
+    cap = progress.cap
+    return cap is None or counter_of(cap) == 0 or max(progress.last, progress.newest_snapshot) >= cap
 
 
-def _other_epoch(standing: MemberProgress) -> bool:
-    if standing.cap is None or standing.cap_after is None:
+def _other_epoch(progress: MemberProgress) -> bool:
+    if progress.cap is None or progress.cap_after is None:
         return False
-    return epoch_of(standing.cap) != epoch_of(standing.cap_after)
+    return epoch_of(progress.cap) != epoch_of(progress.cap_after)
 
 
 @dataclass(frozen=True)
 class RoundHole:
-    """Transactions `first` to `last` that lie between two pieces and in none."""
+    """Transactions `first` to `last` that are between two pieces and in none."""
 
     first: int
     last: int
 
 
 def holes(ranges: Iterable[tuple[int, int]]) -> list[RoundHole]:
-    """Between runs of zxids, both ends included. What an epoch lacks at its end cannot be told from its files."""
+    """Between runs of zxids, both ends included. What is missing at the end of an epoch cannot be seen here."""
     found, before = [], None
     for first, last in sorted(ranges):
         if before is not None and first > before and not follows(before, first):

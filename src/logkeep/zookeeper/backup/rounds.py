@@ -1,7 +1,7 @@
-"""The rounds of a backup: look, copy snapshots, ask the server, copy logs; until nothing is open any more.
+"""The rounds of a backup: list files, copy snapshots, ask the server, copy logs; until nothing is missing.
 
 Files may be purged, logs may roll and records may be half written while this runs: none of it is an error. What is
-still open when patience ends is told as a finding.
+still missing after the time limit is reported as a finding.
 """
 
 import time
@@ -11,55 +11,55 @@ from dataclasses import dataclass, field
 from logkeep.errors import ClusterError
 from logkeep.formats.zookeeper.window import CHUNK_BYTES
 from logkeep.model.work import EngineFor
-from logkeep.zookeeper.backup.continuity import Continued, continued
+from logkeep.zookeeper.backup.continuity import Continued, check_continuity
 from logkeep.zookeeper.backup.log_task import CopiedLog, copy_log
 from logkeep.zookeeper.backup.member import MemberRun
 from logkeep.zookeeper.backup.round_rules import settled
-from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, look
+from logkeep.zookeeper.backup.server_files import FoundFile, MemberPlace, list_files
 from logkeep.zookeeper.backup.snapshot_task import CopiedSnapshot, copy_snapshot
 from logkeep.zookeeper.backup.verbatim_task import CopiedVerbatim, VerbatimUnit, copy_verbatim
 from logkeep.zookeeper.model.sink import BackupSink, DamagedFile, Known
 from logkeep.zookeeper.server.four_letter import ServerState
 
 Ask = Callable[[str], ServerState]
-"""Raises ClusterError when a server does not answer."""
+"""Raises ClusterError if a server does not answer."""
 _PAUSE_S = 0.2
 _PROCESSED_WITHIN_S = 10.0
-"""So long at most a server may take to process what it has logged: a disk may be slow, and so may a majority be."""
+"""Maximum time for a server to process what it has logged: a disk or a majority may be slow."""
 
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """How a backup goes about it."""
+    """How a backup is carried out."""
 
     engine_for: EngineFor
     ask: Ask
     patience_s: float = 30.0
-    """So long is waited for logs to reach what the server and the newest snapshot say."""
+    """Maximum time to wait until the logs reach the server's zxid and the end of the newest snapshot."""
     most_rounds: int = 200
     largest_record: int | None = None
     chunk_bytes: int = CHUNK_BYTES
-    """How many bytes of a log are read at once."""
+    """Bytes of a log that are read at once."""
     hashed: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    """Snapshots that were compared with kept ones: not again while they stay as they are."""
+    """Hashes of snapshots that were compared with archived ones; valid while the files do not change."""
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def begin(self, members: Sequence[MemberPlace], sink: BackupSink, *, new_history: bool) -> list[MemberRun]:
-        """Prove that every member continues its history, before anything is copied. Raises HistoryUnproven."""
+        """Check that every member continues its history, before anything is copied. Raises HistoryUnproven."""
         known = sink.known
         history = str(int(known.history) + 1) if new_history and known.anything else known.history
-        carries_on = known.anything and not new_history
-        return [self._member(place, sink, known if carries_on else Known(), history) for place in members]
+        continues = known.anything and not new_history
+        return [self._member(place, sink, known if continues else Known(), history) for place in members]
 
     def run(self, members: Sequence[MemberRun]) -> int:
-        """Copy until all members are settled, or patience ends; how many rounds it took."""
+        """Copy until all members are complete, or the time limit is reached; returns the number of rounds."""
         deadline, number, open_members = self.monotonic() + self.patience_s, 0, list(members)
         while open_members:
             number += 1
             had = {id(m): len(m.logs) + len(m.snapshots) for m in open_members}
             self._round(open_members)
-            open_members = [m for m in open_members if self._goes_on(m, len(m.logs) + len(m.snapshots) > had[id(m)])]
+            open_members = [m for m in open_members if self._needs_more(m, len(m.logs) + len(m.snapshots) > had[id(m)])]
             if open_members and (self.monotonic() >= deadline or number == self.most_rounds):
                 break
             if open_members:
@@ -67,52 +67,52 @@ class RoundSettings:
         return number
 
     def _member(self, place: MemberPlace, sink: BackupSink, known: Known, history: str) -> MemberRun:
-        found = look(place)
-        goes_on = continued(place.name, found, known) if known.anything else Continued()
+        found = list_files(place)
+        continues = check_continuity(place.name, found, known) if known.anything else Continued()
         kept = {name: facts for (member, name), facts in known.snapshots.items() if member == place.name}
         return MemberRun(
-            place, history, sink.shelf, goes_on, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
+            place, history, sink.shelf, continues, kept, self.largest_record, self.chunk_bytes, hashed=self.hashed
         )
 
-    def _goes_on(self, member: MemberRun, grew: bool) -> bool:
-        """Whether another round may help. Files that no server writes to do not change by waiting."""
-        if settled(member.standing()) and not _newest_unfinished(member):
+    def _needs_more(self, member: MemberRun, grew: bool) -> bool:
+        """Whether another round may help. Without a running server, waiting changes nothing."""
+        if settled(member.progress()) and not _newest_unfinished(member):
             return False
         return grew or (member.state is not None and not member.lacks_logs)
 
     def _round(self, members: Sequence[MemberRun]) -> None:
         for member in members:
-            member.saw(look(member.place))
+            member.update_files(list_files(member.place))
         self._copy_snapshots(members)
         for member in members:
-            member.asked(self._asked(member.place.host))
-            member.saw(look(member.place))  # logs roll while snapshots are copied
+            member.update_state(self.ask_server(member.place.host))
+            member.update_files(list_files(member.place))  # logs roll while snapshots are copied
         self._copy_logs(members)
-        unbounded = [member for member in members if self._asked_after(member)]
+        unbounded = [member for member in members if self._lags(member)]
         self._copy_logs(unbounded)
         for member in members:
-            member.saw(look(member.place))
+            member.update_files(list_files(member.place))
 
-    def _asked_after(self, member: MemberRun) -> bool:
-        """Whether its word turned out to bound nothing: it never gets to where these logs were before it was asked.
+    def _lags(self, member: MemberRun) -> bool:
+        """Whether its zxid bounds nothing: it does not reach what these logs held before it was asked.
 
-        Under load it does within milliseconds. One that does not is another server, or a member that waits for the
-        others for good; one that is gone meanwhile may have processed all that it has logged.
+        Under load a server does within milliseconds. One that does not is another server, or a member that waits for
+        the others; one that no longer answers may have processed all that it has logged.
         """
         if member.state is None:
             return False
         logged, host = member.unprocessed(), member.place.host
         deadline = self.monotonic() + min(self.patience_s, _PROCESSED_WITHIN_S)
-        member.state_after = after = self._asked(host)
+        member.state_after = after = self.ask_server(host)
         while (after is None or after.zxid < logged) and logged and self.monotonic() < deadline:
             self.sleep(_PAUSE_S)
-            after = self._asked(host)
+            after = self.ask_server(host)
         if not logged or (after is not None and after.zxid >= logged):
             return False
         if after is None:
-            member.disown(None)
+            member.forget_answers(None)
         else:
-            member.overtakes(after, logged)
+            member.note_lag(after, logged)
         return True
 
     def _copy_snapshots(self, members: Sequence[MemberRun]) -> None:
@@ -121,20 +121,20 @@ class RoundSettings:
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_snapshot, units, CopiedSnapshot, label="snapshots", weight=lambda u: u.size_bytes)
         for (member, unit), result in zip(work, copied, strict=True):
-            member.took_snapshot(unit, result)
+            member.add_snapshot(unit, result)
 
     def _copy_logs(self, members: Sequence[MemberRun]) -> None:
-        work = [(member, wish, unit) for member in members for wish, unit in member.log_units()]
+        work = [(member, log, unit) for member in members for log, unit in member.log_units()]
         units = [unit for *_, unit in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
         copied = engine.map(copy_log, units, CopiedLog, label="logs", weight=lambda u: u.size_bytes)
-        for (member, wish, _), result in zip(work, copied, strict=True):
-            member.took_log(wish, result)
+        for (member, log, _), result in zip(work, copied, strict=True):
+            member.add_log(log, result)
         if again := [member for member in members if member.rereads]:
             self._copy_logs(again)
 
     def keep_damaged(self, members: Sequence[MemberRun]) -> None:
-        """Store files that are not whole as they are: nobody can tell what a closer look will find in them."""
+        """Store damaged files unchanged: a later analysis may find more in them."""
         work = [(m, file, positions) for m in members for file, positions in damaged_files(m)]
         units = [verbatim(m, f) for m, f, _ in work]
         engine = self.engine_for(sum(u.size_bytes for u in units))
@@ -146,7 +146,7 @@ class RoundSettings:
                 )
                 member.damaged.append(found)
 
-    def _asked(self, host: str) -> ServerState | None:
+    def ask_server(self, host: str) -> ServerState | None:
         try:
             return self.ask(host) if host else None
         except ClusterError:
@@ -156,7 +156,7 @@ class RoundSettings:
 def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
     return VerbatimUnit(
         path=str(file.path),
-        pinned=member.pins.path_of(str(file.path)),
+        pinned=member.open_files.path_of(str(file.path)),
         name=file.path.name,
         zxid=file.zxid,
         size_bytes=file.used_bytes,
@@ -167,7 +167,7 @@ def verbatim(member: MemberRun, file: FoundFile) -> VerbatimUnit:
 
 
 def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...]]]:
-    """Files with something wrong in them that time will not mend."""
+    """Files with damage that later rounds will not resolve."""
     newest = member.newest_log()
     for log in member.seen.logs:
         found = member.damage.get(log.path.name, ())
@@ -181,5 +181,5 @@ def damaged_files(member: MemberRun) -> Iterator[tuple[FoundFile, tuple[int, ...
 
 
 def _newest_unfinished(member: MemberRun) -> bool:
-    """The newest snapshot cannot be read, and no older one is kept either: it may be finished in a moment."""
+    """The newest snapshot cannot be read, and no older one is archived: the server may still be writing it."""
     return bool(member.unusable) and not member.snapshots and not member.known_snapshots

@@ -1,7 +1,7 @@
-"""A backup of ZooKeeper, as a list of steps: look → prove the history → rounds of copying → findings → complete.
+"""A ZooKeeper backup as a list of steps: list files, check the history, copy in rounds, report findings, commit.
 
-Where it goes is the sink's business: a bundle or a repository. A run that is killed anywhere leaves earlier backups as
-they were, and nothing of its own that counts.
+The sink stores it as a bundle or in a repository. A run that is killed at any point leaves earlier backups unchanged,
+and no partial backup.
 """
 
 import os
@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ClusterError, UsageError
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup.findings import Told, backup_zxid, exit_code, kept_runs, told_of
+from logkeep.zookeeper.backup.findings import backup_zxid, exit_code, kept_runs, member_outcome
 from logkeep.zookeeper.backup.member import MemberRun
-from logkeep.zookeeper.backup.other_members import Runs, elsewhere
+from logkeep.zookeeper.backup.other_members import Runs, other_members_of
 from logkeep.zookeeper.backup.recopy import copy_again
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.server_files import MemberPlace
@@ -30,17 +30,17 @@ AskWord = Callable[[str, str], str]
 
 @dataclass(frozen=True)
 class ZooKeeperBackupOptions:
-    """What the user asked for."""
+    """The user's options."""
 
     members: tuple[MemberPlace, ...]
     new_history: bool = False
-    """Begin a new history: the directories are known not to continue what is archived."""
+    """Begin a new history: the directories do not continue what is archived."""
     include_config: bool = False
     include_secrets: bool = False
     config_dirs: tuple[Path, ...] = ()
-    """Where configuration files lie; the usual places when none is named."""
+    """Directories of configuration files; the usual ones if empty."""
     findings: tuple[Finding, ...] = ()
-    """What is known already and belongs to what the backup tells."""
+    """Findings from before the run that the backup reports too."""
 
 
 @dataclass(frozen=True)
@@ -56,65 +56,65 @@ class ZooKeeperBackupDone:
 
 
 def back_up(
-    wish: ZooKeeperBackupOptions, sink: BackupSink, rounds: RoundSettings, ask_word: AskWord
+    options: ZooKeeperBackupOptions, sink: BackupSink, rounds: RoundSettings, ask_word: AskWord
 ) -> ZooKeeperBackupDone:
     """Take a backup. Raises HistoryUnproven, DataDirUnusable, BackupFailed, or what the sink's store raises."""
-    _check(wish)
-    for place in wish.members:
+    _check_names(options)
+    for place in options.members:
         check_apart(sink.url, place)
-    members = rounds.begin(wish.members, sink, new_history=wish.new_history)
+    members = rounds.begin(options.members, sink, new_history=options.new_history)
     try:
         sink.start()
         number = rounds.run(members)
         rounds.keep_damaged(members)
-        damaged = () if wish.new_history else sink.known.damaged()
+        damaged = () if options.new_history else sink.known.damaged()
         again = copy_again(members, damaged, rounds.engine_for) if damaged else []
     finally:
         for member in members:
-            member.pins.close()
-    archived = {} if wish.new_history else sink.known.logs
-    gathered = replace(_gathered(wish, members, archived, number, ask_word), again=again)
+            member.open_files.close()
+    archived = {} if options.new_history else sink.known.logs
+    gathered = replace(_gathered(options, members, archived, number, ask_word), again=again)
     completed = sink.complete(gathered)
-    told = replace(gathered, findings=[*gathered.findings, *completed.findings])
-    return ZooKeeperBackupDone(completed.name, told, exit_code(told.findings))
+    gathered = replace(gathered, findings=[*gathered.findings, *completed.findings])
+    return ZooKeeperBackupDone(completed.name, gathered, exit_code(gathered.findings))
 
 
-def _check(wish: ZooKeeperBackupOptions) -> None:
-    names = [member.name for member in wish.members]
+def _check_names(options: ZooKeeperBackupOptions) -> None:
+    names = [member.name for member in options.members]
     if not names or len(set(names)) != len(names):
         raise UsageError("name every member, each once", subject=", ".join(names))
 
 
 def check_apart(url: str, place: MemberPlace) -> None:
-    """A server reads its directories, and whoever replaces them replaces all in them: no place for backups."""
+    """Refuse the server's own directories: the server reads them, and replacing them would replace the backups."""
     address = urlsplit(url)
     output = Path(unquote(address.path)).resolve()
     for directory in (place.data_dir.resolve(), place.log_dir.resolve()):
         if address.scheme == "file" and output.is_relative_to(directory):
             raise UsageError(
-                "the backup would lie in a directory of the server itself",
+                "the backup would be in a directory of the server itself",
                 subject=str(output),
                 remedy=f"choose one outside of {directory}, on another disk if you can",
             )
 
 
 def _gathered(
-    wish: ZooKeeperBackupOptions, members: Sequence[MemberRun], archived: Runs, number: int, ask_word: AskWord
+    options: ZooKeeperBackupOptions, members: Sequence[MemberRun], archived: Runs, number: int, ask_word: AskWord
 ) -> Gathered:
-    """`archived`: what earlier backups hold of each member, in the same history."""
+    """`archived`: what earlier backups contain of each member, in the same history."""
     texts = {m.place.name: _text(m.place.host, ask_word) for m in members if m.state is not None}
     for member in members:
         member.voters = voters_in(texts.get(member.place.name, MemberText()).conf, member.state)
     new = {member.place.name: kept_runs(member) for member in members}
-    told = [told_of(member, elsewhere(member.place.name, (archived, new))) for member in members]
-    config = _config(wish, members)
+    outcomes = [member_outcome(member, other_members_of(member.place.name, (archived, new))) for member in members]
+    config = _config(options, members)
     return Gathered(
         history=members[0].history,
         members=[member.member() for member in members],
         snapshots=[placed for member in members for placed in member.bounded_snapshots()],
-        logs=[log for each in told for log in each.logs],
-        findings=list(dict.fromkeys([*wish.findings, *_findings(told)])),
-        gaps=[lost for each in told for lost in each.lost],
+        logs=[log for each in outcomes for log in each.logs],
+        findings=list(dict.fromkeys([*options.findings, *chain.from_iterable(each.findings for each in outcomes)])),
+        gaps=[lost for each in outcomes for lost in each.lost],
         damaged=[one for member in members for one in member.damaged],
         schemes=sorted(set(chain.from_iterable(member.schemes for member in members))),
         texts=texts,
@@ -125,12 +125,8 @@ def _gathered(
     )
 
 
-def _findings(told: Sequence[Told]) -> list[Finding]:
-    return list(chain.from_iterable(each.findings for each in told))
-
-
 def _text(host: str, ask_word: AskWord) -> MemberText:
-    """What a server says of itself; words that it does not know or allow stay empty."""
+    """Answers of a server; words that it does not support or allow stay empty."""
     answers = []
     for word in ("mntr", "stat", "conf"):
         try:
@@ -140,21 +136,21 @@ def _text(host: str, ask_word: AskWord) -> MemberText:
     return MemberText(*answers)
 
 
-def _config(wish: ZooKeeperBackupOptions, members: Sequence[MemberRun]) -> Configuration:
-    if not wish.include_config:
+def _config(options: ZooKeeperBackupOptions, members: Sequence[MemberRun]) -> Configuration:
+    if not options.include_config:
         return Configuration()
-    if wish.config_dirs:  # `myid` lies with the data, wherever the rest is
-        places = [*wish.config_dirs, *(m.seen.snapshot_dir.parent for m in members)]
+    if options.config_dirs:  # `myid` is always beside the data
+        places = [*options.config_dirs, *(m.seen.snapshot_dir.parent for m in members)]
     else:
         places = [p for m in members for p in usual_places(m.seen.snapshot_dir, dict(os.environ))]
-    return gather_config(list(dict.fromkeys(places)), include_secrets=wish.include_secrets)
+    return gather_config(list(dict.fromkeys(places)), include_secrets=options.include_secrets)
 
 
 _SERVER = re.compile(r"^server\.\d+=(?P<rest>.*)$", re.MULTILINE)
 
 
 def voters_in(conf: str, state: ServerState | None) -> int | None:
-    """How many servers vote, as `conf` says since 3.5: its lines name all members."""
+    """Number of voting servers, from `conf` since 3.5: its lines name all members."""
     if state is not None and state.mode == "standalone":
         return 1
     lines = _SERVER.findall(conf)

@@ -1,7 +1,7 @@
-"""What lies in the directories of one server: its snapshots, its logs, its epochs, and what does not belong there.
+"""Lists the directories of one server: snapshots, logs, epochs, and files that do not belong there.
 
-Looking reads names, sizes and two tiny files, never data. The directories of a running server change while one looks:
-what vanishes between two calls was purged, and is simply not there.
+This reads names, sizes and two small files, never data. The directories of a running server change meanwhile: a file
+that vanishes between two calls was purged, and is left out.
 """
 
 import errno
@@ -18,21 +18,21 @@ from logkeep.zookeeper.model.archived import FileOrigin
 VERSION_2 = "version-2"
 _SMALL_FILE_BYTES = 64
 _BEFORE_VERSION_2 = (
-    "since ZooKeeper 3.0 data lies in `version-2`; these files are older, and no server of today reads them"
+    "since ZooKeeper 3.0 data is in `version-2`; these files are older, and no current server reads them"
 )
 
 
 @dataclass(frozen=True)
 class MemberPlace:
-    """Where one server keeps its files, and where it can be asked. Directories may be named with their `version-2`."""
+    """The directories of one server, and its address. Directories may be given with their `version-2`."""
 
     name: str
     data_dir: Path
     log_dir: Path
     host: str = ""
-    """`host:port` for clients; empty when the server shall not be asked."""
+    """`host:port` for clients; empty if the server is not to be asked."""
     origin: FileOrigin = FileOrigin.DISK
-    """Where the files come from; nobody but who fetched them can tell."""
+    """How the files were obtained."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class FoundFile:
     path: Path
     name: FileName
     size_bytes: int
-    """As the file says, with padding."""
+    """Size of the file, with padding."""
     used_bytes: int
-    """At most so many bytes are no holes."""
+    """Upper limit of the bytes that are not holes."""
     changed_ns: int = 0
-    """When it was last written to."""
+    """Time of the last write."""
 
     @property
     def zxid(self) -> int:
@@ -53,7 +53,7 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """One look at one server. Snapshots and logs are in order of zxid."""
+    """Files of one server at one moment. Snapshots and logs are in order of zxid."""
 
     snapshot_dir: Path
     log_dir: Path
@@ -66,8 +66,8 @@ class ServerFiles:
     accepted_epoch: int | None = None
 
 
-def look(place: MemberPlace) -> ServerFiles:
-    """Raises DataDirUnusable for a directory that is none of ZooKeeper's, or that cannot be read."""
+def list_files(place: MemberPlace) -> ServerFiles:
+    """Raises DataDirUnusable for a directory that is not ZooKeeper's or cannot be read."""
     snapshot_dir, log_dir = version_2(place.data_dir), version_2(place.log_dir)
     found = list(_files(snapshot_dir)) + (list(_files(log_dir)) if log_dir != snapshot_dir else [])
     ours = [f for f in found if not f.name.stray]
@@ -87,12 +87,12 @@ def look(place: MemberPlace) -> ServerFiles:
 
 
 def _is_being_written(file: FoundFile) -> bool:
-    """As servers since 3.6 write a snapshot that is to be durable at once, and leave it when they are killed."""
+    """Servers since 3.6 write synced snapshots under this name, and leave them when they are killed."""
     return file.name.kind is FileKind.SNAPSHOT and file.path.name.endswith(".tmp")
 
 
 def version_2(directory: Path) -> Path:
-    """The directory that really holds the files, whichever of the two was named."""
+    """The directory that holds the files, whichever of the two was given."""
     inner = directory / VERSION_2
     try:
         if inner.is_dir():
@@ -108,7 +108,7 @@ def version_2(directory: Path) -> Path:
 
 
 def _is_older(directory: Path, names: list[str]) -> bool:
-    """Files of today begin with ZKLG or ZKSN; a copy of a `version-2` may have any name, so the name says nothing."""
+    """Current files begin with ZKLG or ZKSN. A copy of `version-2` may have any name, so the name says nothing."""
     known = sorted(name for name in names if (parsed := parse_name(name)) and parsed.packing is SnapshotPacking.PLAIN)
     heads = [head for name in known if (head := _head(directory / name))]
     return bool(heads) and not any(head in {b"ZKLG", b"ZKSN"} for head in heads)
@@ -152,10 +152,12 @@ def _number(path: Path) -> int | None:
 
 
 def _unusable(error: OSError, directory: Path) -> DataDirUnusable:
-    told = {errno.ENOENT: "there is no such directory", errno.ENOTDIR: "this is not a directory"}
+    texts = {errno.ENOENT: "there is no such directory", errno.ENOTDIR: "this is not a directory"}
     if error.errno in {errno.EACCES, errno.EPERM}:
         return not_allowed(directory)
-    return DataDirUnusable(told.get(error.errno or 0, (error.strerror or "unreadable").lower()), subject=str(directory))
+    return DataDirUnusable(
+        texts.get(error.errno or 0, (error.strerror or "unreadable").lower()), subject=str(directory)
+    )
 
 
 def not_allowed(path: Path) -> DataDirUnusable:

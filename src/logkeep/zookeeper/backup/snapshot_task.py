@@ -1,7 +1,7 @@
-"""The task that copies one snapshot: read once, checked to its last seal, hashed and stored in the same pass.
+"""The task that copies one snapshot: read, checked to its last checksum, hashed and stored in one pass.
 
-A plain function on a picklable unit. What it can foresee is a value in its result: a file that was purged before it was
-opened, a snapshot that is not finished. It raises for what a retry can cure, and for a store that refuses.
+A plain function on a picklable unit. Expected conditions are values in its result: a file that was purged before it was
+opened, an unfinished snapshot. It raises for what a retry may fix, and for errors of the store.
 """
 
 import os
@@ -31,7 +31,7 @@ class SnapshotCopyOutcome(StrEnum):
 class SnapshotCopyUnit:
     path: str
     pinned: str
-    """Where its bytes are when its name is gone; empty: nowhere."""
+    """Where it can be read after its name is gone; empty: nowhere."""
     name: str
     zxid: int
     packing: SnapshotPacking
@@ -40,15 +40,15 @@ class SnapshotCopyUnit:
     history: str
     shelf: Shelf
     as_is: bool = False
-    """The server packed it, or another one of the same zxid: packing it ourselves would give it that one's name."""
+    """Do not compress: the server compressed it, or another one of the same zxid, whose name it would get."""
 
 
 class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     outcome: SnapshotCopyOutcome
     why: str = ""
     finished: bool | None = None
-    """Of one that is not whole: its last bytes are those of a whole one, so it was damaged since. None: it is packed,
-    so nobody can tell."""
+    """For a damaged one: whether its last bytes are those of a complete one, so that it was damaged later. None: it is
+    compressed, so this is unknown."""
     stored: StoredObject | None = None
     fuzzy_end: int | None = None
     digest: int | None = None
@@ -58,7 +58,7 @@ class CopiedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def copy_snapshot(unit: SnapshotCopyUnit, progress: Progress) -> CopiedSnapshot:
-    """Store a snapshot file as it is, if all its seals fit."""
+    """Store a snapshot file unchanged, if all its checksums match."""
     try:
         file = opened_file(unit.path, unit.pinned)
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def copy_snapshot(unit: SnapshotCopyUnit, progress: Progress) -> CopiedSnapshot:
     with file, reading(unit.path):
         writer = unit.shelf.open_snapshot(unit.member, unit.history, unit.name, unit.zxid, packed=unit.as_is)
         try:
-            return _checked_snapshot(unit, _Copied(file, writer, progress), writer)
+            return _checked_snapshot(unit, _CopyingFile(file, writer, progress), writer)
         except Damaged as damage:
             finished = _is_finished(file) if unit.packing is SnapshotPacking.PLAIN else None
             return CopiedSnapshot(outcome=SnapshotCopyOutcome.UNUSABLE, why=str(damage), finished=finished)
@@ -75,7 +75,7 @@ def copy_snapshot(unit: SnapshotCopyUnit, progress: Progress) -> CopiedSnapshot:
 
 
 def _is_finished(file: BinaryIO) -> bool:
-    """As servers look at it before they choose one to start from."""
+    """The same check that servers make before they start from a snapshot."""
     if file.seek(0, os.SEEK_END) < len(_LAST_BYTES):
         return False
     file.seek(-len(_LAST_BYTES), os.SEEK_END)
@@ -85,7 +85,7 @@ def _is_finished(file: BinaryIO) -> bool:
 _LAST_BYTES = b"\0\0\0\1/"
 
 
-def _checked_snapshot(unit: SnapshotCopyUnit, source: "_Copied", writer: PieceWriter) -> CopiedSnapshot:
+def _checked_snapshot(unit: SnapshotCopyUnit, source: "_CopyingFile", writer: PieceWriter) -> CopiedSnapshot:
     reader = SnapshotReader(opened(cast("BinaryIO", source), unit.packing))
     reader.sessions()
     acls = reader.acls()
@@ -106,7 +106,7 @@ def _checked_snapshot(unit: SnapshotCopyUnit, source: "_Copied", writer: PieceWr
     )
 
 
-class _Copied:
+class _CopyingFile:
     """A file that is stored while it is read."""
 
     def __init__(self, file: BinaryIO, writer: PieceWriter, progress: Progress) -> None:
@@ -120,9 +120,9 @@ class _Copied:
         return data
 
     def close(self) -> None:
-        """Whoever unpacks it closes what it read from; the file is closed by who opened it."""
+        """The decompressor closes its source; the file itself is closed by the caller that opened it."""
 
     def drain(self) -> None:
-        """Whatever the reader left unread: a file is stored whole."""
+        """Read the rest: a file is stored completely."""
         while self.read(1 << 20):
             pass

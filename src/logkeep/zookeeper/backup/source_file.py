@@ -1,4 +1,4 @@
-"""A server's file, opened and read for a backup: what was purged, what may not be read, and what a disk refuses."""
+"""Opens and reads a server's file for a backup, and handles purged, forbidden and unreadable files."""
 
 import hashlib
 import struct
@@ -20,7 +20,7 @@ _RECORD_HEAD = struct.Struct(">qi")
 
 
 def base_of(start: int) -> int:
-    """From which byte on positions are counted when a scan begins at a record: the skipped bytes are not read."""
+    """The byte from which positions count if a scan begins at a record: skipped bytes are not read."""
     return start - 1 if start else 0
 
 
@@ -38,7 +38,7 @@ def scanned(
 
 
 class OpenedFile(NamedTuple):
-    """A file, from a byte on; `pinned`: where it can be read when its name is gone."""
+    """A file, from a byte on; `pinned`: where it can be read after its name is gone."""
 
     path: str
     pinned: str = ""
@@ -47,7 +47,7 @@ class OpenedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordMark:
-    """The last record at or below a zxid in a file: which it is, its checksum, and the byte behind it."""
+    """The last record at or below a zxid in a file: its zxid, its checksum, and the byte after it."""
 
     zxid: int
     adler: int
@@ -55,7 +55,7 @@ class RecordMark:
 
 
 def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> RecordMark | None:
-    """Look for a record, from a byte on. None when the file is gone, or holds nothing at or below that zxid there."""
+    """Search a record from a byte on. None if the file is gone or has no record up to that zxid there."""
     try:
         file = opened_file(str(path), pinned)
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def mark_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
 
 
 def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") -> bytes | None:
-    """The body of the first good record of that zxid, from a byte on. None where there is none."""
+    """The body of the first good record of that zxid, from a byte on. None if there is none."""
     before = mark_in(path, zxid - 1, start=start, pinned=pinned)
     try:
         file = opened_file(str(path), pinned)
@@ -86,7 +86,7 @@ def body_in(path: Path | str, zxid: int, *, start: int = 0, pinned: str = "") ->
 
 
 def same_in(zxid: int, one: OpenedFile, other: OpenedFile) -> bool:
-    """Whether two places hold the same transaction under a zxid, in whatever bytes."""
+    """Whether two files have the same transaction under a zxid, even in different bytes."""
     ours, theirs = (body_in(where.path, zxid, start=where.start_at, pinned=where.pinned) for where in (one, other))
     try:
         return ours is not None and theirs is not None and same_transaction(ours, theirs)
@@ -95,12 +95,12 @@ def same_in(zxid: int, one: OpenedFile, other: OpenedFile) -> bool:
 
 
 def goes_back(found: ScannedLog) -> bool:
-    """What a server had logged comes again: it has it twice, and goes on behind that."""
+    """Whether the server logged earlier records again, and continues after them."""
     return bool(found.records and found.damage) and found.damage[0].kind is DamageKind.ORDER
 
 
 def last_whole(path: Path, start: int, largest: int | None, chunk_bytes: int) -> int:
-    """The zxid of the last good record at or behind a byte; 0 when there is none, or the file is gone."""
+    """The zxid of the last good record at or after a byte; 0 if there is none, or the file is gone."""
     try:
         file = opened_file(str(path))
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def last_whole(path: Path, start: int, largest: int | None, chunk_bytes: int) ->
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """A disk that cannot be read is the source's trouble. Stores have errors of their own."""
+    """Reports an unreadable disk as an error of the source. Stores have errors of their own."""
     try:
         yield
     except OSError as error:
@@ -121,7 +121,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def opened_file(path: str, pinned: str = "") -> BinaryIO:
-    """Raises FileNotFoundError for what was purged, DataDirUnusable for what may not be read."""
+    """Raises FileNotFoundError for a purged file, DataDirUnusable for a forbidden or unreadable one."""
     try:
         return Path(path).open("rb")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The task that copies a damaged file as it is, beside what could be read of it."""
+"""The task that copies a damaged file unchanged, in addition to what could be read of it."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class VerbatimUnit:
-    """A damaged file, to be stored as it is."""
+    """A damaged file, to be stored unchanged."""
 
     path: str
     pinned: str
@@ -34,7 +34,7 @@ class CopiedVerbatim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
-    """All bytes up to the hole that the file ends with; nothing when it is gone."""
+    """Copy all bytes up to the hole at the end of the file; nothing if the file is gone."""
     try:
         file = opened_file(unit.path, unit.pinned)
     except FileNotFoundError:
@@ -53,13 +53,13 @@ def copy_verbatim(unit: VerbatimUnit, progress: Progress) -> CopiedVerbatim:
 
 
 def _data_end(file: BinaryIO) -> int:
-    """Where the last bytes end that are no hole."""
+    """The end of the last bytes that are not a hole."""
     descriptor, end = file.fileno(), 0
     try:
         while True:
             end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # a file system that does not tell
+        if error.errno != errno.ENXIO:  # the file system does not report holes
             end = os.fstat(descriptor).st_size
     file.seek(0)
     return end

@@ -1,1 +1,1 @@
-"""A backup of one member as a directory that is complete alone: copied, listed and read without a repository."""
+"""A backup of one member as a self-contained directory (a bundle), readable without a repository."""

@@ -1,4 +1,4 @@
-"""What was gathered, as the document of a bundle says it. Pure."""
+"""Build the document of a bundle from the gathered files. Pure."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -31,7 +31,7 @@ _BROKEN = frozenset({"snapshot-damaged", "lost-transactions"})
 
 
 def stored_names(gathered: Gathered) -> dict[str, str]:
-    """The names under which tasks stored files → those that they have in the bundle."""
+    """The temporary names of stored files → their names in the bundle."""
     snapshots = {p.stored.name: f"{layout.SNAPSHOTS}/{_stored_snapshot(p)}" for p in gathered.snapshots}
     logs = {p.stored.name: f"{layout.TXNLOGS}/{_stored_log(p)}" for p in gathered.logs}
     damaged = {d.stored.name: f"{layout.DAMAGED}/{d.name}" for d in gathered.damaged}
@@ -90,8 +90,7 @@ def _server(member: Member) -> Server:
 
 
 def _validation(gathered: Gathered) -> Validation:
-    """Every byte was checked on its way: this counts what that check saw. Nothing was read back yet, and only that
-    says what is on the disk."""
+    """Counts what the checks during the copy found. Only reading the files back shows what is on the disk."""
     kept = len(gathered.snapshots) + len(gathered.logs)
     lost = len({f.where for f in gathered.findings if f.code == "snapshot-damaged"})
     repaired = len({f.where for f in gathered.findings if f.code in _REPAIRED})
@@ -107,8 +106,8 @@ def _validation(gathered: Gathered) -> Validation:
 
 
 def damaged_at_source(findings: Sequence[Finding]) -> tuple[int, int]:
-    """How many files of the server were damaged for good, and how many were whole again when they were kept. A torn
-    end is what a server leaves when it is killed: no damage."""
+    """How many files of the server were damaged, and how many could be repaired in the backup. A torn end is no damage:
+    a server leaves it when it is killed."""
     files = [finding for finding in findings if not finding.where.startswith("member ")]
     broken = {finding.where for finding in files if finding.code in _BROKEN}
     rewritten = {finding.where for finding in files if finding.code == "header-rewritten"}
@@ -135,7 +134,7 @@ def _snapshot(placed: PlacedSnapshot) -> SnapshotEntry:
 
 
 def _rewritten(findings: Sequence[Finding]) -> set[str]:
-    """Logs in which nothing was wrong but the header, by name."""
+    """Names of logs with no damage but in the header."""
     of = {code: {PurePath(f.where).name for f in findings if f.code == code} for code in {f.code for f in findings}}
     return of.get("header-rewritten", set()) - of.get("lost-transactions", set()) - of.get("held-elsewhere", set())
 

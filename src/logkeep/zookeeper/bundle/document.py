@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec, Proof
 from logkeep.zookeeper.bundle import layout
-from logkeep.zookeeper.bundle.seal import seal_of
+from logkeep.zookeeper.bundle.info_file import seal_of
 from logkeep.zookeeper.model.archived import FileOrigin, LogFileEnding
 
 VERSION: Final = "1.1"

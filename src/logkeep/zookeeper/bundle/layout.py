@@ -1,4 +1,4 @@
-"""Names inside a bundle, and of bundles themselves. Nothing else builds or reads them.
+"""Names of bundles, and of files in a bundle. No other module builds or parses them.
 
 DIR/<id>/snapshots/snapshot.<zxid>[.gz|.zst]
 DIR/<id>/txnlogs/log.<zxid>[.gz|.zst]
@@ -32,7 +32,7 @@ def checked_id(text: str) -> str:
             f"{text!r} cannot be a backup id", remedy="use 1 to 64 letters, digits, '.', '_' or '-', no dot in front"
         )
     if parse_name(text) is not None:
-        raise UsageError(f"{text!r} cannot be a backup id: ZooKeeper's own files are called so", remedy="use another")
+        raise UsageError(f"{text!r} cannot be a backup id: ZooKeeper's own files have such names", remedy="use another")
     return text
 
 
@@ -49,7 +49,7 @@ def info_path(bundle: Path) -> Path:
 
 
 def bundles(directory: Path) -> list[Path]:
-    """Every bundle below a directory, by name: what has a document, and is not being written."""
+    """Every complete bundle in a directory, sorted by name."""
     try:
         entries = sorted(directory.iterdir())
     except OSError:

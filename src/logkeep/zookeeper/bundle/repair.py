@@ -1,8 +1,8 @@
-"""A bundle that is mended: new files beside the damaged ones, and one document that is replaced as a whole.
+"""Repair a bundle: write new files beside the damaged ones, then replace the document as a whole.
 
-A repaired file has the name that the damaged one had, with another suffix, so both are there until the document names
-the new one: that is the commit. Killed before it, the bundle is as it was; killed after it, a damaged original may
-still lie beside its successor instead of in `damaged/`, and nothing reads it.
+A repaired file has the name of the damaged one with another suffix, so both exist until the document names the new one:
+that is the commit. A process that is killed before it leaves the bundle as it was. One that is killed after it may
+leave a damaged original beside the new file instead of in `damaged/`; no reader uses it.
 """
 
 import shutil
@@ -22,14 +22,13 @@ from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.contents import log_entry
+from logkeep.zookeeper.bundle.info_file import document_of, replace_document, sealed_again
 from logkeep.zookeeper.bundle.repair_notes import dropped_note, repaired_note
-from logkeep.zookeeper.bundle.replace_file import document_of, replace_document
-from logkeep.zookeeper.bundle.seal import sealed_again
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.packing import SUFFIXES, RepairedLog
 from logkeep.zookeeper.repair.plan import NewLog, RepairPlan
-from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.lost_moments import by_snapshot, moments_lost
 from logkeep.zookeeper.timeline.survey import survey
 
 _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
@@ -37,7 +36,7 @@ _CODECS: Final = (Codec.GZIP, Codec.ZSTD, Codec.NONE)
 
 @dataclass
 class BundleRepairSink:
-    """See `logkeep.zookeeper.repair.run.RepairSink`."""
+    """A `logkeep.zookeeper.repair.run.RepairSink`."""
 
     view: BundleView
     clock: Clock
@@ -49,11 +48,11 @@ class BundleRepairSink:
         return repair.logs
 
     def new_log(self, repair: RepairPlan, first: int) -> RepairedLog:
-        writer = self._opened(layout.TXNLOGS, log_name(first))
+        writer = self._open(layout.TXNLOGS, log_name(first))
         return RepairedLog(writer, lambda kept, stored: self._logs.append((repair, kept, stored)))
 
     def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
-        writer = self._opened(layout.SNAPSHOTS, snapshot.name)
+        writer = self._open(layout.SNAPSHOTS, snapshot.name)
         try:
             with source.open(snapshot) as file:
                 while piece := file.read(1 << 20):
@@ -63,24 +62,24 @@ class BundleRepairSink:
             writer.abort()
 
     def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> BundleView:
-        """The bundle as it is from now on. Its document must be intact: it gets a new seal."""
-        self._forget_all_but(repairs)
+        """The repaired bundle. Its document must be intact: it gets a new seal."""
+        self._remove_logs_except(repairs)
         if not repairs and not dropped and not self._snapshots:
             return self.view
         root = self.view.path
         document = document_of(root)
-        replaced = _Replaced(root, document)
+        replaced = _DocumentChanges(root, document)
         with speaking_of(str(root)):
             for repair in repairs:
                 new = [(kept, stored) for of, kept, stored in self._logs if of is repair]
-                replaced.log(repair, [_log_entry(repair, kept, self._settled(stored)) for kept, stored in new])
+                replaced.log(repair, [_log_entry(repair, kept, self._rename(stored)) for kept, stored in new])
             for name, stored in self._snapshots.items():
-                replaced.snapshot(name, self._settled(stored))
+                replaced.snapshot(name, self._rename(stored))
             for snapshot in dropped:
                 replaced.snapshot(snapshot.name, None)
             notes = [repaired_note(repair, self.clock) for repair in repairs]
             gone = moments_lost(survey(self.view, without=dropped), dropped)
-            notes += [dropped_note(one, spans, self.clock) for one, spans in shared_out(gone, dropped)]
+            notes += [dropped_note(one, spans, self.clock) for one, spans in by_snapshot(gone, dropped)]
             if notes:
                 document["repairs"] = [*document.get("repairs", []), *notes]
             replace_document(root, sealed_again(document))
@@ -88,21 +87,21 @@ class BundleRepairSink:
             shutil.rmtree(root / PARTIAL, ignore_errors=True)
         return BundleView(root)
 
-    def _forget_all_but(self, repairs: Sequence[RepairPlan]) -> None:
-        """A log may have been written before it came out that another part of its repair cannot be had."""
+    def _remove_logs_except(self, repairs: Sequence[RepairPlan]) -> None:
+        """A log may have been written before another part of its repair turned out to be impossible."""
         for plan, _, stored in self._logs:
             if not any(plan is repair for repair in repairs):
                 (self.view.path / stored.name).unlink(missing_ok=True)
 
-    def _opened(self, kind: str, name: str) -> StoredWriter:
-        """Under the first suffix that is free; until it is settled, with a token behind it."""
+    def _open(self, kind: str, name: str) -> StoredWriter:
+        """Under the first free suffix, with a token after it until `_rename`."""
         taken = {path.name for path in (self.view.path / kind).iterdir()}
         codec = next(c for c in _CODECS if f"{name}{SUFFIXES[c]}" not in taken)
         token = self.tokens()
         stored = f"{kind}/{name}{SUFFIXES[codec]}.{token}"
         return StoredWriter(LocalStore(self.view.path, self.tokens).open_new(stored), stored, token, codec)
 
-    def _settled(self, stored: StoredObject) -> StoredObject:
+    def _rename(self, stored: StoredObject) -> StoredObject:
         final = stored.name.removesuffix(f".{stored.token}")
         (self.view.path / stored.name).rename(self.view.path / final)
         sync_path((self.view.path / final).parent)
@@ -110,8 +109,8 @@ class BundleRepairSink:
 
 
 @dataclass
-class _Replaced:
-    """Entries of the document, and the files that it names no more."""
+class _DocumentChanges:
+    """The changed document, and the files that it names no more."""
 
     root: Path
     document: dict[str, Any]
@@ -139,7 +138,7 @@ class _Replaced:
         self.document["files"]["snapshots"] = kept
 
     def move_originals(self) -> None:
-        """What was damaged stays, apart from what is read."""
+        """Damaged files are kept, in a directory that no reader uses."""
         aside = self.root / layout.DAMAGED
         aside.mkdir(mode=0o700, exist_ok=True)
         for kind, name in self.originals:
@@ -150,7 +149,7 @@ class _Replaced:
 
 
 def _free(directory: Path, name: str) -> Path:
-    """A file of that name may be there from an earlier repair, or from the backup itself."""
+    """A file of that name may exist from an earlier repair, or from the backup itself."""
     number = sum(path.name.startswith(name) for path in directory.iterdir())
     return directory / (f"{name}.{number}" if number else name)
 

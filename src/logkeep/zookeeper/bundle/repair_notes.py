@@ -1,4 +1,4 @@
-"""The `repairs` of a bundle's document: what was mended, where from, and what was given up, told for good."""
+"""The `repairs` of a bundle's document: what was repaired, from which files, and what stays lost."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +11,12 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, rfc3339
 from logkeep.zookeeper.bundle import layout
 from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT, Hex
-from logkeep.zookeeper.bundle.replace_file import document_of
+from logkeep.zookeeper.bundle.info_file import document_of
 from logkeep.zookeeper.model.archived import ArchivedSnapshot
 from logkeep.zookeeper.repair.plan import RepairPlan
 
 DROPPED: Final = "dropped"
-"""A snapshot that was damaged and that nobody else had."""
+"""A damaged snapshot without another copy."""
 
 
 class NotedSpan(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class RepairNote(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     lost: tuple[NotedSpan, ...] = ()
     unreachable: tuple[NotedSpan, ...] = ()
-    """What could be restored to before a snapshot was dropped, and cannot be since."""
+    """Transactions that could be restored to before a snapshot was dropped, and cannot be since."""
 
 
 def repair_notes(bundle: Path) -> tuple[RepairNote, ...]:
@@ -45,14 +45,14 @@ def repair_notes(bundle: Path) -> tuple[RepairNote, ...]:
         return msgspec.convert(document_of(bundle).get("repairs", []), type=tuple[RepairNote, ...])
     except msgspec.ValidationError as error:
         raise Damaged(
-            f"what it says of repairs makes no sense: {error}",
+            f"its list of repairs does not follow its schema: {error}",
             subject=str(layout.info_path(bundle)),
             remedy=WITHOUT_DOCUMENT,
         ) from error
 
 
 def repaired_note(repair: RepairPlan, clock: Clock) -> dict[str, Any]:
-    """Where the new files come from."""
+    """Includes where the new records are from."""
     return {
         "of": repair.of.name,
         "kind": repair.kind.value,

@@ -1,4 +1,4 @@
-"""MANIFEST.txt and backup.log of a bundle: the same facts as in its document, for people. Pure."""
+"""The texts `MANIFEST.txt` and `backup.log` of a bundle: the facts of its document, for people. Pure."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -34,8 +34,8 @@ def _manifest(info: BackupInfo, gathered: Gathered) -> Iterator[str]:
         span = f"{log.start_zxid} to {log.end_zxid}, {log.transaction_count} transactions"
         yield f"    {span}, {log.status} {log.note}".rstrip()
     yield from _configuration(gathered)
-    yield from _named("Left out", info.left_out)
-    yield from _named("Findings", tuple(f"{f.severity} {f.code}: {f.where}: {f.what}" for f in info.findings))
+    yield from _section("Left out", info.left_out)
+    yield from _section("Findings", tuple(f"{f.severity} {f.code}: {f.where}: {f.what}" for f in info.findings))
 
 
 def _configuration(gathered: Gathered) -> Iterator[str]:
@@ -44,14 +44,14 @@ def _configuration(gathered: Gathered) -> Iterator[str]:
         yield from (f"  {c.name}{'  (passwords replaced by ***)' if c.redacted else ''}" for c in gathered.config)
 
 
-def _named(title: str, lines: tuple[str, ...]) -> Iterator[str]:
+def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
     if lines:
         yield from ("", title)
         yield from (f"  {line}" for line in lines)
 
 
 def log_text(info: BackupInfo, gathered: Gathered, started: datetime, finished: datetime) -> str:
-    """What happened, a line each. No secret is in it."""
+    """One line for each event, without secrets."""
     begun, ended = rfc3339(started), rfc3339(finished)
     lines = [
         f"{begun} backup {info.backup_id} began: {info.zookeeper.data_dir}, {info.zookeeper.log_dir}",

@@ -1,4 +1,4 @@
-"""A bundle to read. Its document says what is there; the bytes say whether that is true, to whoever looks."""
+"""Read a bundle: its document names the files, and their hashes are checked by those who read them."""
 
 import os
 from dataclasses import dataclass
@@ -22,17 +22,16 @@ from logkeep.zookeeper.bundle.document import (
     codec_of,
     read_info,
 )
-from logkeep.zookeeper.bundle.replace_file import document_of
-from logkeep.zookeeper.bundle.seal import is_intact
+from logkeep.zookeeper.bundle.info_file import document_of, is_intact
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member, digest_hex
 from logkeep.zookeeper.model.packing import unpacked_stream
 
-CHANGED: Final = "it is not what was written: its seal does not fit"
+CHANGED: Final = "it was changed: its seal does not match"
 
 
 @dataclass(frozen=True)
 class BundleView:
-    """See `logkeep.zookeeper.model.archived.BackupView`. `path` is the bundle directory; its name is the id."""
+    """A `logkeep.zookeeper.model.archived.BackupView`. `path` is the bundle directory; its name is the id."""
 
     path: Path
 
@@ -51,12 +50,12 @@ class BundleView:
 
     @cached_property
     def intact(self) -> bool:
-        """Whether its document is what was written, as far as it has a seal. Raises what `info` does."""
-        _ = self.info  # says better what is wrong with one that cannot be read at all
+        """Whether its document is unchanged, as far as it has a seal. Raises what `info` does."""
+        _ = self.info  # its errors describe an unreadable document better
         return is_intact(document_of(self.path))
 
     def require_intact(self) -> None:
-        """Raises Damaged: what is not what was written may say anything of what is here."""
+        """Raises Damaged for a changed document: it may describe other files than there are."""
         if not self.intact:
             raise Damaged(CHANGED, subject=str(layout.info_path(self.path)), remedy=WITHOUT_DOCUMENT)
 
@@ -107,18 +106,13 @@ class BundleView:
         name = f"{kind}/{entry.stored_name}"
         return StoredLog(LocalStore(self.path), name, codec_of(entry), entry.stored_size, entry.size)
 
-    def stored_path(self, kept: ArchivedSnapshot | ArchivedLog) -> Path:
-        """The file that holds it, for whoever copies it as it is."""
-        kind, entry = self._entry(kept)
-        return self.path / kind / entry.stored_name
-
     def _entry(self, kept: ArchivedSnapshot | ArchivedLog) -> tuple[str, SnapshotEntry | LogEntry]:
         if isinstance(kept, ArchivedSnapshot):
             return layout.SNAPSHOTS, next(e for e in self.info.files.snapshots if e.name == kept.name)
         return layout.TXNLOGS, next(e for e in self.info.files.txnlogs if int(e.start_zxid, 16) == kept.first)
 
     def _plain(self, kind: str, leaf: str) -> BinaryIO:
-        """The file itself. No link is followed."""
+        """Opens the stored file itself. No link is followed."""
         with speaking_of(f"{kind}/{leaf}"), opened_root(self.path) as root, opened_below(root, [kind]) as parent:
             descriptor = os.open(leaf, READ_FLAGS, dir_fd=parent)
             file = os.fdopen(descriptor, "rb")

@@ -1,9 +1,7 @@
-"""A bundle being written: staged beside its place, synced, and renamed there. The rename is the commit.
+"""Write a bundle: staged in `.<id>.partial`, synced, and renamed. The rename is the commit.
 
-Until then nobody sees anything but `.<id>.partial`. A run that is killed leaves that behind; the next one with the same
-id removes it, unless its writer is alive. Files are 0600, directories 0700.
-
-Where tasks put the files of a bundle that is being written: under names of their own, whole and synced.
+Tasks write files under temporary names, complete and synced. A run that is killed leaves the staging directory; the
+next run with the same id removes it, unless its writer is alive. Files are 0600, directories 0700.
 """
 
 import fcntl
@@ -29,12 +27,15 @@ from logkeep.zookeeper.bundle.contents import info_of, stored_names
 from logkeep.zookeeper.bundle.document import BackupInfo, encoded, with_seal
 from logkeep.zookeeper.bundle.texts import log_text, manifest_text
 from logkeep.zookeeper.model.sink import CompletedBackup, Gathered, Known, MemberText
-from logkeep.zookeeper.timeline.restorable import planned
+from logkeep.zookeeper.timeline.restorable import check_restorable
+
+_NAME_DIRECTORY = "name a directory for backups"
+_DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
 
 
 @dataclass(frozen=True)
 class BundleShelf:
-    """A token behind each name keeps an attempt that was given up from standing in the way of the next one."""
+    """A token after each name keeps the file of an aborted attempt from blocking the next attempt."""
 
     store: LocalStore
     codec: Codec
@@ -42,26 +43,23 @@ class BundleShelf:
     tokens: TokenSource = random_token
 
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> StoredWriter:
-        return self._opened(f"{layout.SNAPSHOTS}/{name}", Codec.NONE if packed else self.codec)
+        return self._open(f"{layout.SNAPSHOTS}/{name}", Codec.NONE if packed else self.codec)
 
     def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
-        return self._opened(f"{layout.DAMAGED}/{name}", Codec.NONE)
+        return self._open(f"{layout.DAMAGED}/{name}", Codec.NONE)
 
     def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> StoredWriter:
-        return self._opened(f"{layout.TXNLOGS}/{log_name(first)}", self.codec)
+        return self._open(f"{layout.TXNLOGS}/{log_name(first)}", self.codec)
 
-    def _opened(self, name: str, codec: Codec) -> StoredWriter:
+    def _open(self, name: str, codec: Codec) -> StoredWriter:
         token = self.tokens()
         stored = f"{name}.{token}"
         return StoredWriter(self.store.open_new(stored), stored, token, codec, self.level)
 
 
-_DIRECTORIES = (layout.SNAPSHOTS, layout.TXNLOGS, layout.METADATA, layout.LOGS)
-
-
 @dataclass
 class BundleSink:
-    """See `logkeep.zookeeper.model.sink.BackupSink`. Made by `new_bundle`."""
+    """A `logkeep.zookeeper.model.sink.BackupSink`. Made by `new_bundle`."""
 
     directory: Path
     backup_id: str
@@ -70,11 +68,11 @@ class BundleSink:
     started: datetime
     known: Known = field(default_factory=Known)
     info: BackupInfo | None = None
-    """What was written, once it is complete."""
+    """The document, set by `complete`."""
 
     @property
     def path(self) -> Path:
-        """Where the bundle is when it is complete."""
+        """The directory of the complete bundle."""
         return self.directory / self.backup_id
 
     @property
@@ -82,7 +80,7 @@ class BundleSink:
         return self.directory.absolute().as_uri()
 
     def start(self) -> None:
-        """The staging directory is there already."""
+        """Nothing to do: the staging directory exists already."""
 
     def complete(self, gathered: Gathered) -> CompletedBackup:
         if len(gathered.members) != 1:
@@ -93,7 +91,7 @@ class BundleSink:
         info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec))
         root = self.shelf.store.root
         with speaking_of(str(root)):
-            self._settle(gathered, root)
+            self._rename_files(gathered, root)
             self._write_documents(gathered, info, root)
             self._commit(root)
         self.info = info
@@ -101,10 +99,10 @@ class BundleSink:
 
     def _planned(self, gathered: Gathered) -> tuple[Finding, ...]:
         snapshots, logs = [p.kept for p in gathered.snapshots], [p.kept for p in gathered.logs]
-        return planned(gathered.members, snapshots, logs, gathered.history, str(self.path)).findings
+        return check_restorable(gathered.members, snapshots, logs, gathered.history, str(self.path)).findings
 
-    def _settle(self, gathered: Gathered, root: Path) -> None:
-        """Give files their names, and remove what attempts left behind."""
+    def _rename_files(self, gathered: Gathered, root: Path) -> None:
+        """Give files their final names, and remove what aborted attempts left."""
         names = stored_names(gathered)
         for name in _DIRECTORIES:
             (root / name).mkdir(mode=0o700, exist_ok=True)
@@ -137,7 +135,7 @@ class BundleSink:
             if (root / name).is_dir():
                 sync_path(root / name)
         if self.path.exists():
-            raise BackupFailed("another run took this id meanwhile", subject=str(self.path))
+            raise BackupFailed("another run has used this id meanwhile", subject=str(self.path))
         root.rename(self.path)
         sync_path(self.directory)
 
@@ -152,45 +150,42 @@ def new_bundle(
     codec: Codec = Codec.GZIP,
     level: int = DEFAULT_LEVEL,
 ) -> Iterator[BundleSink]:
-    """A place to write a bundle to. What is not complete at the end of the block is removed."""
+    """A sink for a new bundle. An incomplete bundle is removed at the end of the block."""
     started = clock()
     name = layout.checked_id(backup_id) if backup_id is not None else layout.default_id(started)
     with speaking_of(str(directory)):
-        _made(directory)
+        _make_directory(directory)
         if (directory / name).exists():
             raise UsageError(
-                "there is a backup of this id already",
+                "a backup with this id exists already",
                 subject=str(directory / name),
                 remedy="choose another --backup-id, or leave it out: the time is then the id",
             )
         root = layout.partial(directory, name)
-        lock = _staged(root)
+        lock = _lock_staging(root)
     try:
         yield BundleSink(directory, name, BundleShelf(LocalStore(root, tokens), codec, level, tokens), clock, started)
     finally:
-        shutil.rmtree(root, ignore_errors=True)  # nothing is there after a commit
+        shutil.rmtree(root, ignore_errors=True)  # it does not exist after a commit
         os.close(lock)
 
 
-def _made(directory: Path) -> None:
-    """The directory for bundles, made if it is missing; its entry is durable."""
+def _make_directory(directory: Path) -> None:
+    """Create the directory for bundles if it is missing; its entry is durable."""
     missing = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
     try:
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
             sync_path(path.absolute().parent)
     except (FileNotFoundError, NotADirectoryError, FileExistsError) as error:
-        raise _no_place(directory, "no directory can be made there") from error
+        what = "no directory can be created there"
+        raise StoreError(what, subject=str(directory), remedy=_NAME_DIRECTORY) from error
     if not directory.is_dir():
-        raise _no_place(directory, "this is not a directory")
+        raise StoreError("this is not a directory", subject=str(directory), remedy=_NAME_DIRECTORY)
 
 
-def _no_place(directory: Path, what: str) -> StoreError:
-    return StoreError(what, subject=str(directory), remedy="name a directory for backups")
-
-
-def _staged(root: Path) -> int:
-    """An empty staging directory that is ours: locked while we live. What a killed run left there is removed."""
+def _lock_staging(root: Path) -> int:
+    """Create and lock an empty staging directory; the lock ends with the process. Leftovers are removed."""
     while True:
         root.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -203,7 +198,7 @@ def _staged(root: Path) -> int:
             ) from None
         if _is_still(descriptor, root):
             break
-        os.close(descriptor)  # its writer finished and moved it away between our two steps
+        os.close(descriptor)  # its writer completed and renamed it between open and lock
     for left in sorted(root.iterdir()):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     return descriptor

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Search and compare archived transactions: the history of a znode, SQL rows, differences of trees."""

@@ -1,8 +1,8 @@
-"""Ways around damage: which archived transactions can be read, from which log, and which cannot.
+"""Read around damage: which archived transactions can be read, from which log, and which cannot.
 
-`around` is asked only when a log turned out to be damaged or gone. Good records behind the damage are found again, and
-what one member's log lacks is looked for in those of the others; what is left is told, as first and last transaction.
-What no log holds in the first place is told by `between`, damage or not: a repair that accepted a loss leaves holes.
+`read_around` is called only when a log turned out to be damaged or missing. It finds good records after the damage, and
+searches the logs of other members for what one member's log lacks. The rest is reported, as first and last transaction.
+`gaps_between` reports what no log holds, damage or not: a repair that accepted a loss leaves holes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,24 +28,24 @@ _REMEDY = "`logkeep verify` names what is damaged; another member or an earlier 
 
 
 class GoodRecords(msgspec.Struct, frozen=True):
-    """Good records, one behind the other."""
+    """Consecutive good records."""
 
     first: int
     last: int
     start_at: int
     salvaged: bool = False
-    """The byte is one of what can be salvaged."""
+    """`start_at` is a byte of the salvaged data."""
 
 
 class AroundDamage(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[GoodRecords, ...]
     why: str
-    """What is wrong with the rest; empty when nothing is."""
+    """Why the rest cannot be read; empty when all can."""
 
 
 @dataclass(frozen=True)
-class Missing:
-    """Transactions that nobody's log gives, both ends included."""
+class MissingTransactions:
+    """Transactions that no log gives, both ends included."""
 
     log: ArchivedLog
     first: int
@@ -60,7 +60,7 @@ class Missing:
             code=self.code,
             severity=Severity.DAMAGE,
             where=f"{self.log.member}/{self.log.name}",
-            what=f"{missing} cannot be read, and what they did is not in the answer: {self.why}",
+            what=f"{missing} cannot be read, and their changes are not in the answer: {self.why}",
             remedy=_REMEDY,
         )
 
@@ -69,16 +69,17 @@ class Missing:
 class Readable:
     units: tuple[LogSearchUnit, ...]
     """In the order of histories and zxids."""
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingTransactions, ...]
 
 
-def look(unit: LogSearchUnit, _progress: Progress) -> AroundDamage:
-    """The task: what can be read of a part of a log. Raises nothing for bytes that are wrong or not there."""
+def find_good_records(unit: LogSearchUnit, _progress: Progress) -> AroundDamage:
+    """The task: what can be read of a part of a log. Raises nothing for damaged or missing bytes."""
     log, first, last = unit.piece.log, unit.piece.first, unit.piece.last
     try:
         with unit.view.open(log) as source:
             scanned = scan(source, deep=True)
-        parts, why = list(_stretches(scanned)), _why(scanned)
+        parts = list(_stretches(scanned))
+        why = ", ".join(f"{one.kind} at byte {one.position}" for one in scanned.damage[:3])
     except UNREADABLE as error:
         parts, why = list(_salvaged(unit)), str(error)
     within = (msgspec.structs.replace(one, first=max(one.first, first), last=min(one.last, last)) for one in parts)
@@ -93,12 +94,8 @@ def _stretches(scanned: ScannedLog, *, salvaged: bool = False) -> Iterator[GoodR
             yield GoodRecords(one.first_zxid, one.last_zxid, one.start, salvaged)
 
 
-def _why(scanned: ScannedLog) -> str:
-    return ", ".join(f"{one.kind} at byte {one.position}" for one in scanned.damage[:3])
-
-
 def _salvaged(unit: LogSearchUnit) -> Iterator[GoodRecords]:
-    """What is left of a log that cannot even be unpacked."""
+    """What is left of a log that cannot be unpacked as a whole."""
     try:
         with unit.view.salvage(unit.piece.log) as source:
             scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
@@ -107,20 +104,23 @@ def _salvaged(unit: LogSearchUnit) -> Iterator[GoodRecords]:
     yield from _stretches(scanned, salvaged=True)
 
 
-def between(chosen: HistorySelection) -> list[Missing]:
-    """What none of the logs that are to be read holds, though they hold what comes before it and behind it."""
-    return [Missing(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS) for gap in chosen.gaps]
+def gaps_between(chosen: HistorySelection) -> list[MissingTransactions]:
+    """Transactions that no selected log holds, between others that they hold."""
+    return [
+        MissingTransactions(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS)
+        for gap in chosen.gaps
+    ]
 
 
-def around(view: BackupView, engine: Engine, chosen: HistorySelection, wanted: WantedEvents) -> Readable:
-    """`chosen`: what was to be read, and what else holds it."""
-    good, missing, tried, open_parts = list[LogSearchUnit](), between(chosen), list[Slice](), list(chosen.parts)
+def read_around(view: BackupView, engine: Engine, chosen: HistorySelection, wanted: WantedEvents) -> Readable:
+    """`chosen`: what was to be read, and which other logs hold it."""
+    good, missing, tried, open_parts = list[LogSearchUnit](), gaps_between(chosen), list[Slice](), list(chosen.parts)
     while open_parts:
         units = [LogSearchUnit(view, piece, wanted) for piece in open_parts]
-        looked = engine.map(look, units, AroundDamage, label="damaged logs", weight=_weight)
+        checked = engine.map(find_good_records, units, AroundDamage, label="damaged logs", weight=_weight)
         tried += open_parts
-        holes = list[Missing]()
-        for unit, found in zip(units, looked, strict=True):
+        holes = list[MissingTransactions]()
+        for unit, found in zip(units, checked, strict=True):
             good += [_unit_of(unit, part) for part in found.parts]
             holes += _holes(unit.piece, found)
         open_parts = [piece for hole in holes for piece in _elsewhere(hole, chosen.held, tried)]
@@ -135,20 +135,20 @@ def _unit_of(unit: LogSearchUnit, part: GoodRecords) -> LogSearchUnit:
     return replace(unit, piece=piece, start_at=part.start_at, salvaged=part.salvaged)
 
 
-def _holes(piece: Slice, found: AroundDamage) -> Iterator[Missing]:
-    """Between the parts, and at both ends. Between two epochs no number is missing where they are known to meet."""
-    at, why = piece.first, found.why or "the log does not hold what it should"
+def _holes(piece: Slice, found: AroundDamage) -> Iterator[MissingTransactions]:
+    """Between the parts, and at both ends. Between two epochs no number is missing if the border is known."""
+    at, why = piece.first, found.why or "the log does not hold all its transactions"
     before = 0
     for part in sorted(found.parts, key=lambda part: part.first):
         if part.first > at and (before, part.first) not in piece.log.borders:
-            yield Missing(piece.log, at, part.first - 1, why)
+            yield MissingTransactions(piece.log, at, part.first - 1, why)
         at, before = max(at, part.last + 1), part.last
     if at <= piece.last:
-        yield Missing(piece.log, at, piece.last, why)
+        yield MissingTransactions(piece.log, at, piece.last, why)
 
 
-def _elsewhere(hole: Missing, held: Iterable[Slice], tried: Sequence[Slice]) -> list[Slice]:
-    """Parts of logs that should hold what is missing, and that were not looked at yet."""
+def _elsewhere(hole: MissingTransactions, held: Iterable[Slice], tried: Sequence[Slice]) -> list[Slice]:
+    """Parts of logs that should hold what is missing, and that were not read yet."""
     found = list[Slice]()
     for each in held:
         if each.log.history == hole.log.history and each.first <= hole.last and each.last >= hole.first:
@@ -158,15 +158,15 @@ def _elsewhere(hole: Missing, held: Iterable[Slice], tried: Sequence[Slice]) -> 
     return list(once(found))
 
 
-def _left(hole: Missing, pieces: Sequence[Slice]) -> Iterator[Missing]:
-    """What of a hole no other log should hold."""
+def _left(hole: MissingTransactions, pieces: Sequence[Slice]) -> Iterator[MissingTransactions]:
+    """The parts of a hole that no other log should hold."""
     at = hole.first
     for piece in pieces:
         if piece.first > at and (at - 1, piece.first) not in piece.log.borders:
-            yield Missing(hole.log, at, piece.first - 1, hole.why)
+            yield MissingTransactions(hole.log, at, piece.first - 1, hole.why)
         at = max(at, piece.last + 1)
     if at <= hole.last:
-        yield Missing(hole.log, at, hole.last, hole.why)
+        yield MissingTransactions(hole.log, at, hole.last, hole.why)
 
 
 def _weight(unit: LogSearchUnit) -> int:

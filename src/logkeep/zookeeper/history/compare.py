@@ -1,10 +1,10 @@
-"""Two moments of archived trees compared: by the digest that servers wrote, else by replaying both.
+"""Compare the archived trees of two moments: by the digests that servers wrote, else by replaying both.
 
-Servers from 3.6 on write a digest of their whole tree into every transaction: where both sides rest on the same
-archived bytes and end with the same one, nothing has to be replayed. Equal digests alone prove nothing of what a
-member's disk holds: followers log the leader's, whatever their own tree is like. Nor do they prove that two moments are
-equal: servers count neither ACLs nor what is below `/zookeeper`, so a look below that one is always replayed. And
-whether a node is there at all no digest tells: with a path one of two same trees is replayed.
+Servers from 3.6 on write a digest of their whole tree into every transaction. If both sides are read from the same
+archived bytes and end with the same digest, nothing has to be replayed. Equal digests alone do not prove that members
+have equal trees: followers log the leader's digest, whatever their own tree is. Nor do they prove that two moments are
+equal: they cover neither ACLs nor the nodes below `/zookeeper`, so these nodes are always replayed. A digest does not
+show whether a node exists: for a path one of two equal trees is replayed.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class TreeSide:
     view: BackupView
     target: Target
     believe: bool = False
-    """Also ends of epochs that nothing proves."""
+    """Accept unproven ends of epochs."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class TreeComparison:
     after: RestorePath
     by: Literal["digest", "replay"]
     counted: Counter[DifferenceKind]
-    """Nodes by what differs; one node may differ in several ways."""
+    """Number of nodes by kind of difference; one node may have several kinds."""
     total: int
     differences: tuple[NodeDifference, ...]
     """The first ones."""
@@ -49,7 +49,7 @@ class TreeComparison:
 
 @dataclass(frozen=True)
 class OneMember:
-    """What one member's disk held, as a backup of its own."""
+    """The files of one member, as a backup of its own."""
 
     whole: BackupView
     member: str
@@ -88,16 +88,16 @@ def one_member(view: BackupView, member: str) -> OneMember:
 
 
 def compare(before: TreeSide, after: TreeSide, below: bytes, most: int) -> TreeComparison:
-    """`below`: as `difference.differences` has it.
+    """`below`: see `tree_diff.differences`.
 
     Raises RestoreFailed where a moment cannot be reached, and UsageError where neither tree has the node: nothing would
-    be compared, and a slip of the pen would read as `equal`.
+    be compared, and a typing error would read as `equal`.
     """
-    one, other = _way(before), _way(after)
+    one, other = _plan_path(before), _plan_path(after)
     shortcut = not _is_system(below) and _rests_on(one) == _rests_on(other)
     digest = written_digest(before.view, one) if shortcut else None
     if digest is not None and digest == written_digest(after.view, other):
-        if below:  # the trees are the same, so one of them tells whether the node is there
+        if below:  # the trees are equal, so one of them shows whether the node exists
             _require(below, [_chosen(before).replayed.tree])
         return TreeComparison(one, other, "digest", Counter(), 0, ())
     chosen = [_chosen(side) for side in (before, after)]
@@ -113,16 +113,16 @@ def compare(before: TreeSide, after: TreeSide, below: bytes, most: int) -> TreeC
 
 def _require(below: bytes, trees: Sequence[Tree]) -> None:
     if not any(below in tree.nodes for tree in trees):
-        remedy = "name a node that one of them has; `logkeep zookeeper history` tells when it was there"
+        remedy = "name a node that one of them has; `logkeep zookeeper history` shows when it existed"
         raise UsageError("this node is in neither of the two trees", subject=shown(below), remedy=remedy)
 
 
 def _chosen(side: TreeSide) -> VerifiedPath:
-    """Of one member also a tree that its digests contradict, which a label says: that is how one finds out in what."""
+    """Of one member also a tree that its digests contradict, with a label: the comparison shows what differs."""
     return choose(side.view, side.target, believe=side.believe, accept_mismatch=isinstance(side.view, OneMember))
 
 
-def _way(side: TreeSide) -> RestorePath:
+def _plan_path(side: TreeSide) -> RestorePath:
     path = plan(survey(side.view), side.target, LogTimes(side.view), believe=side.believe)
     if isinstance(path, RestoreRefused):
         raise path.error(side.view.name)
@@ -141,14 +141,14 @@ def _is_system(below: bytes) -> bool:
 
 
 def written_digest(view: BackupView, path: RestorePath) -> int | None:
-    """Of the tree at the end of a path, as a server wrote it; None where none did."""
+    """The digest of the tree at the end of a path that a server wrote; None where none did."""
     if path.slices:
-        return _logged(view, path.slices[-1])
+        return _logged_digest(view, path.slices[-1])
     base = path.base.snapshot
     return base.digest if base is not None and base.digest_zxid == path.until else None
 
 
-def _logged(view: BackupView, piece: Slice) -> int | None:
+def _logged_digest(view: BackupView, piece: Slice) -> int | None:
     log = next(one for one in view.logs if _same(one, piece.log))
     with view.open(log) as source:
         for records in tables(source):
@@ -160,5 +160,5 @@ def _logged(view: BackupView, piece: Slice) -> int | None:
 
 
 def _same(one: ArchivedLog, other: ArchivedLog) -> bool:
-    """A survey adds to what it says of logs."""
+    """By identity: a survey fills in other fields of a log."""
     return (one.member, one.history, one.first) == (other.member, other.history, other.first)

@@ -1,11 +1,11 @@
-"""Ephemeral nodes that were made before the first transaction that is held: a snapshot knows whose they are.
+"""Find the owners of ephemeral nodes that were created before the first archived transaction: snapshots have them.
 
-Not every server writes which nodes went with a session. Where a node's creation is in no log, only a snapshot
-tells the session whose end deleted it; what no snapshot tells is named, because the answer cannot have it. Snapshots
-are fuzzy: one may lack a node that went with its session while it was written, so it speaks only for what was deleted
-behind its window. What it has from within its window the logs tell themselves.
+Not every server logs which nodes were deleted with a session. If the creation of a node is in no log, only a snapshot
+shows the session whose end deleted it. What no snapshot shows is reported, because the answer lacks it. Snapshots are
+fuzzy: one may lack a node that was deleted with its session while it was written, so it only counts for deletions after
+its window. Creations within its window are in the logs.
 
-Memory: the nodes that were asked for, of one snapshot.
+Memory: the wanted nodes of one snapshot.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,15 +31,15 @@ from logkeep.zookeeper.timeline.replay import unpacked
 
 
 @dataclass(frozen=True)
-class Owned:
+class EarlierNodes:
     nodes: tuple[Event, ...] = ()
-    """Their creations, as a snapshot tells them: no log of the run holds these."""
+    """Their creations, from a snapshot: no log of the run holds these."""
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
 class SnapshotSearchUnit:
-    """One task: the nodes of a snapshot that were made before a transaction."""
+    """One task: the nodes of a snapshot that were created before a transaction."""
 
     view: BackupView
     snapshot: ArchivedSnapshot
@@ -53,42 +53,42 @@ class Creations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class WitnessSnapshot:
-    """A snapshot that may tell. `blind_until`: what was deleted up to this one it may not have any more."""
+class OwnerSnapshot:
+    """A snapshot that may have the owners. `blind_until`: it may lack nodes that were deleted up to this zxid."""
 
     snapshot: ArchivedSnapshot
     blind_until: int
 
 
-def owned_before(
+def find_earlier_nodes(
     view: BackupView,
     engine: Engine,
     wanted: WantedEvents,
     run: Sequence[Slice],
     silent_from: int,
     member: str | None = None,
-) -> Owned:
-    """`run`: transactions without a hole, of which `silent_from` is the first that may delete what it does not name.
-    `member`: only what this one holds."""
+) -> EarlierNodes:
+    """`run`: transactions without a hole; `silent_from` is the first that may delete nodes without naming them.
+    `member`: only snapshots of this one."""
     first, last, history = run[0].first, run[-1].last, run[0].log.history
     if first in FIRST_EVER:
-        return Owned()  # nothing was before
+        return EarlierNodes()  # the history begins here
     kept = [one for one in view.snapshots if one.history == history and member in (None, one.member)]
     borders = {border for part in run for border in part.log.borders}
-    for witness in witnesses(kept, first, last, borders):
-        unit = SnapshotSearchUnit(view, witness.snapshot, wanted, first)
-        (told,) = engine.map(owned, [unit], Creations, label="snapshot", weight=_weight)
-        if told.is_readable:
-            blind = witness.blind_until
-            return Owned(told.events, (_unseen(history, first, blind),) if blind >= silent_from else ())
-    return Owned(findings=(_unseen(history, first, last),))
+    for candidate in owner_snapshots(kept, first, last, borders):
+        unit = SnapshotSearchUnit(view, candidate.snapshot, wanted, first)
+        (found,) = engine.map(find_creations, [unit], Creations, label="snapshot", weight=_weight)
+        if found.is_readable:
+            blind = candidate.blind_until
+            return EarlierNodes(found.events, (_unseen(history, first, blind),) if blind >= silent_from else ())
+    return EarlierNodes(findings=(_unseen(history, first, last),))
 
 
-def witnesses(
+def owner_snapshots(
     kept: Sequence[ArchivedSnapshot], first: int, last: int, borders: Collection[tuple[int, int]]
-) -> list[WitnessSnapshot]:
-    """Of the snapshots of a history those that speak of a run, the best first: one from right before it has the most to
-    tell, then the one that is blind for the shortest time."""
+) -> list[OwnerSnapshot]:
+    """The snapshots of a history that are of use for a run, the best first: one from right before the run, then the one
+    with the lowest `blind_until`."""
     found = list[tuple[bool, int, ArchivedSnapshot]]()
     for one in kept:
         is_later = not (one.zxid + 1 == first or (one.zxid, first) in borders)
@@ -98,22 +98,22 @@ def witnesses(
         settled = last if base is None else min(base.settled, last)
         is_exact = not is_later and (base is not None and base.settled <= one.zxid)
         found.append((is_later, first - 1 if is_exact else max(settled, one.zxid), one))
-    found.sort(key=lambda told: (*told[:2], told[2].member))
-    return [WitnessSnapshot(one, blind_until) for _, blind_until, one in found]
+    found.sort(key=lambda each: (*each[:2], each[2].member))
+    return [OwnerSnapshot(one, blind_until) for _, blind_until, one in found]
 
 
-def owned(unit: SnapshotSearchUnit, progress: Progress) -> Creations:
-    """The task. A snapshot that cannot be read to its end tells nothing."""
+def find_creations(unit: SnapshotSearchUnit, progress: Progress) -> Creations:
+    """The task. A snapshot that cannot be read to its end is of no use."""
     try:
-        events = tuple(_owned(unit))
+        events = tuple(_creations(unit))
     except UNREADABLE:
         return Creations(events=(), is_readable=False)
     progress(unit.snapshot.size_bytes)
     return Creations(events=events, is_readable=True)
 
 
-def _owned(unit: SnapshotSearchUnit) -> Iterator[Event]:
-    """Raises Damaged, or ObjectMissing, where the snapshot is."""
+def _creations(unit: SnapshotSearchUnit) -> Iterator[Event]:
+    """Raises Damaged or ObjectMissing."""
     with unit.view.open(unit.snapshot) as stored, unpacked(stored, unit.snapshot.name) as plain:
         reader = SnapshotReader(plain)
         sessions = reader.sessions()
@@ -143,10 +143,10 @@ def _unseen(history: str, first: int, until: int) -> Finding:
         code=Class.UNSEEN_DELETIONS,
         severity=Severity.WARNING,
         where=f"history {history}",
-        what=f"an ephemeral node that was made before {hex_zxid(first)} and went with its session up to "
-        f"{hex_zxid(until)} cannot be seen: this server did not write the names, and no snapshot that can be read is "
-        f"exact right before {hex_zxid(first)}",
-        remedy="an earlier backup may have its creation",
+        what=f"ephemeral nodes that were created before {hex_zxid(first)} and deleted with their sessions up to "
+        f"{hex_zxid(until)} are not shown: this server did not log their names, and no readable snapshot is exact "
+        f"right before {hex_zxid(first)}",
+        remedy="an earlier backup may have their creation",
     )
 
 

@@ -1,6 +1,6 @@
-"""What one log says of a path, found by Arrow: the task that an engine runs, one per log.
+"""Search one log for the changes of a path, with Arrow: the task that an engine runs for each log.
 
-Memory: some megabytes of the log, and at most as many events as were asked for.
+Memory: some megabytes of the log, and at most the requested number of events.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,12 +27,12 @@ DELETES: Final = ("delete", "deleteContainer")
 _FRAME_BYTES: Final = 13
 """Of a record, around its body."""
 _SILENT: Final = (32, 44)
-"""Bytes of a session's end that names no nodes: a header, and perhaps a digest. Servers that write the names write how
-many there are, also if there is none. One name of four bytes without a digest is as long: it is looked at in vain."""
+"""Sizes of a session's end without names of nodes: a header, and perhaps a digest. Servers that log the names log their
+number, also 0. A record with one name of four bytes and no digest has the same size: it is searched needlessly."""
 
 
 class Depth(StrEnum):
-    """How far below a path one looks; the path itself always counts."""
+    """How far below a path events are searched; the path itself is always included."""
 
     ITSELF = "itself"
     CHILDREN = "children"
@@ -45,7 +45,7 @@ class WantedEvents:
     """As in logs: the root is `/`."""
     depth: Depth
     most: int
-    """The newest so many events are told; all are counted."""
+    """The maximum number of events, the newest; all are counted."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     time_ms: int
     session: int
     txn: str
-    """What the transaction was: the change itself, or `multi`, or `closeSession`."""
+    """The type of the transaction: that of the change, or `multi`, or `closeSession`."""
     op: str
     path: str
     version: int | None
     data_bytes: int | None
     ephemeral: bool
-    """Whether it is known to be a session's: by its creation, or by the end of the session that deleted it."""
+    """Whether the node is known to be ephemeral: by its creation, or by the end of the session that deleted it."""
     member: str
     history: str
     proof: Proof
@@ -71,32 +71,32 @@ class FoundEvents(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...]
     total: int
     ephemerals: int = 0
-    """Creations of ephemeral nodes among all."""
+    """Number of creations of ephemeral nodes."""
     silent_from: int | None = None
-    """The first end of a session that may have taken nodes along and does not name them."""
+    """The first end of a session that may have deleted nodes and does not name them."""
 
 
 @dataclass(frozen=True)
 class LogSearchUnit:
-    """One task: a part of one log, and what is looked for. `sessions`: their ends instead of events of a path."""
+    """One task: a part of one log, and what is searched. `sessions`: search their ends instead of events of a path."""
 
     view: BackupView
     piece: Slice
     wanted: WantedEvents
     sessions: tuple[int, ...] = ()
     start_at: int = 0
-    """The byte of the log that the part begins at, where damage is before it; else the beginning is read over."""
+    """The byte of the log at which the part begins, if there is damage before it; else the log is read from 0."""
     salvaged: bool = False
-    """The log cannot be unpacked: the part is one of what can be salvaged, and so is the byte."""
+    """The log cannot be unpacked: the part, and the byte, are of the salvaged data."""
 
 
 def wanted_path(text: str) -> bytes:
-    """As in logs. One slash at its end is forgiven. Raises UsageError for what is no path of a znode."""
+    """As in logs. One slash at the end is ignored. Raises UsageError for a text that is not the path of a znode."""
     return parsed_path(text.removesuffix("/") if text.strip("/") else text) or b"/"
 
 
 def find(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
-    """The task. Raises Damaged where the log is."""
+    """The task. Raises Damaged."""
     silent = list[int]()
 
     def chosen(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -109,7 +109,7 @@ def find(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
 
 
 def find_closings(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
-    """The task for sessions: the first silent end of each, for it may be closed again."""
+    """The task for sessions: the first silent end of each, because a session may be closed twice."""
     asked = set(unit.sessions)
 
     def ended(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -125,14 +125,14 @@ def find_closings(unit: LogSearchUnit, progress: Progress) -> FoundEvents:
 
 
 def silent_ends(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Ends of sessions that do not name what went with them: of servers before 3.6, and of later ones that were told to
-    (`closeSessionTxn.enabled`), whether they write digests or not."""
+    """Ends of sessions that do not name the deleted nodes: of servers before 3.6, and of later ones with
+    `closeSessionTxn.enabled` off, whether they write digests or not."""
     ends = batch.filter(pc.equal(batch["op"], "closeSession"))
     return ends.filter(pc.is_in(ends["record_bytes"], value_set=pa.array(_SILENT, pa.int64())))
 
 
 def matching(batch: pa.RecordBatch, wanted: WantedEvents) -> pa.RecordBatch:
-    """The changes that were applied to the path. A check changes nothing, and so does a multi that failed."""
+    """The changes that were applied to the path, without checks and failed multis."""
     paths, below = batch["path"], wanted.path.rstrip(b"/") + b"/"
     hit = pc.equal(paths, pa.scalar(wanted.path, pa.binary()))
     if wanted.depth is not Depth.ITSELF:
@@ -155,7 +155,7 @@ def batches(unit: LogSearchUnit, progress: Progress) -> Iterator[pa.RecordBatch]
                 yield batch.filter(within)
             progress(int(records.body_bytes.sum()) + _FRAME_BYTES * len(records.zxid))
             if int(records.zxid[-1]) >= last:
-                return  # what is wrong behind the part is of no interest
+                return  # damage after the part does not matter
 
 
 def _newest(unit: LogSearchUnit, chosen: Callable[[pa.RecordBatch], pa.RecordBatch], progress: Progress) -> FoundEvents:
@@ -184,8 +184,8 @@ def _plain(batch: pa.RecordBatch) -> pa.Table:
 
 def _event(row: dict[str, object], unit: LogSearchUnit) -> Event:
     log, path = unit.piece.log, row["path"]
-    told = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes")}
+    same = {name: row[name] for name in ("zxid", "session", "txn", "op", "version", "data_bytes")}
     ephemeral = row["ephemeral"] or (row["txn"] == "closeSession" and row["op"] in DELETES)
     named = shown(path) if isinstance(path, bytes) else ""
     more = {"time_ms": row["time"], "path": named, "member": log.member, "history": log.history, "proof": log.proof}
-    return msgspec.convert({**told, **more, "ephemeral": ephemeral}, Event)
+    return msgspec.convert({**same, **more, "ephemeral": ephemeral}, Event)

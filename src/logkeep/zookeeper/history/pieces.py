@@ -1,6 +1,6 @@
-"""Which parts of which logs hold every archived transaction once. Pure.
+"""Choose parts of logs that hold every archived transaction exactly once. Pure.
 
-Members of an ensemble hold the same transactions: of those that several hold, one member's are read, the best proven.
+Members of an ensemble hold the same transactions: where several do, the log with the best proof is read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from logkeep.zookeeper.timeline.timeline import spans_of
 
 
 def history_order(history: str) -> tuple[int, str]:
-    """Histories are counted: the tenth comes after the ninth."""
+    """Histories are numbered: the tenth comes after the ninth."""
     return len(history), history
 
 
@@ -25,7 +25,7 @@ def pieces(held: Iterable[Slice]) -> tuple[Slice, ...]:
 
 
 def once(held: Iterable[Slice]) -> Iterator[Slice]:
-    """Of one history: every transaction that they hold, zxids growing; of the best proven log among those that do."""
+    """Of one history: every transaction once, zxids growing, each from the log with the best proof."""
     current: Slice | None = None
     for piece in _best(sorted(held, key=lambda piece: (piece.first, -piece.last))):
         if current is not None and current.log == piece.log and _follows(current, piece):
@@ -39,7 +39,7 @@ def once(held: Iterable[Slice]) -> Iterator[Slice]:
 
 
 def _best(ordered: Sequence[Slice]) -> Iterator[Slice]:
-    """A log is left for a better proven one, and at its end."""
+    """Changes to another log where a better proven one begins, and at the end of a log."""
     open_ones: list[tuple[int, int]] = []
     at, number = 0, 0
     while open_ones or number < len(ordered):
@@ -61,7 +61,7 @@ def _follows(before: Slice, after: Slice) -> bool:
 
 
 def without(first: int, last: int, cuts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What is left of the numbers `first` to `last`."""
+    """The numbers from `first` to `last` without the cuts, as spans."""
     for bad_first, bad_last in sorted(cuts):
         if bad_last < first or bad_first > last:
             continue
@@ -73,8 +73,8 @@ def without(first: int, last: int, cuts: Iterable[tuple[int, int]]) -> Iterator[
 
 
 def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
-    """History, first and last zxid of each run without a hole; where an epoch ends, a run goes on only if it is known
-    what comes next."""
+    """History, first and last zxid of each run without a hole; a run continues over the end of an epoch only if the
+    next transaction is known."""
     runs: list[tuple[str, int, int]] = []
     borders = {(piece.log.history, border) for piece in found for border in piece.log.borders}
     for piece in found:
@@ -87,9 +87,9 @@ def searched(found: Sequence[Slice]) -> list[tuple[str, int, int]]:
 
 
 def gaps(found: Sequence[Slice]) -> Iterator[Slice]:
-    """Transactions that surely were and that none of these holds, each with the log before it.
+    """Transactions that existed and that none of these holds, each with the log before it.
 
-    What an epoch lacks at its end is known only where a log still tells how that epoch ended.
+    What is missing at the end of an epoch is known only if a log has the border after that epoch.
     """
     borders = {(piece.log.history, border) for piece in found for border in piece.log.borders}
     for before, after in pairwise(found):
@@ -99,7 +99,7 @@ def gaps(found: Sequence[Slice]) -> Iterator[Slice]:
         if epoch_of(last) == epoch_of(first):
             yield Slice(before.log, last + 1, first - 1)
             continue
-        ends = [end for told, (end, next_one) in borders if (told, next_one) == (history, first)]
+        ends = [end for of, (end, next_one) in borders if (of, next_one) == (history, first)]
         if (end := max(ends, default=0)) > last and epoch_of(end) == epoch_of(last):
             yield Slice(before.log, last + 1, end)
         if counter_of(first) > 1:
@@ -107,7 +107,7 @@ def gaps(found: Sequence[Slice]) -> Iterator[Slice]:
 
 
 def transactions_in(piece: Slice) -> int:
-    """Inside an epoch every number is a transaction; where a log does not tell its epochs, it is counted as a whole."""
+    """Inside an epoch every number is a transaction; a log without known epochs is counted as a whole."""
     spans = list(spans_of(piece.log))
     if any(epoch_of(span.first) != epoch_of(span.last) for span in spans):
         return piece.log.records

@@ -1,8 +1,9 @@
-"""Who made, changed and deleted a znode: what all logs of a backup say, in order.
+"""The history of a znode: all creations, changes and deletions in the logs of a backup, in order.
 
-Servers before 3.6 do not write which ephemeral nodes went with a session: where logs have such silent ends, those of
-the sessions whose nodes are known are looked for in a second pass, and told as deletions. Whose they are, a log or else
-a snapshot tells. Every run of transactions without a hole is looked at by itself: over a hole nothing is concluded.
+Servers before 3.6 do not log which ephemeral nodes were deleted with a session. Where logs have such silent ends, a
+second pass searches the ends of the sessions whose nodes are known, and reports them as deletions. The owner of a node
+is known from a log, or else from a snapshot. Every run of transactions without a hole is searched on its own: nothing
+is concluded across a hole.
 """
 
 from collections.abc import Sequence
@@ -10,21 +11,21 @@ from dataclasses import dataclass, replace
 
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, EngineFor
-from logkeep.zookeeper.history.around_damage import UNREADABLE, Missing, around, between
-from logkeep.zookeeper.history.ephemeral_owners import owned_before
+from logkeep.zookeeper.history.around_damage import UNREADABLE, MissingTransactions, gaps_between, read_around
+from logkeep.zookeeper.history.ephemeral_owners import find_earlier_nodes
 from logkeep.zookeeper.history.log_task import Event, FoundEvents, LogSearchUnit, WantedEvents, find, find_closings
 from logkeep.zookeeper.history.pieces import history_order, searched, transactions_in
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.session_ends import deletions, is_ephemeral_creation, without_end
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.model.findings import Class
 
-_NOT_LOOKED_FOR = Finding(
+_NOT_SEARCHED = Finding(
     code=Class.UNSEEN_DELETIONS,
     severity=Severity.WARNING,
     where="--limit",
-    what="ends of sessions that owned nodes from before the oldest change that is shown were not looked for: what went "
-    "with them is neither shown nor counted",
+    what="ends of sessions that owned nodes from before the oldest shown change were not searched: the nodes that were "
+    "deleted with them are neither shown nor counted",
     remedy="a higher --limit shows all",
 )
 
@@ -32,59 +33,59 @@ _NOT_LOOKED_FOR = Finding(
 @dataclass(frozen=True)
 class History:
     events: tuple[Event, ...]
-    """The newest, oldest of them first."""
+    """The newest ones, in order."""
     total: int
-    """Of all events that were found."""
+    """Number of all events that were found."""
     searched: tuple[tuple[str, int, int], ...]
-    """History, first and last zxid of what was looked through."""
+    """History, first and last zxid of each searched run."""
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """What could not be read, is held by no log, or was never committed, and is not in the answer."""
+    """What is not in the answer: transactions that cannot be read, are missing, or were never committed."""
 
 
 def history(view: BackupView, wanted: WantedEvents, engine_for: EngineFor, member: str | None = None) -> History:
-    """Goes on behind damage and holes, which `findings` tells. Raises UsageError for a member that is not there."""
-    chosen = choice(view, engine_for, member)
+    """Continues after damage and holes, which are in `findings`. Raises UsageError for an unknown member."""
+    chosen = select_logs(view, engine_for, member)
     units = [LogSearchUnit(view, piece, wanted) for piece in chosen.parts]
     engine = engine_for(sum(unit.piece.log.size_bytes for unit in units))
-    missing: Sequence[Missing] = between(chosen)
+    missing: Sequence[MissingTransactions] = gaps_between(chosen)
     try:
-        found = _searched(units, wanted, engine, member)
+        found = _search(units, wanted, engine, member)
     except UNREADABLE:
-        readable = around(view, engine, chosen, wanted)
-        found, missing = _searched(readable.units, wanted, engine, member), readable.missing
+        readable = read_around(view, engine, chosen, wanted)
+        found, missing = _search(readable.units, wanted, engine, member), readable.missing
     return replace(found, findings=(*chosen.findings, *found.findings, *(one.finding for one in missing)))
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Transactions without a hole, and what was found in them."""
+    """Transactions without a hole, and the events that were found in them."""
 
     units: tuple[LogSearchUnit, ...]
     shown: tuple[Event, ...]
     total: int
     ephemerals: int
-    """Of those that were created, shown or not."""
+    """Number of created ephemeral nodes, shown or not."""
     silent_from: int | None
     """See `FoundEvents.silent_from`."""
 
     @property
     def hides_creations(self) -> bool:
-        """Whether a node of a session may be there that nothing shown tells of."""
+        """Whether there may be an ephemeral node whose creation is not shown."""
         return self.ephemerals > sum(map(is_ephemeral_creation, self.shown))
 
 
-def _searched(units: Sequence[LogSearchUnit], wanted: WantedEvents, engine: Engine, member: str | None) -> History:
-    """Raises Damaged, or ObjectMissing, where a log is."""
+def _search(units: Sequence[LogSearchUnit], wanted: WantedEvents, engine: Engine, member: str | None) -> History:
+    """Raises Damaged or ObjectMissing."""
     parts = [unit.piece for unit in units]
     found = engine.map(find, units, FoundEvents, label="history", weight=_weight)
     events = newest([event for one in found for event in one.events], wanted.most)
-    told, total, findings = events, sum(one.total for one in found), list[Finding]()
+    shown, total, findings = events, sum(one.total for one in found), list[Finding]()
     for run in _runs(units, found, events):
-        ended, unseen = _ended(run, wanted, engine, member)
-        told, total = newest([*told, *ended], wanted.most), total + len(ended)
+        ended, unseen = _unlogged_deletions(run, wanted, engine, member)
+        shown, total = newest([*shown, *ended], wanted.most), total + len(ended)
         findings += [finding for finding in unseen if finding not in findings]
-    return History(tuple(told), total, tuple(searched(parts)), sum(map(transactions_in, parts)), tuple(findings))
+    return History(tuple(shown), total, tuple(searched(parts)), sum(map(transactions_in, parts)), tuple(findings))
 
 
 def _runs(units: Sequence[LogSearchUnit], found: Sequence[FoundEvents], events: Sequence[Event]) -> list[_Run]:
@@ -102,15 +103,17 @@ def _runs(units: Sequence[LogSearchUnit], found: Sequence[FoundEvents], events: 
     return runs
 
 
-def _ended(run: _Run, wanted: WantedEvents, engine: Engine, member: str | None) -> tuple[list[Event], list[Finding]]:
-    """Deletions that no log writes, and what of them cannot be told."""
+def _unlogged_deletions(
+    run: _Run, wanted: WantedEvents, engine: Engine, member: str | None
+) -> tuple[list[Event], list[Finding]]:
+    """Deletions that no log names, and findings for those that are not known."""
     if run.silent_from is None:
         return [], []  # the logs name all deletions
     pieces = [unit.piece for unit in run.units]
-    owned = owned_before(run.units[0].view, engine, wanted, pieces, run.silent_from, member)
-    findings, nodes = list(owned.findings), [*owned.nodes, *run.shown]
-    if run.total > len(run.shown):  # a deletion among the older ones may have come before a session's end
-        findings += [_NOT_LOOKED_FOR] if owned.nodes or run.hides_creations else []
+    earlier = find_earlier_nodes(run.units[0].view, engine, wanted, pieces, run.silent_from, member)
+    findings, nodes = list(earlier.findings), [*earlier.nodes, *run.shown]
+    if run.total > len(run.shown):  # a deletion among the older events may come before a session's end
+        findings += [_NOT_SEARCHED] if earlier.nodes or run.hides_creations else []
         nodes = list(run.shown)
     left = without_end(nodes)
     if not left:
@@ -123,13 +126,9 @@ def _ended(run: _Run, wanted: WantedEvents, engine: Engine, member: str | None) 
 
 
 def newest(events: Sequence[Event], most: int) -> list[Event]:
-    """Sorting keeps the order of changes within a transaction."""
-    ordered = sorted(events, key=_when)
+    """The sort keeps the order of changes within a transaction."""
+    ordered = sorted(events, key=lambda event: (history_order(event.history), event.zxid))
     return ordered[max(len(ordered) - most, 0) :]
-
-
-def _when(event: Event) -> tuple[tuple[int, str], int]:
-    return history_order(event.history), event.zxid
 
 
 def _weight(unit: LogSearchUnit) -> int:

@@ -1,9 +1,11 @@
-"""Which archived transactions belong into an answer, and whose log each is read from.
+"""Select the archived transactions that belong to an answer, and the log that each is read from.
 
-A member that was cut off may keep transactions that nobody ever committed. They are left out, and told, where most of
-the voters went on without them and nothing held says otherwise: who was brought up to date by a snapshot also went on
-without some, which were committed. What is only likely is kept, and told. Members may hold different records under one
-number: those are nobody's. Of what several members hold, the one is read whose log is best proven.
+A member that was cut off may hold transactions that were never committed. They are left out, and reported, if a
+majority of the voters continued without them and nothing archived contradicts it: a member that was updated by a
+snapshot also continued without some transactions, and those were committed. Where it is only likely, they are kept and
+reported.
+Members may hold different records under one zxid: those are left out. Where several members hold a transaction, the log
+with the best proof is read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,36 +22,36 @@ from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, Holdings, Line
 from logkeep.zookeeper.timeline.plan import Slice
 from logkeep.zookeeper.timeline.survey import survey_without_disputes
-from logkeep.zookeeper.timeline.timeline import line_of, spans_of, told_committed
+from logkeep.zookeeper.timeline.timeline import known_committed, line_of, spans_of
 
 _REMEDY_UNPROVEN = "back up a majority of the voters: then it is known how the epoch ended"
-_REMEDY_DISPUTED = "they are not of one history: ask one of the members by name, with --member"
+_REMEDY_DISPUTED = "the logs are not of one history: choose one of the members with --member"
 
 
 @dataclass(frozen=True)
 class HistorySelection:
     held: tuple[Slice, ...]
-    """All that may be read, each of one epoch: of several members, so the same transactions more than once."""
+    """All parts that may be read, each of one epoch; several members hold the same transactions."""
     left_out: tuple[tuple[str, int, int], ...] = ()
-    """History, first and last of what is held and does not count."""
+    """History, first and last zxid of transactions that are held and left out."""
     findings: tuple[Finding, ...] = ()
-    """What is left out, or only likely to have happened, and why."""
+    """What is left out, or may never have been committed, and why."""
 
     @property
     def parts(self) -> tuple[Slice, ...]:
-        """What is to be read: every transaction once, histories in their order."""
+        """The parts to read: every transaction once, histories in their order."""
         return pieces(self.held)
 
     @property
     def gaps(self) -> Iterator[Slice]:
-        """What no log holds between others, each with the log before it."""
+        """Transactions that no log holds between others, each with the log before it."""
         for gap in gaps(self.parts):
             cuts = [(first, last) for history, first, last in self.left_out if history == gap.log.history]
             yield from (Slice(gap.log, first, last) for first, last in without(gap.first, gap.last, cuts))
 
 
-def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -> HistorySelection:
-    """`member`: only what this one holds. Raises UsageError for one that is not there."""
+def select_logs(view: BackupView, engine_for: EngineFor, member: str | None = None) -> HistorySelection:
+    """`member`: only logs of this one. Raises UsageError for an unknown member."""
     known = sorted({log.member for log in view.logs})
     if member is not None and member not in known:
         raise UsageError(
@@ -68,10 +70,10 @@ def choice(view: BackupView, engine_for: EngineFor, member: str | None = None) -
 
 
 def _is_doubted(holdings: Holdings, member: str) -> bool:
-    """Whether others went on without something that this member holds.
+    """Whether others continued without something that this member holds.
 
-    Only then it matters for one member whether they agree in the rest: its own records are told as they are, and those
-    who hold another history under the same numbers do not judge its own.
+    Only then other members' logs must be compared: the member's own records are reported as they are, and members with
+    another history under the same zxids say nothing about its own.
     """
     lines = {history: line_of(holdings, history) for history in holdings.histories}
     own = (span for line in lines.values() for span in line.spans if span.log.member == member)
@@ -79,7 +81,7 @@ def _is_doubted(holdings: Holdings, member: str) -> bool:
 
 
 def _of_history(holdings: Holdings, history: str, member: str | None) -> HistorySelection:
-    """What was committed is judged from all members' logs, also where one member's are asked for."""
+    """All members' logs decide what was committed, also if only one member's are selected."""
     line = line_of(holdings, history)
     never = [cut for cut in line.abandoned if _is_proven(holdings, line, cut)]
     logs = [log for log in holdings.logs if log.history == history and member in (None, log.member)]
@@ -88,8 +90,8 @@ def _of_history(holdings: Holdings, history: str, member: str | None) -> History
     abandoned = [cut for cut in line.abandoned if any(_meet(cut, (span.first, span.last)) for span in spans)]
     held = (Slice(span.log, first, last) for span in spans for first, last in without(span.first, span.last, never))
     cuts = [*never, *((dispute.first, dispute.last) for dispute in disputed)]
-    told = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
-    return HistorySelection(tuple(held), tuple((history, *cut) for cut in cuts), tuple(told))
+    findings = [*(_abandoned(line, cut, proven=cut in never) for cut in abandoned), *_disputed(disputed)]
+    return HistorySelection(tuple(held), tuple((history, *cut) for cut in cuts), tuple(findings))
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -97,23 +99,23 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
-    """Whether most voters, whose number is known, went on without these, and nothing says that they were applied."""
+    """Whether a majority of the voters, of known number, continued without these, and nothing shows them applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
     by_majority = border is not None and border.standing is BorderProof.MAJORITY and known
-    return by_majority and not told_committed(holdings, line, cut[0])
+    return by_majority and not known_committed(holdings, line, cut[0])
 
 
 def _abandoned(line: Line, cut: tuple[int, int], *, proven: bool) -> Finding:
-    """A majority proves how an epoch ended. Fewer may have been brought up to date by a snapshot, and lack its end."""
+    """A majority proves how an epoch ended. Fewer members may lack its end because a snapshot updated them."""
     border, some = _end_of(line, epoch_of(cut[0])), f"transactions {hex_zxid(cut[0])} to {hex_zxid(cut[1])}"
     if proven:
         what = f"{some} are not in the answer: they were proposed and never committed"
         severity, remedy = Severity.NOTE, ""
     else:
         seen_by = ", ".join(sorted(border.seen_by)) if border is not None else ""
-        went_on = f"{seen_by or 'another member'} went on without them"
-        what = f"{some} are in the answer, and may never have been committed: {went_on}"
+        continued = f"{seen_by or 'another member'} continued without them"
+        what = f"{some} are in the answer, and may never have been committed: {continued}"
         severity, remedy = Severity.WARNING, _REMEDY_UNPROVEN
     where = ", ".join(sorted({span.log.member for span in line.spans if _meet(cut, (span.first, span.last))}))
     return Finding(code=Class.NEVER_COMMITTED, severity=severity, where=where, what=what, remedy=remedy)
@@ -130,6 +132,6 @@ def _disputed(disputed: Iterable[Dispute]) -> Iterator[Finding]:
             severity=Severity.DAMAGE,
             where=", ".join(sorted(dispute.members)),
             what=f"transactions {hex_zxid(dispute.first)} to {hex_zxid(dispute.last)} are not in the answer: "
-            "these members hold different ones under the same numbers",
+            "these members hold different ones under the same zxids",
             remedy=_REMEDY_DISPUTED,
         )

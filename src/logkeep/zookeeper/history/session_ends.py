@@ -1,9 +1,8 @@
-"""Ends of sessions told as deletions of the nodes that went with them. Pure.
+"""Deletions of ephemeral nodes by the ends of their sessions. Pure.
 
-Servers before 3.6 do not write which nodes those were. A node goes with the first end of its session behind its
-creation: one session may be closed twice, by its client and by its expiry, and the second time nothing is left to take.
-All events are of one run of transactions without a hole: what happened in a hole nobody knows, and a node that was
-there before it may have been deleted in it.
+Servers before 3.6 do not log which nodes those were. A node is deleted by the first end of its session after its
+creation: a session may be closed twice, by its client and by its expiry, and the second end deletes nothing. All events
+are of one run of transactions without a hole: a node from before a hole may have been deleted in it.
 """
 
 from collections.abc import Sequence
@@ -30,11 +29,11 @@ def is_ephemeral_creation(event: Event) -> bool:
 
 
 def deletions(created: Sequence[Event], closings: Sequence[Event]) -> list[Event]:
-    """For each node that its session's end took along: a deletion by that transaction."""
+    """One deletion for each node that its session's end deleted, by that transaction."""
     ends: dict[int, list[Event]] = {}
     for closing in sorted(closings, key=lambda closing: closing.zxid):
         ends.setdefault(closing.session, []).append(closing)
-    taken = ((node, _first_behind(node, ends.get(node.session, []))) for node in created)
+    taken = ((node, _first_after(node, ends.get(node.session, []))) for node in created)
     return [
         msgspec.structs.replace(end, op="delete", path=node.path, ephemeral=True)
         for node, end in taken
@@ -42,5 +41,5 @@ def deletions(created: Sequence[Event], closings: Sequence[Event]) -> list[Event
     ]
 
 
-def _first_behind(node: Event, ends: Sequence[Event]) -> Event | None:
+def _first_after(node: Event, ends: Sequence[Event]) -> Event | None:
     return next((end for end in ends if end.zxid > node.zxid), None)

@@ -1,4 +1,4 @@
-"""The rows of the view `transactions`: what a query in SQL sees of the logs of a backup."""
+"""The rows of the SQL view `transactions`: the changes in the logs of a backup."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from logkeep.formats.zookeeper.changes import as_text, hexadecimal
 from logkeep.model.work import Engine
-from logkeep.zookeeper.history.around_damage import Readable, around
+from logkeep.zookeeper.history.around_damage import Readable, read_around
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents, batches
 from logkeep.zookeeper.history.selection import HistorySelection
 from logkeep.zookeeper.model.archived import BackupView
@@ -28,12 +28,12 @@ def units(view: BackupView, chosen: HistorySelection) -> list[LogSearchUnit]:
 
 
 def readable_units(view: BackupView, engine: Engine, chosen: HistorySelection) -> Readable:
-    """The same around damage, with what is missing then."""
-    return around(view, engine, chosen, _ALL)
+    """The same around damage, with the missing transactions."""
+    return read_around(view, engine, chosen, _ALL)
 
 
 def rows(unit: LogSearchUnit) -> Iterator[pa.RecordBatch]:
-    """All changes of one log, some megabytes at a time. Raises Damaged where the log is."""
+    """All changes of one log, some megabytes at a time. Raises Damaged."""
     log = unit.piece.log
     for batch in batches(unit, lambda _: None):
         size = batch.num_rows

@@ -1,6 +1,6 @@
-"""How two trees differ, node by node. Pure.
+"""The differences of two trees, node by node. Pure.
 
-What servers change without a transaction is not compared: see `unlogged`.
+Changes that servers make without a transaction are not compared: see `model.tree_compare`.
 """
 
 from collections.abc import Iterator
@@ -30,16 +30,16 @@ class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
     stat: tuple[str, ...] = ()
     """Names of the fields that differ."""
     bytes_before: int | None = None
-    """Of its data; None where there is no node, or its data is null."""
+    """Size of its data; None if there is no node, or its data is null."""
     bytes_after: int | None = None
     version_before: int | None = None
     version_after: int | None = None
     mzxid_after: int | None = None
-    """The transaction that wrote the data that it has; where it is deleted, none."""
+    """The transaction that wrote its data; None if it was deleted."""
 
 
 def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[NodeDifference]:
-    """In the order of their paths. `below`: this node and everything under it; the root is empty."""
+    """In the order of their paths. `below`: only this node and everything below it; the root is empty."""
     for path in sorted(before.nodes.keys() | after.nodes.keys()):
         if path == below or path.startswith(below + b"/"):
             found = _difference(path, before.nodes.get(path), after.nodes.get(path))
@@ -49,9 +49,9 @@ def differences(before: Tree, after: Tree, below: bytes = b"") -> Iterator[NodeD
 
 def _difference(path: bytes, before: Node | None, after: Node | None) -> NodeDifference | None:
     if before is None:
-        return _told(path, (DifferenceKind.CREATED,), before, after)
+        return _node_difference(path, (DifferenceKind.CREATED,), before, after)
     if after is None:
-        return _told(path, (DifferenceKind.DELETED,), before, after)
+        return _node_difference(path, (DifferenceKind.DELETED,), before, after)
     kinds = list[DifferenceKind]()
     if before.data != after.data and not data_is_unlogged(path):
         kinds.append(DifferenceKind.DATA)
@@ -59,7 +59,7 @@ def _difference(path: bytes, before: Node | None, after: Node | None) -> NodeDif
         kinds.append(DifferenceKind.ACL)
     stat = _stat(path, before, after)
     kinds += [DifferenceKind.STAT] if stat else []
-    return _told(path, tuple(kinds), before, after, stat) if kinds else None
+    return _node_difference(path, tuple(kinds), before, after, stat) if kinds else None
 
 
 def _stat(path: bytes, before: Node, after: Node) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def _stat(path: bytes, before: Node, after: Node) -> tuple[str, ...]:
     return tuple(name for name in _STAT if getattr(before, name) != getattr(after, name))
 
 
-def _told(
+def _node_difference(
     path: bytes, kinds: tuple[DifferenceKind, ...], before: Node | None, after: Node | None, stat: tuple[str, ...] = ()
 ) -> NodeDifference:
     return NodeDifference(

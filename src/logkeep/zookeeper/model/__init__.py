@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Values that describe an archived ensemble: files, trees, paths, findings. No I/O except through `sink`."""

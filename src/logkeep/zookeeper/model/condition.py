@@ -1,4 +1,4 @@
-"""How good a backup is, as one number from 0 to 100 that people can watch, and one word. Pure."""
+"""The condition of a backup: a score from 0 to 100, and one word. Pure."""
 
 from enum import StrEnum
 from typing import Final
@@ -9,21 +9,21 @@ FOR_AN_OLD_HOLE: Final = 30
 
 
 class Condition(StrEnum):
-    """What a list says of a backup."""
+    """What a list of backups shows."""
 
     VALID = "valid"
     """Everything in it is as it was written."""
     PARTIAL = "partial"
     """Something is damaged, was repaired, or is missing from an older part; its end can be restored."""
     DAMAGED = "damaged"
-    """Its end cannot be restored, or nobody can tell."""
+    """Its end cannot be restored, or this is unknown."""
     UNVERIFIED = "unverified"
-    """It is complete, and no verification of it came to its end: it may be as good as any."""
+    """It is complete, and no verification of it has finished: it may well be valid."""
 
 
 def quality(*, restorable: bool, repaired_files: int = 0, old_hole: bool = False, damaged_files: int = 0) -> int:
-    """`old_hole`: something is missing before the newest interval that can be restored. A file that is damaged counts
-    as it will when it is repaired."""
+    """`old_hole`: something is missing before the newest interval that can be restored. A damaged file counts the same
+    as a repaired one."""
     if not restorable:
         return 0
     files = min(PER_FILE * (repaired_files + damaged_files), MOST_FOR_FILES)

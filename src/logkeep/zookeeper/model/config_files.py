@@ -1,8 +1,8 @@
-"""Configuration files of a server that a backup may keep: redacted copies; originals only when they are wished for.
+"""Configuration files of a server that a backup stores: redacted copies, or originals on request.
 
 `zoo.cfg` and its dynamic files, `java.env`, `jaas.conf`, `myid`: as text, with every password replaced. Key stores and
-files that hold secrets as such are copied only with `include_secrets`. A keytab is never copied: whoever has it *is*
-the server. What was left out is named, one line each.
+files that hold secrets as such are copied only with `include_secrets`. A keytab is never copied: it lets its holder act
+as the server. Files that were left out are named, one line each.
 """
 
 import re
@@ -23,7 +23,7 @@ _PEM = re.compile(r".*\.(?:pem|crt|cer)")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A file to keep, as it shall be stored."""
+    """A file in the form in which it is stored."""
 
     name: str
     content: bytes
@@ -37,7 +37,7 @@ class Configuration:
 
 
 def usual_places(data_dir: Path, environment: dict[str, str]) -> list[Path]:
-    """Where a server's configuration commonly lies; those that are there."""
+    """The existing directories among those that commonly hold a server's configuration."""
     named = [environment.get("ZOOCFGDIR"), environment.get("ZOO_CONF_DIR")]
     homes = [environment.get("ZOOKEEPER_HOME"), environment.get("ZOO_HOME")]
     above = data_dir.parent if data_dir.name == "version-2" else data_dir
@@ -50,17 +50,17 @@ def usual_places(data_dir: Path, environment: dict[str, str]) -> list[Path]:
 
 
 def gather_config(places: Sequence[Path], *, include_secrets: bool) -> Configuration:
-    """Look through the directories, the first that has a name wins. Unreadable files are left out and named."""
+    """Read the directories; the first one with a file of a name wins. Unreadable files are left out and named."""
     files: dict[str, ConfigFile] = {}
     left_out: list[str] = []
     for path in _candidates(places):
         if path.name in files:
             continue
-        kept = _kept(path, include_secrets=include_secrets)
-        if isinstance(kept, str):
-            left_out.append(f"{path}: {kept}")
+        found = _read_config(path, include_secrets=include_secrets)
+        if isinstance(found, str):
+            left_out.append(f"{path}: {found}")
         else:
-            files[path.name] = kept
+            files[path.name] = found
     return Configuration(tuple(files.values()), tuple(left_out))
 
 
@@ -76,9 +76,9 @@ def _candidates(places: Iterable[Path]) -> Iterator[Path]:
 _KINDS = (_KEYTAB, _STORE, _TEXT, _PEM)
 
 
-def _kept(path: Path, *, include_secrets: bool) -> ConfigFile | str:
-    """What to store of a file, or why nothing."""
-    if (refused := _refused(path.name, include_secrets=include_secrets)) is not None:
+def _read_config(path: Path, *, include_secrets: bool) -> ConfigFile | str:
+    """What to store of a file, or why nothing is stored."""
+    if (refused := _refusal(path.name, include_secrets=include_secrets)) is not None:
         return refused
     try:
         if path.stat().st_size > _LARGEST_BYTES:
@@ -93,8 +93,8 @@ def _kept(path: Path, *, include_secrets: bool) -> ConfigFile | str:
     return _without_secrets(path.name, content)
 
 
-def _refused(name: str, *, include_secrets: bool) -> str | None:
-    """Why a file of this name is not even read."""
+def _refusal(name: str, *, include_secrets: bool) -> str | None:
+    """Why a file of this name is not read at all."""
     if _KEYTAB.fullmatch(name):
         return "a Kerberos keytab is never copied"
     if _STORE.fullmatch(name) and not include_secrets:
@@ -105,7 +105,7 @@ def _refused(name: str, *, include_secrets: bool) -> str | None:
 def _without_secrets(name: str, content: bytes) -> ConfigFile:
     clean = redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     clean = _TOKEN.sub(rb"\1***", _SUPER_USER.sub(rb"\1***", clean))
-    if name.endswith(".xml"):  # elsewhere a word in angle brackets is no element, and has no end
+    if name.endswith(".xml"):  # in other files a word in angle brackets is not an element
         for hiding in _IN_XML:
             clean = hiding.sub(rb"\1***", clean)
     if "jaas" in name:
@@ -124,10 +124,10 @@ _IN_XML = tuple(
         rf"(\b(?:name|key)\s*=\s*[\"']{_NAMED}[\"'](?:\s[^<>]*)?(?<!/)>)(?:<!\[CDATA\[.*?\]\]>|<!--.*?-->|[^<])+",
     )
 )
-"""As appenders of logback and log4j have them: elements, and properties with a name and a value or a text."""
+"""Forms of logback and log4j appenders: elements, and properties with a name and a value or text."""
 _JAAS_USER = re.compile(rb'((?:\buser_[^\s=]+|\bpassword)\s*=\s*)"[^"]*"')
 """In a JAAS section of a server `user_<name>="<password>"` is a password too."""
 _SUPER_USER = re.compile(rb"(?i)(superDigest\s*[=:]\s*[\"']?)[^\s\"']+")
-"""The name and password hash of the user who may do everything."""
+"""Name and password hash of the superuser."""
 _TOKEN = re.compile(rb"(?i)(\b[\w.-]*token\s*[=:]\s*[\"']?)[^\s\"']+")
-"""What a provider of metrics or an audit log shows to its service, as in `metricsProvider.token`."""
+"""Credential of a metrics provider or audit log, as in `metricsProvider.token`."""

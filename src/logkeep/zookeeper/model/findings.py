@@ -1,6 +1,6 @@
-"""What a check of ZooKeeper's files saw: of which class, where, at which zxid, and what can honestly be done.
+"""Findings about ZooKeeper's files: class, place, zxid and remedy.
 
-`FileFinding.finding` gives the form in which all of Logkeep stores and prints findings.
+`FileFinding.finding` converts one to the form in which Logkeep stores and prints all findings.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 
 NAME_LOG_DIR = "name what its zoo.cfg has as dataLogDir: --zk-log-dir of zkbackup, --log-dir of logkeep"
-"""The remedy where snapshots lie and no log does."""
+"""The remedy where snapshots were found and no log."""
 
 
 class Class(StrEnum):

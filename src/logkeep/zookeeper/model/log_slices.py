@@ -1,4 +1,4 @@
-"""Take records out of a kept log, by zxid or by byte, without touching them."""
+"""Parts of an archived log, by zxid or by byte, with their records unchanged."""
 
 import io
 from collections.abc import Callable
@@ -14,17 +14,17 @@ Sink = Callable[[memoryview], object]
 
 
 def give_records(view: BackupView, log: ArchivedLog, first: int, last: int, sink: Sink) -> ScannedLog:
-    """The records `first` to `last`, checked on the way; Damaged where they are not all there."""
+    """Pass the records `first` to `last` to the sink, checked on the way. Raises Damaged if any is missing."""
     start = HEADER_BYTES
     if first != log.first:
         with view.open(log) as source:
             start = scan(source, until_zxid=first - 1).size_bytes
     with view.open(log) as source:
-        return all_there(scan(source, start_at=start, until_zxid=last, sink=sink), log, first, last)
+        return require_all(scan(source, start_at=start, until_zxid=last, sink=sink), log, first, last)
 
 
-def all_there(found: ScannedLog, log: ArchivedLog, first: int, last: int) -> ScannedLog:
-    """What was found, if it is what was looked for."""
+def require_all(found: ScannedLog, log: ArchivedLog, first: int, last: int) -> ScannedLog:
+    """Returns what was found. Raises Damaged if it is not the records `first` to `last`."""
     if (found.first_zxid, found.last_zxid) != (first, last):
         held = f"{hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
         raise Damaged(f"holds {held} instead of {hex_zxid(first)} to {hex_zxid(last)}", subject=log.name)
@@ -32,7 +32,7 @@ def all_there(found: ScannedLog, log: ArchivedLog, first: int, last: int) -> Sca
 
 
 class LogPart(io.RawIOBase):
-    """Bytes `[start, end)` of a source as a log of their own: a header stands before them."""
+    """Bytes `[start, end)` of a source, after a header, as a log of their own."""
 
     def __init__(self, source: BinaryIO, start: int, end: int, before: bytes = header()) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ def unpacked_stream(pieces: Iterator[memoryview]) -> BinaryIO:
 
 
 class PiecesStream(io.RawIOBase):
-    """A stream over pieces that come one after the other; wrap it in a `BufferedReader`."""
+    """A stream over consecutive pieces; wrap it in a `BufferedReader`."""
 
     def __init__(self, pieces: Iterator[memoryview]) -> None:
         self._pieces, self._rest = pieces, memoryview(b"")

@@ -1,4 +1,4 @@
-"""Paths of znodes as bytes: parsed from what a user typed, ordered, and told apart from the server's own. Pure."""
+"""Paths of znodes as bytes: parsing, sort order, and which paths belong to the server itself. Pure."""
 
 from typing import Final
 
@@ -8,14 +8,14 @@ SYSTEM: Final = b"/zookeeper"
 
 
 def parsed_path(text: str) -> bytes:
-    """The path of a node as people write it; the root is ``b""``. Raises UsageError."""
+    """The path of a node as a user writes it; the root is ``b""``. Raises UsageError."""
     path = text.encode(errors="surrogateescape")
     names = path.split(b"/")
     plain = path.startswith(b"/") and not any(name in (b"", b".", b"..") for name in names[1:])
     if path == b"/":
         return b""
     if not plain or not is_text(path) or b"\0" in path:
-        raise UsageError("this is no path of a node", subject=text, remedy="write it as /a/b, as zkCli.sh has it")
+        raise UsageError("this is not the path of a node", subject=text, remedy="write it as /a/b, like zkCli.sh")
     return path
 
 
@@ -36,5 +36,5 @@ def above(path: bytes) -> bytes:
 
 
 def in_order(path: bytes) -> bytes:
-    """To sort by: parents first, children of one node together."""
+    """Sort key: parents first, children of one node together."""
     return path.replace(b"/", b"\0")

@@ -1,8 +1,7 @@
-"""Where a backup goes, as seen by the one that takes it: a bundle or a repository, nobody else knows which.
+"""Interfaces for storing a backup: implemented by bundles and repositories.
 
-Two sides. A `Shelf` travels into tasks: it opens new objects under names of their own and says what was stored. A
-`BackupSink` stays with the driver: it knows what earlier backups hold, and makes what the tasks stored a backup, or
-nothing at all.
+A `Shelf` is sent to tasks: it opens new objects under unique names and returns what was stored. A `BackupSink` stays
+with the driver: it knows what earlier backups contain, and commits what the tasks stored as one backup, or nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,26 +19,26 @@ class PieceWriter(Protocol):
     """A stream into one new object."""
 
     def write(self, data: memoryview | bytes) -> None:
-        """Append plain bytes; the buffer may be used again at once."""
+        """Append plain bytes; the caller may reuse the buffer at once."""
 
     def close(self) -> StoredObject:
-        """Durable, whole."""
+        """Complete the object and make it durable."""
 
     def abort(self) -> None:
-        """Give up. Harmless after `close` and a second time."""
+        """Discard the object. Does nothing after `close` or a second time."""
 
 
 class Shelf(Protocol):
-    """Picklable: a task in another process opens it anew."""
+    """Opens new objects. Picklable, so that a task in another process can use it."""
 
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> PieceWriter:
-        """For the snapshot file of this name. `packed`: the server compressed it already."""
+        """For the snapshot file of this name. `packed`: the server has already compressed it."""
 
     def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> PieceWriter:
-        """For a run of records that begins with this zxid. `tail`: it may be rewritten, so nothing continues it."""
+        """For a run of records from this zxid on. `tail`: the server may rewrite it, so no backup continues it."""
 
     def open_damaged(self, member: str, history: str, name: str, zxid: int) -> PieceWriter:
-        """For a damaged file as it is, beside what could be read of it."""
+        """For an unchanged copy of a damaged file, in addition to what could be read of it."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,12 @@ class PlacedLog:
     kept: ArchivedLog
     stored: StoredObject
     tail: bool = False
-    """No server said that it is committed: the next backup begins before it."""
+    """No server confirmed it as committed: the next backup copies it again."""
 
 
 @dataclass(frozen=True)
 class CopiedAgain:
-    """What was damaged in the archive, and the object that has its bytes now."""
+    """A file that is damaged in the archive, and the new object with its bytes."""
 
     kept: ArchivedLog | ArchivedSnapshot
     stored: StoredObject
@@ -66,20 +65,20 @@ class CopiedAgain:
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file as it was found, for whoever wants to look closer."""
+    """A damaged file of the server, stored unchanged for inspection."""
 
     member: str
     history: str
     name: str
     zxid: int
     positions: tuple[int, ...]
-    """The bytes at which something is wrong, as far as they are known."""
+    """The bytes at which damage begins, as far as they are known."""
     stored: StoredObject
 
 
 @dataclass(frozen=True)
 class MemberReach:
-    """How far one member's log is archived: its last record, and where that was seen."""
+    """How far one member's log is archived: its last record and the history it is in."""
 
     history: str
     last: int
@@ -104,33 +103,33 @@ def _no_digest(_zxid: int) -> int | None:
 
 @dataclass(frozen=True)
 class Known:
-    """What earlier backups hold, for one that continues them. A bundle stands alone and knows nothing."""
+    """What earlier backups contain, for one that continues them. Empty for a bundle, which continues nothing."""
 
     history: str = "1"
-    """The history that the newest backup is in."""
+    """History of the newest backup."""
     reached: dict[str, MemberReach] = field(default_factory=dict)
     """Per member, in that history."""
     marks: tuple[tuple[int, int], ...] = ()
-    """zxids of that history and the checksums of their records, newest first: what a new member is compared with."""
+    """zxids of that history and the checksums of their records, newest first; new members are compared with them."""
     snapshots: Mapping[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
-    """Size and sha256 of the snapshots of that history that are kept already, by member and file name."""
+    """Size and sha256 of the archived snapshots of that history, by member and file name."""
     logs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    """First and last of the runs of transactions of that history that are kept already, by member."""
+    """First and last of the archived runs of transactions of that history, by member."""
     anything: bool = False
     """Whether there is an earlier backup at all."""
     digest_at: Callable[[int], int | None] = _no_digest
-    """What an archived transaction of that history says of the tree after it; None where it says nothing."""
+    """Digest of the tree after an archived transaction of that history; None if the record has none."""
     tree: Callable[[], Tree | None] = _no_tree
-    """The tree at the end of that history; None where it cannot be had. A replay: asked when nothing else is left."""
+    """The tree at the end of that history; None if it cannot be replayed. Expensive: called as the last resort."""
     damaged: Callable[[], Sequence[ArchivedLog | ArchivedSnapshot]] = _nothing
-    """What of it a verification has found damaged since: the server may still have it."""
+    """Archived files that a verification has since found damaged: the server may still have them."""
     unreadable: Callable[[], Sequence[str]] = _no_names
-    """Objects that `digest_at` and `tree` had to read and could not: until they are mended they prove nothing."""
+    """Objects that `digest_at` and `tree` could not read: they prove nothing until they are repaired."""
 
 
 @dataclass(frozen=True)
 class MemberText:
-    """What a server said of itself, for people."""
+    """Answers of a server to four-letter words, stored for users."""
 
     mntr: str = ""
     stat: str = ""
@@ -139,7 +138,7 @@ class MemberText:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Everything that one run brings to its completion. `snapshots` and `logs` are what is new."""
+    """The result of one run, to be committed. `snapshots` and `logs` are the new ones."""
 
     history: str
     members: Sequence[Member]
@@ -149,9 +148,9 @@ class Gathered:
     gaps: Sequence["LostRange"] = ()
     damaged: Sequence[DamagedFile] = ()
     again: Sequence[CopiedAgain] = ()
-    """What earlier backups hold and is damaged there, from the server once more."""
+    """Files that are damaged in earlier backups and were copied again from the server."""
     schemes: Sequence[str] = ()
-    """Of authentication, as the ACLs in the snapshots name them."""
+    """Authentication schemes that the ACLs in the snapshots use."""
     texts: dict[str, MemberText] = field(default_factory=dict)
     config: Sequence[ConfigFile] = ()
     left_out: Sequence[str] = ()
@@ -162,7 +161,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class LostRange:
-    """Transactions of a member that no file of it holds any more, both ends included."""
+    """Transactions of a member that none of its files contains any more, both ends included."""
 
     member: str
     first: int
@@ -173,9 +172,9 @@ class LostRange:
 @dataclass(frozen=True)
 class CompletedBackup:
     name: str
-    """What people call the backup."""
+    """The name of the backup as users see it."""
     findings: tuple[Finding, ...] = ()
-    """What was found on the way into it."""
+    """Found while it was committed."""
 
 
 class BackupSink(Protocol):
@@ -187,13 +186,13 @@ class BackupSink(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it goes, as stores name it."""
+        """URL of the store."""
 
     def start(self) -> None:
-        """Called once, when it is certain that there will be something to copy and before anything is."""
+        """Called once, before the first file is copied, when it is certain that there is something to copy."""
 
     def complete(self, gathered: Gathered) -> "CompletedBackup":
-        """Make it a backup. Before this returns nobody sees anything of it.
+        """Commit the backup. It is not visible before this returns.
 
-        Asks the planner of restores first: raises BackupFailed for what nothing could be restored from.
+        Asks the restore planner first: raises BackupFailed if nothing could be restored from it.
         """

@@ -1,6 +1,6 @@
-"""One pass over a snapshot file: its seals, its nodes in order, its hash, and where its window ends.
+"""One pass over a snapshot file: checks its checksums and node order, and finds its hash and fuzzy end.
 
-Memory is bounded by the largest node. Raises Damaged for anything that no server wrote.
+Memory is bounded by the largest node. Raises Damaged for anything that no server writes.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _CHUNK = 1 << 20
 class SnapshotFacts:
     size_bytes: int
     sha256: str
-    """Of the file as it lies there, packed or not."""
+    """Of the file as it is stored, compressed or not."""
     nodes: int
     fuzzy_end: int | None
     digest: int | None
@@ -51,14 +51,14 @@ class Hashed:
 
 
 def read_facts(source: Hashed, name: str) -> SnapshotFacts:
-    """`name` tells how a server packed it. All of the source has been read when this returns."""
+    """`name` says how the server compressed it. The whole source has been read when this returns."""
     parsed = parse_name(name)
     if parsed is None:
         raise Damaged("not the name of a snapshot", subject=name)
     reader = SnapshotReader(opened(cast("BinaryIO", source), parsed.packing))
     reader.sessions()
     reader.acls()
-    nodes, largest = _walked(reader.nodes())
+    nodes, largest = _count_nodes(reader.nodes())
     ending = reader.ending()
     source.drain()
     return SnapshotFacts(
@@ -71,14 +71,14 @@ def read_facts(source: Hashed, name: str) -> SnapshotFacts:
     )
 
 
-def _walked(rows: Iterable[NodeRow]) -> tuple[int, int]:
-    """How many nodes, and the largest zxid in them. A server writes a node and then all below it, so every node's
-    parent is the one before it or lies above that one. A node that came while the snapshot was written may name an ACL
-    list that is not in it: only a replay can tell whether it stays unknown."""
+def _count_nodes(rows: Iterable[NodeRow]) -> tuple[int, int]:
+    """Number of nodes, and the largest zxid in them. A server writes a node and then all below it, so every node's
+    parent is the node before it or an ancestor of that. A node that was created while the snapshot was written may
+    refer to an ACL list that is not in it: only a replay shows whether it stays unknown."""
     before, count, largest = None, 0, 0
     for row in rows:
         if not _in_order(before, row.path):
-            raise Damaged("a node comes without its parent", subject=shown(row.path))
+            raise Damaged("a node comes before its parent", subject=shown(row.path))
         before, count, largest = row.path, count + 1, max(largest, row.czxid, row.mzxid, row.pzxid)
     return count, largest
 

@@ -1,8 +1,8 @@
-"""The tree of znodes, changed by one transaction after the other exactly as a server does it.
+"""The tree of znodes, to which transactions are applied exactly as a server applies them.
 
 The digest of the whole tree is kept up to date, so that after every transaction it can be compared with the one that
-the server wrote: a replay whose digests all fit is the server's own tree. Transactions that a fuzzy snapshot holds
-already may be applied again; that they then fail in part is as in the server, and no error.
+the server wrote: if all digests match, the replay gives the server's own tree. Transactions that a fuzzy snapshot
+already contains may be applied again; they then fail in part, as they do in the server, and that is no error.
 """
 
 import struct
@@ -31,15 +31,15 @@ from logkeep.formats.zookeeper.transactions import (
 
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 UNRESOLVED_ACL: Final[Acls] = (Acl(0, b"", b"unresolved"),)
-"""In place of a list that is not known yet: this very tuple, no equal one."""
+"""In place of a list that is not known yet. Compare by identity."""
 CONTAINER_OWNER: Final = -(1 << 63)
 TTL_MARK: Final = -(1 << 56)
-"""The highest byte of a node's owner, all ones: it has a time to live, which is in the bytes below."""
+"""Highest byte of a node's owner, all ones: the node has a time to live, which is in the lower bytes."""
 _COUNTED: Final = struct.Struct(">qqqqqiiiq")
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _SYSTEM: Final = b"/zookeeper/"
 _CHARSETS: Final = ("utf-8", "ascii", "latin-1", "gb18030", "gbk", "cp1252")
-"""In which a Java server may have counted the bytes of a path: that of its machine's locale, up to Java 17."""
+"""A Java server up to Java 17 may have encoded paths in any of these for its digest: it uses its locale's."""
 
 
 class Node:
@@ -70,8 +70,8 @@ class Tree:
         self.charset = _CHARSETS[0]
 
     def agrees(self, digest: int) -> bool:
-        """Whether this is the digest of the tree, as a server counts it: where paths are not ASCII, in the charset of
-        any server that wrote a digest before, or of another one, which is then the tree's."""
+        """Whether this is the digest of the tree as a server counts it. If paths are not ASCII, other charsets are
+        tried too, and the tree keeps the one that matches."""
         if digest == self.digest:
             return True
         wide = [path for path in self.nodes if not path.isascii()]
@@ -97,7 +97,7 @@ class Tree:
         return zlib.crc32(data or b"", zlib.crc32(path))
 
     def add(self, path: bytes, node: Node) -> None:
-        """A node of a snapshot, as it is."""
+        """Add a node of a snapshot unchanged."""
         self.nodes[path] = node
         node.summed = self._summed(path, node.data)
         self._count(path, node)
@@ -148,14 +148,14 @@ class Tree:
         if parent is None:
             return
         present = self.nodes.get(path)
-        if present is not None:  # a fuzzy snapshot was later than this
+        if present is not None:  # the fuzzy snapshot already contains it
             present.acls = change.acls
             if change.parent_cversion > parent.cversion:
                 self._set_cversion(above, parent, change.parent_cversion, transaction.zxid)
             return
-        told = parent.cversion + 1 if change.parent_cversion == NO_CVERSION else change.parent_cversion
-        if told > parent.cversion or transaction.digest is None:  # versions before 3.6 lower it too
-            self._set_cversion(above, parent, told, transaction.zxid)
+        cversion = parent.cversion + 1 if change.parent_cversion == NO_CVERSION else change.parent_cversion
+        if cversion > parent.cversion or transaction.digest is None:  # versions before 3.6 lower it too
+            self._set_cversion(above, parent, cversion, transaction.zxid)
         node = Node(change.data, change.acls, transaction.zxid, transaction.time_ms, _owner(change, transaction))
         self.add(path, node)
 
@@ -184,7 +184,7 @@ class Tree:
         self.sessions.pop(session, None)
 
     def _count(self, path: bytes, node: Node) -> None:
-        """Put what a node adds to the digest of the tree right."""
+        """Update what a node contributes to the digest of the tree."""
         if path.startswith(_SYSTEM):
             return
         counted = zlib.crc32(
@@ -209,13 +209,13 @@ def _owner(change: Create, transaction: Transaction) -> int:
 def is_ephemeral(owner: int, sessions: Container[int] = ()) -> bool:
     """Whether a session owns the node: containers and nodes with a time to live have special owners.
 
-    The ids that server 255 gives to sessions look like a time to live: a session that is known is one.
+    Session ids given by server 255 look like a time to live, so a known session id always counts as one.
     """
     return owner in sessions or (owner not in (0, CONTAINER_OWNER) and owner >> 56 != -1)
 
 
 def new_tree(*, with_config: bool) -> Tree:
-    """What a server begins with that has neither snapshot nor log; `/zookeeper/config` came with 3.5."""
+    """The tree of a server that starts without snapshot and log; `/zookeeper/config` exists since 3.5."""
     tree = Tree()
     system = [b"", b"/zookeeper", b"/zookeeper/quota"]
     for path in system:
@@ -228,10 +228,10 @@ def new_tree(*, with_config: bool) -> Tree:
 
 
 def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[NodeRow]) -> Tree:
-    """The tree of a snapshot: exact for no zxid as long as its fuzzy end is not replayed.
+    """The tree of a snapshot. It is not exact for any zxid until it is replayed to its fuzzy end.
 
-    A list of ACLs that came up while the snapshot was written may be named and not be there; the transaction that
-    brought it is then in the log. Raises Damaged for a node that comes before its parent.
+    A node may refer to a list of ACLs that was created while the snapshot was written and is missing in it; the
+    transaction that created it is then in the log. Raises Damaged for a node that comes before its parent.
     """
     tree, known = Tree(), acls | {OPEN_ACL_ID: OPEN_ACL}
     tree.sessions = dict(sessions)
@@ -246,18 +246,18 @@ def tree_of(sessions: dict[int, int], acls: dict[int, Acls], rows: Iterable[Node
 
 
 def unresolved(tree: Tree) -> list[bytes]:
-    """Nodes whose ACLs nobody told."""
+    """Nodes whose ACLs are not known."""
     return [path for path, node in tree.nodes.items() if node.acls is UNRESOLVED_ACL]
 
 
 def require_acls(tree: Tree) -> None:
-    """Raises Damaged for a node whose ACLs are unknown still when the fuzzy end was replayed."""
+    """Raises Damaged if ACLs are still unknown after the replay to the fuzzy end."""
     if left := unresolved(tree):
-        raise Damaged(f"the ACLs of {len(left)} nodes are nowhere told", subject=shown(left[0]))
+        raise Damaged(f"the ACLs of {len(left)} nodes are not in the backup", subject=shown(left[0]))
 
 
 def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:
-    """For writing it as a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
+    """The tree as rows of a snapshot: lists of ACLs under new ids, and the nodes, parents first."""
     require_acls(tree)
     ids: dict[Acls, int] = {}
     for node in tree.nodes.values():

@@ -1,30 +1,36 @@
-"""What a tree holds, as one number, without what servers before 3.6 themselves do not agree on.
+"""Which parts of two trees may be compared: what servers change without a log record is left out. Pure.
 
-They count children anew when they replay the window of a fuzzy snapshot: how often a node was given children, and when
-that last was, may differ between two of their own snapshots. Everything else may not. Pure.
+`content_of` sums up a tree without what servers before 3.6 themselves do not agree on. They count children again when
+they replay the window of a fuzzy snapshot: how often a node was given children, and when it last was, may differ
+between two of their own snapshots. Everything else may not.
 
-What servers change without a transaction: no replay can know it, so nobody may compare it.
-
-Members of an ensemble write what they know of it into /zookeeper/config when they start, and every server counts nodes
-and bytes under a quota by itself. Servers make both anew when they load a tree, so a restore needs neither.
+`data_is_unlogged` and `stat_is_unlogged` name what every server changes without a transaction, so that no replay can
+know it. Members of an ensemble write its configuration into /zookeeper/config when they start, and every server counts
+nodes and bytes under a quota by itself. Servers create both again when they load a tree, so a restore needs neither.
 """
 
 import struct
 import zlib
 from typing import Final
 
+from logkeep.zookeeper.model.paths import SYSTEM
 from logkeep.zookeeper.model.tree import Tree
 
+_CONFIG: Final = b"/zookeeper/config"
+_QUOTAS: Final = b"/zookeeper/quota/"
+_COUNTED: Final = b"/zookeeper_stats"
 _STAT: Final = struct.Struct(">qqqqiiq")
-_SYSTEM: Final = b"/zookeeper"
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def content_of(tree: Tree) -> int:
-    """Paths, data, ACLs, owners, versions, and who made and changed the data when: all but `/zookeeper`."""
+    """One number for paths, data, ACLs, owners, versions and the zxids and times of creation and data changes.
+
+    Nodes below `/zookeeper` are left out.
+    """
     total = 0
     for path, node in tree.nodes.items():
-        if not path.startswith(_SYSTEM):
+        if not path.startswith(SYSTEM):
             stat = _STAT.pack(
                 node.czxid, node.mzxid, node.ctime, node.mtime, node.version, node.aversion, node.owner
             )  # fmt: skip
@@ -34,15 +40,10 @@ def content_of(tree: Tree) -> int:
     return total & _MASK
 
 
-CONFIG: Final = b"/zookeeper/config"
-_QUOTAS: Final = b"/zookeeper/quota/"
-_COUNTED: Final = b"/zookeeper_stats"
-
-
 def data_is_unlogged(path: bytes) -> bool:
     return stat_is_unlogged(path) or (path.startswith(_QUOTAS) and path.endswith(_COUNTED))
 
 
 def stat_is_unlogged(path: bytes) -> bool:
-    """Then version, mzxid and mtime say nothing either; the ACL does."""
-    return path == CONFIG
+    """Whether version, mzxid and mtime are not logged either; the ACL is."""
+    return path == _CONFIG

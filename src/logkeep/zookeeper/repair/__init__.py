@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Repair of damaged archived logs and snapshots: find donors, plan, write new objects, verify."""

@@ -1,23 +1,21 @@
-"""Where what is left of a log has to be cut, so that backups that know parts of it find theirs. Pure.
+"""Where a repaired log must be cut so that every backup finds its part of it. Pure.
 
-Pieces of several backups may lie in one object. A piece that has lost nothing is found in whatever run of records holds
-all of it. One that has lost something is served by runs of its own: none may reach beyond it.
+One object may hold pieces of several backups. A piece that has lost nothing is found in any run of records that holds
+all of it. A piece that has lost something needs runs of its own, none of which may extend beyond it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from logkeep.zookeeper.model.spans import Span, overlap
 from logkeep.zookeeper.repair.plan import DonorRecords, NewLog, Own, RepairPlan
-
-Span = tuple[int, int]
-"""First and last transaction."""
 
 
 def cuts_for(lost: Collection[Span], pieces: Iterable[Span], borders: Iterable[Span]) -> frozenset[int]:
-    """Transactions that a run must begin with. `borders`: of epochs, see `ArchivedLog`."""
+    """Transactions at which a run must begin. `borders`: of epochs, see `ArchivedLog`."""
     following, left = dict(borders), set(pieces)
     firsts: set[int] = set()
-    cut = {piece for piece in left if any(_overlap(piece, one) for one in lost)}
+    cut = {piece for piece in left if any(overlap(piece, one) for one in lost)}
     while cut:
         firsts |= {first for first, _ in cut} | {following.get(last, last + 1) for _, last in cut}
         left -= cut
@@ -31,13 +29,9 @@ def cut_at(plan: RepairPlan, firsts: Collection[int]) -> tuple[NewLog, ...]:
     return tuple(piece for log in plan.logs for piece in _cut(log, sorted(firsts), before))
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
-
-
 def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[NewLog]:
     run: list[Own | DonorRecords] = []
-    for part in (half for whole in log.parts for half in _halves(whole, firsts, before)):
+    for part in (half for whole in log.parts for half in _split_part(whole, firsts, before)):
         if run and part.first in firsts:
             yield NewLog(run[0].first, run[-1].last, tuple(run))
             run = []
@@ -45,7 +39,9 @@ def _cut(log: NewLog, firsts: Sequence[int], before: Mapping[int, int]) -> Itera
     yield NewLog(run[0].first, run[-1].last, tuple(run))
 
 
-def _halves(part: Own | DonorRecords, firsts: Sequence[int], before: Mapping[int, int]) -> Iterator[Own | DonorRecords]:
+def _split_part(
+    part: Own | DonorRecords, firsts: Sequence[int], before: Mapping[int, int]
+) -> Iterator[Own | DonorRecords]:
     inside = [first for first in firsts if part.first < first <= part.last]
     ends = [*(before.get(first, first - 1) for first in inside), part.last]
     for first, last in zip((part.first, *inside), ends, strict=True):

@@ -1,6 +1,6 @@
-"""Who may give records to a damaged log: logs that have the same records wherever both have any, and can be read.
+"""Donors of a damaged log: readable logs that agree with it wherever both have records.
 
-What a donor is said to hold was read when it was chosen. One that is damaged itself gives what is good in it.
+What a donor is said to hold was read when it was chosen. A donor that is damaged itself gives its good records.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -9,10 +9,10 @@ from typing import Final
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import RecordStretch, ScannedLog, TransactionColumns
-from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
-from logkeep.zookeeper.repair.log_cache import Rereading
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, BackupView
+from logkeep.zookeeper.model.spans import Span, contains, overlap
+from logkeep.zookeeper.repair.log_cache import LogCache
 from logkeep.zookeeper.repair.plan import Donor, Own, Past, RepairPlan, own_parts
-from logkeep.zookeeper.timeline.object_check import Kept
 from logkeep.zookeeper.timeline.survey import compared
 from logkeep.zookeeper.timeline.timeline import spans_of
 
@@ -21,14 +21,14 @@ UNREADABLE: Final = (Damaged, ObjectMissing, FileNotFoundError)
 
 @dataclass(frozen=True)
 class Views:
-    """A damaged backup, and who may have what it lost, in the order of preference."""
+    """A damaged backup, and other backups that may have what it lost, in order of preference."""
 
     view: BackupView
     beside: Sequence[BackupView] = ()
-    """Servers' directories, other bundles: the names of histories mean nothing there."""
+    """Servers' directories and other bundles: their names of histories are unrelated."""
     earlier: Sequence[BackupView] = ()
     """Other backups of the same archive."""
-    reading: Rereading = field(default_factory=Rereading)
+    reading: LogCache = field(default_factory=LogCache)
 
     @property
     def others(self) -> tuple[BackupView, ...]:
@@ -40,7 +40,7 @@ class Views:
         return (self.view, *self.others)
 
     def records(self, number: int, log: ArchivedLog) -> Iterator[TransactionColumns]:
-        """All good ones of a log of one of the views."""
+        """All good records of a log in one of the views."""
         return self.reading.good_records(self.all[number], log)
 
     def past_of(self, number: int, candidate: ArchivedLog, log: ArchivedLog) -> Past:
@@ -49,30 +49,30 @@ class Views:
         return Past.SAME if candidate.history == log.history else Past.OTHER
 
 
-def may_help(kept: Kept, bad: Kept) -> bool:
-    """By what is said of both: whether one can have something that the other, which is damaged, has lost."""
+def may_help(kept: ArchivedFile, bad: ArchivedFile) -> bool:
+    """Whether the first may have something that the second, which is damaged, has lost. Neither is read."""
     if isinstance(kept, ArchivedLog):
-        return isinstance(bad, ArchivedLog) and kept.first <= bad.last and bad.first <= kept.last
+        return isinstance(bad, ArchivedLog) and overlap((kept.first, kept.last), (bad.first, bad.last))
     return not isinstance(bad, ArchivedLog) and (kept.name, kept.sha256) == (bad.name, bad.sha256)
 
 
 def donors_for(
     views: Views, log: ArchivedLog, scanned: ScannedLog | None, damaged: Collection[ArchivedLog]
 ) -> Iterator[Donor]:
-    """Other members of the same backup first. All that both hold must be the same."""
+    """Other members of the same backup come first. All records that both logs have must be equal."""
     own = [] if scanned is None else list(own_parts(log, scanned))
     for number, other in enumerate(views.all):
         for candidate in other.logs:
             if number == 0 and (candidate in damaged or candidate.history != log.history):
                 continue
-            if candidate.first <= log.last and log.first <= candidate.last:
+            if overlap((candidate.first, candidate.last), (log.first, log.last)):
                 yield from _donor(views, log, own, number, candidate)
 
 
 def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iterator[int]:
-    """Of the transactions that a plan takes from somebody: those that another holder has a different record of.
+    """Of the transactions that a plan takes from donors: those of which another log has a different record.
 
-    Holders are all logs of the same history, also those that do not fit elsewhere, and all donors that may be of it."""
+    All logs of the same history count, also those that disagree elsewhere, and all donors that may be of it."""
     known = {(donor.view, donor.log) for donor in donors if donor.past is not Past.OTHER}
     for giver in dict.fromkeys((part.donor.view, part.donor.log) for part in plan.spliced):
         spans = [(part.first, part.last) for part in plan.spliced if (part.donor.view, part.donor.log) == giver]
@@ -80,19 +80,19 @@ def disputed_in(plan: RepairPlan, views: Views, donors: Sequence[Donor]) -> Iter
             for log in other.logs:
                 holds = views.past_of(number, log, plan.of) is Past.SAME or (number, log) in known
                 another = log not in (plan.of, giver[1]) or number not in (0, giver[0])
-                if holds and another and log.first <= spans[-1][1] and spans[0][0] <= log.last:
+                if holds and another and overlap((log.first, log.last), (spans[0][0], spans[-1][1])):
                     yield from differing(views, giver, (number, log), spans)
 
 
 def differing(
-    views: Views, one: tuple[int, ArchivedLog], another: tuple[int, ArchivedLog], spans: Sequence[tuple[int, int]]
+    views: Views, one: tuple[int, ArchivedLog], another: tuple[int, ArchivedLog], spans: Sequence[Span]
 ) -> Iterator[int]:
-    """Transactions within the spans of which two logs, each named by its view, have different records.
+    """Transactions within the spans of which two logs, each given with its view, have different records.
 
-    All that can be read of both is compared."""
+    Everything that can be read of both is compared."""
     try:
         for _, found in compared(views.records(*one), views.records(*another)):
-            yield from (zxid for zxid in found if any(first <= zxid <= last for first, last in spans))
+            yield from (zxid for zxid in found if contains(spans, zxid))
     except UNREADABLE:
         return
 
@@ -122,7 +122,7 @@ def _runs(log: ArchivedLog, good: Sequence[RecordStretch]) -> Iterator[tuple[int
 def _agrees(
     views: Views, log: ArchivedLog, own: Sequence[Own], candidate: tuple[int, ArchivedLog], *, enough: bool
 ) -> bool:
-    """`enough`: something that both have is known to be the same already."""
+    """`enough`: at least one common record is already known to be equal."""
     common = 0
     for count, found in compared(_own_records(views, log, own), views.records(*candidate)):
         if found:
@@ -135,12 +135,12 @@ def _own_records(views: Views, log: ArchivedLog, own: Sequence[Own]) -> Iterator
     for part in own:
         try:
             yield from views.reading.records(views.view, log, [(part.start, part.end)])
-        except Damaged:  # nothing behind that is taken from it
+        except Damaged:  # nothing after the damage is taken from it
             continue
 
 
 def _before(view: BackupView, log: ArchivedLog) -> ArchivedLog | None:
-    """The log of the same member that ends right before this one."""
+    """The log of the same member that ends directly before this one."""
     last = {after: end for end, after in log.borders}.get(log.first, log.first - 1)
     same = (other for other in view.logs if (other.member, other.history) == (log.member, log.history))
     return next((other for other in same if other.last == last), None)

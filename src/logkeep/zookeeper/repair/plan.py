@@ -1,7 +1,7 @@
-"""What can honestly be made of a damaged log: the good records it still has, and the lost ones from somebody else.
+"""Plan of the repair of one damaged log: its own good records, and lost ones from donors. Pure.
 
-Pure. A repair never invents anything: a record is taken as it was written, or it is lost and named as lost. Good parts
-around a loss become logs of their own and are never glued together.
+A repair never invents anything: a record is taken as it was written, or it is reported as lost. Good parts around a
+loss become separate logs and are never joined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.scanned_log import DamageKind, Padding, ScannedLog
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.model.spans import outside
+from logkeep.zookeeper.model.spans import Span, contains, outside
 from logkeep.zookeeper.timeline.log_check import good_runs, lost_of
 
 _HEADER_BYTES = 16
@@ -20,11 +20,11 @@ _HEADER_BYTES = 16
 
 class Repair(StrEnum):
     TRIMMED = "trimmed"
-    """Only bytes behind the last transaction were wrong: nothing is lost."""
+    """Only bytes after the last transaction were wrong: nothing is lost."""
     REPACKED = "repacked"
-    """Every record was whole, and what they were stored in was not."""
+    """Every record was good, and the stored object was damaged."""
     HEADER = "header-rewritten"
-    """The first 16 bytes, which hold no information."""
+    """Only the first 16 bytes, which hold no information, were damaged."""
     SPLICED = "spliced"
     """All that was lost came from another member or an earlier backup."""
     SPLIT = "split"
@@ -32,35 +32,35 @@ class Repair(StrEnum):
 
 
 class Past(StrEnum):
-    """Whether a donor is of the history that the damaged log is of."""
+    """Whether a donor belongs to the history of the damaged log."""
 
     SAME = "same"
     OTHER = "other"
-    """They part somewhere; what both have before that is the same."""
+    """The histories diverge at some point; what both have before it is equal."""
     UNKNOWN = "unknown"
-    """Files tell nothing of it."""
+    """The files do not show it."""
 
 
 @dataclass(frozen=True)
 class Donor:
-    """A log that has the same records as the damaged one wherever both have any."""
+    """A log that agrees with the damaged one wherever both have records."""
 
     view: int
-    """Which of the views that were offered it is in."""
+    """Number of the view that it is in."""
     log: ArchivedLog
-    runs: tuple[tuple[int, int], ...]
-    """What can be read of it, in runs of one epoch."""
+    runs: tuple[Span, ...]
+    """Its readable transactions, in runs of one epoch."""
     past: Past = Past.UNKNOWN
     begins_alike: bool = False
-    """It has the very record that came right before the damaged log."""
+    """It has the record that came directly before the damaged log."""
     ends_alike: bool = False
-    """It has the very record that the damaged log ended with."""
+    """It has the record that the damaged log ended with."""
 
     def has(self, zxid: int) -> bool:
-        return any(first <= zxid <= last for first, last in self.runs)
+        return contains(self.runs, zxid)
 
-    def without(self, disputed: Sequence[tuple[int, int]]) -> "Donor":
-        """The same, with no more to give than others agree on."""
+    def without(self, disputed: Sequence[Span]) -> "Donor":
+        """The same without transactions on which others disagree."""
         return replace(self, runs=outside(self.runs, disputed)) if disputed else self
 
 
@@ -73,7 +73,7 @@ class Own:
     start: int
     end: int
     begins: int | None = None
-    """The transaction at `start`, where it comes before the first one that is meant."""
+    """The transaction at `start`, if it is before `first`."""
 
 
 @dataclass(frozen=True)
@@ -97,36 +97,36 @@ class RepairPlan:
     of: ArchivedLog
     kind: Repair
     logs: tuple[NewLog, ...]
-    lost: tuple[tuple[int, int], ...]
+    lost: tuple[Span, ...]
     whole: bool = False
-    """Its bytes were put together once, and have the hash of those that were kept."""
-    disputed: tuple[tuple[int, int], ...] = ()
-    """Those of the lost that others have, and not all of them the same: nobody knows which is right."""
+    """Its bytes were assembled once and have the archived hash."""
+    disputed: tuple[Span, ...] = ()
+    """Lost transactions of which others have different records: it is unknown which is right."""
 
     @property
     def spliced(self) -> tuple[DonorRecords, ...]:
         return tuple(part for log in self.logs for part in log.parts if isinstance(part, DonorRecords))
 
     def __str__(self) -> str:
-        told = f"{self.of.name}: {self.kind}" + (f", lost transactions {_spans(self.lost)}" if self.lost else "")
-        return told + (f", others do not agree on {_spans(self.disputed)}" if self.disputed else "")
+        text = f"{self.of.name}: {self.kind}" + (f", lost transactions {_spans(self.lost)}" if self.lost else "")
+        return text + (f", others do not agree on {_spans(self.disputed)}" if self.disputed else "")
 
 
-def _spans(spans: Sequence[tuple[int, int]]) -> str:
+def _spans(spans: Sequence[Span]) -> str:
     return ", ".join(f"{hex_zxid(first)} to {hex_zxid(last)}" for first, last in spans)
 
 
 def plan_repair(
     log: ArchivedLog, scanned: ScannedLog | None, donors: Sequence[Donor], *, proven: bool = False
 ) -> RepairPlan:
-    """`scanned`: deep; None where the object is not there at all. Donors come in the order of preference.
+    """`scanned`: a deep scan; None if the object is missing. Donors come in order of preference.
 
-    `proven`: no hash will tell whether the whole is right, so only what is certain is taken.
+    `proven`: no hash will prove the result, so only certain records are taken.
     """
     own = list(own_parts(log, scanned)) if scanned is not None else []
     parts: list[Own | DonorRecords] = list(own)
     gone = list(lost_of(log, good_runs(scanned) if scanned is not None else []))
-    lost: list[tuple[int, int]] = []
+    lost: list[Span] = []
     for first, last in gone:
         fit = [donor for donor in donors if _is_certain(donor, log, first, last)] if proven else donors
         taken, left = _from_donors(log, first, last, fit)
@@ -137,7 +137,7 @@ def plan_repair(
 
 
 def own_parts(log: ArchivedLog, scanned: ScannedLog) -> Iterator[Own]:
-    """Records of the log itself; what was never part of it is left out with everything behind it."""
+    """Good records of the log itself. What was never part of it is left out, with everything after it."""
     if scanned.records and scanned.last_zxid <= log.last:
         yield Own(scanned.first_zxid, scanned.last_zxid, _HEADER_BYTES, scanned.size_bytes)
     for stretch in scanned.behind:
@@ -146,28 +146,28 @@ def own_parts(log: ArchivedLog, scanned: ScannedLog) -> Iterator[Own]:
 
 
 def _is_certain(donor: Donor, log: ArchivedLog, first: int, last: int) -> bool:
-    """Whether what it has between two transactions can only be what the damaged log had, if nobody has another thing.
+    """Whether the donor's records between two transactions must be those of the damaged log, if no other log disagrees.
 
-    Of one history there is one committed record for a zxid: where both logs are known to be committed, it is enough
-    that the donor has it. Others must be the same on both sides of the loss: who has what came before it, and not what
-    came behind it, may have gone another way.
+    A history has one committed record per zxid: if both logs are known to be committed, the donor's record is it. Other
+    donors must agree with the log on both sides of the loss: one that has what came before, but not what came after,
+    may have diverged.
     """
     if donor.past is Past.OTHER:
         return False
     if donor.past is Past.SAME and donor.log.proof is Proof.PROVEN and log.proof is Proof.PROVEN:
         return True
     before = {after: end for end, after in log.borders}.get(first, first - 1)
-    behind = dict(log.borders).get(last, last + 1)
+    after = dict(log.borders).get(last, last + 1)
     begins = donor.begins_alike if first == log.first else donor.has(before)
-    return begins and (donor.ends_alike if last == log.last else donor.has(behind))
+    return begins and (donor.ends_alike if last == log.last else donor.has(after))
 
 
 def _from_donors(
     log: ArchivedLog, first: int, last: int, donors: Sequence[Donor]
-) -> tuple[list[DonorRecords], list[tuple[int, int]]]:
+) -> tuple[list[DonorRecords], list[Span]]:
     following = dict(log.borders)
     taken: list[DonorRecords] = []
-    lost: list[tuple[int, int]] = []
+    lost: list[Span] = []
     at = first
     while at <= last:
         found = next(((donor, run) for donor in donors for run in donor.runs if run[0] <= at <= run[1]), None)
@@ -183,7 +183,7 @@ def _from_donors(
 
 
 def _joined(log: ArchivedLog, parts: Sequence[Own | DonorRecords]) -> Iterator[NewLog]:
-    """One log per run of parts without a loss between them."""
+    """One log per run of parts with no loss between them."""
     following = dict(log.borders)
     run: list[Own | DonorRecords] = []
     for part in parts:

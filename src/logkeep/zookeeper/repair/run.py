@@ -1,7 +1,7 @@
-"""Mend a backup: decide what can be made of each damaged object, write new ones beside the originals, verify again.
+"""Repair of a backup: plan what can be made of each damaged object, write new objects, verify again.
 
-The one true repair is splicing: records that another member, or an earlier backup, holds byte for byte as the damaged
-log held them around the loss. Everything else only tells honestly what is left. The sink writes; originals stay.
+Lost records come back only by splicing: another member or an earlier backup has them, and agrees byte for byte with the
+damaged log around the loss. Otherwise a repair only separates what is left. The sink writes; originals stay.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ import msgspec
 
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, ScannedLog, header
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView, LogFileEnding
 from logkeep.zookeeper.model.log_slices import Sink
 from logkeep.zookeeper.model.snapshot_scan import Hashed
 from logkeep.zookeeper.model.spans import runs_of
 from logkeep.zookeeper.repair.donors import UNREADABLE, Views, disputed_in, donors_for
-from logkeep.zookeeper.repair.plan import Donor, DonorRecords, NewLog, Own, Repair, RepairPlan, plan_repair
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files
+from logkeep.zookeeper.repair.plan import Donor, DonorRecords, NewLog, Own, RepairPlan, plan_repair
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
 
 
@@ -27,32 +27,32 @@ class LogWriter(Protocol):
     def write(self, data: memoryview | bytes) -> object: ...
 
     def close(self, kept: ArchivedLog) -> object:
-        """It is whole, and this is what it holds."""
+        """The log is complete, and this is what it holds."""
 
     def abort(self) -> None:
-        """Give up. Harmless after `close` and a second time."""
+        """Discard it. Does nothing after `close` or a second time."""
 
 
 class RepairSink(Protocol):
-    """Writes new objects of a backup; damaged ones are kept, and are no longer named as its logs and snapshots."""
+    """Writes new objects of a backup. Damaged ones stay stored, and are no longer listed as its logs and snapshots."""
 
     def logs_of(self, repair: RepairPlan) -> Sequence[NewLog]:
-        """The logs of a plan, or smaller ones, where other backups know parts of them."""
+        """The logs of a plan, or smaller ones where other backups refer to parts of them."""
 
     def new_log(self, repair: RepairPlan, first: int) -> LogWriter:
-        """For a log that begins with this transaction. `repair` is its provenance: the original's hash, what is lost,
-        and where spliced records are from."""
+        """For a log that begins with this transaction. `repair` documents it: the original's hash, what is lost, and
+        where spliced records come from."""
 
     def new_snapshot(self, snapshot: ArchivedSnapshot, source: BackupView) -> None:
-        """A copy of a damaged snapshot was found, byte for byte the one that was kept: take it from there."""
+        """Copy a damaged snapshot from a source that has the archived bytes."""
 
     def complete(self, repairs: Sequence[RepairPlan], dropped: Sequence[ArchivedSnapshot]) -> BackupView:
-        """The backup as it is from now on. `dropped`: snapshots that cannot be mended."""
+        """The backup as it is from now on. `dropped`: snapshots that cannot be repaired."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A damaged log, what is left of it, and who may help."""
+    """A damaged log, what is left of it, and its donors."""
 
     log: ArchivedLog
     scanned: ScannedLog | None
@@ -65,18 +65,18 @@ class Case:
 
 @dataclass(frozen=True)
 class BackupRepairPlan:
-    """What can be made of everything that is damaged in a backup."""
+    """The repairs of everything that is damaged in a backup."""
 
     repairs: tuple[RepairPlan, ...]
     dropped: tuple[ArchivedSnapshot, ...]
-    """Snapshots that nobody has a second copy of."""
+    """Snapshots without another copy."""
     copied: tuple[tuple[ArchivedSnapshot, BackupView], ...]
-    """Those that somebody has, and who."""
+    """Snapshots with another copy, and the view that has it."""
     cases: tuple[Case, ...] = ()
     """Of the repairs, in the same order."""
 
     @property
-    def damaged(self) -> tuple[Kept, ...]:
+    def damaged(self) -> tuple[ArchivedFile, ...]:
         return (*(plan.of for plan in self.repairs), *self.dropped, *(kept for kept, _ in self.copied))
 
 
@@ -86,18 +86,12 @@ class Repaired:
     copied: tuple[ArchivedSnapshot, ...]
     dropped: tuple[ArchivedSnapshot, ...]
     verified: VerifiedFiles
-    """Of the backup after all of it."""
-    foreseen: BackupRepairPlan
+    """Result of the verification after the repair."""
+    plan: BackupRepairPlan
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
         return tuple(sorted({lost for repair in self.repairs for lost in repair.lost}))
-
-    @property
-    def trimmed_only(self) -> bool:
-        """Nothing but bytes behind the last transaction were wrong."""
-        harmless = all(repair.kind in (Repair.TRIMMED, Repair.HEADER) for repair in self.repairs)
-        return harmless and not self.dropped and not self.copied
 
 
 def repair(
@@ -112,20 +106,21 @@ def repair(
     checks: ObjectChecks | None = None,
     progress: Progress = lambda _: None,
 ) -> Repaired:
-    """`earlier`, `beside`: who may hold what this one lost, see `Views`. `checks`: of the view, if it was read already.
+    """`earlier`, `beside`: backups that may have what this one lost, see `Views`. `checks`: of the view, if known.
 
-    `accept_loss`: where something stays lost, keep what is left of it; else such objects are not touched.
+    `accept_loss`: where something stays lost, store what is left of it; otherwise such objects are not changed.
     """
-    looked = checks or check_data(view, check_files(view), progress)
     views = Views(view, beside, earlier)
     with views.reading:
-        found = foreseen(views, looked)
+        found = plan_with_views(views, checks or check_data(view, check_files(view), progress))
         carried = [
-            _carried_out(case, plan, views, sink, accept_loss)
+            _carry_out(case, plan, views, sink, accept_loss)
             for case, plan in zip(found.cases, found.repairs, strict=True)
         ]
     repairs = tuple(plan for plan, written in carried if written)
-    copied = [(kept, by) for kept, source in found.copied if (by := _copied(kept, source, views, sink)) is not None]
+    copied = [
+        (kept, by) for kept, source in found.copied if (by := _copy_snapshot(kept, source, views, sink)) is not None
+    ]
     gone = {kept for kept, _ in found.copied} - {kept for kept, _ in copied}
     found = replace(
         found,
@@ -134,12 +129,11 @@ def repair(
         dropped=(*found.dropped, *(kept for kept, _ in found.copied if kept in gone)),
     )
     dropped = found.dropped if accept_loss else ()
-    mended = sink.complete(repairs, dropped)
-    verified = verify(mended, level, voters=voters, progress=progress)
+    verified = verify(sink.complete(repairs, dropped), level, voters=voters, progress=progress)
     return Repaired(repairs, tuple(kept for kept, _ in copied), dropped, verified, found)
 
 
-def foresee(
+def plan_backup_repair(
     view: BackupView,
     *,
     earlier: Sequence[BackupView] = (),
@@ -147,22 +141,21 @@ def foresee(
     checks: ObjectChecks | None = None,
     progress: Progress = lambda _: None,
 ) -> BackupRepairPlan:
-    """What would be done; nothing is written."""
-    looked = checks or check_data(view, check_files(view), progress)
+    """What `repair` would do; nothing is written."""
     views = Views(view, beside, earlier)
     with views.reading:
-        return foreseen(views, looked)
+        return plan_with_views(views, checks or check_data(view, check_files(view), progress))
 
 
-def foreseen(views: Views, checks: ObjectChecks) -> BackupRepairPlan:
-    """The same, for who goes on reading the views."""
+def plan_with_views(views: Views, checks: ObjectChecks) -> BackupRepairPlan:
+    """The same for a caller that continues to read the views."""
     copied, dropped = _snapshots(checks, views)
     cases = tuple(_cases(views, checks))
     return BackupRepairPlan(tuple(settled_plan(case, views) for case in cases), dropped, copied, cases)
 
 
 def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
-    """What is whole needs nobody's help, and helps others, whatever it is stored in."""
+    """A log whose records are all good needs no donors and can be one, even if its object is damaged."""
     unusable = {kept for kept in checks.unusable if isinstance(kept, ArchivedLog)}
     for log in (kept for kept in checks.damaged if isinstance(kept, ArchivedLog)):
         scanned = checks.scans.get(log)
@@ -171,22 +164,22 @@ def _cases(views: Views, checks: ObjectChecks) -> Iterator[Case]:
 
 
 def settled_plan(case: Case, views: Views) -> RepairPlan:
-    """The first that gives back what was kept, as its hash proves; else only what is certain around every loss.
+    """The first plan that restores the archived bytes, as the hash proves; else the one with certain records only.
 
-    All that it takes was read once: a donor that cannot be read is none.
+    Everything that it takes was read once: an unreadable donor is not used.
     """
     for plan in _plans(case, views):
-        rehearsal = _Rehearsal()
-        failed = next((part for log in plan.logs if (part := _write(plan, log, views, rehearsal))), None)
+        dry_run = _DryRun()
+        failed = next((part for log in plan.logs if (part := _write(plan, log, views, dry_run))), None)
         if isinstance(failed, DonorRecords):
             return settled_plan(case.without(failed.donor), views)
-        if rehearsal.found == [case.log.sha256]:
+        if dry_run.found == [case.log.sha256]:
             return replace(plan, whole=True)
     return plan
 
 
 def _plans(case: Case, views: Views) -> Iterator[RepairPlan]:
-    """The last one is what is certain: to know it all holders are compared, which a hash may make needless."""
+    """The last plan takes certain records only. It compares all holders, which is needless if a hash proves another."""
     for donors in dict.fromkeys((case.donors, *((donor,) for donor in case.donors))):
         plan = plan_repair(case.log, case.scanned, donors)
         if not plan.lost:
@@ -195,10 +188,10 @@ def _plans(case: Case, views: Views) -> Iterator[RepairPlan]:
 
 
 def _certain_plan(case: Case, views: Views) -> RepairPlan:
-    """No hash proves it: only records on which every holder agrees."""
+    """Only records on which every holder agrees, because no hash proves them."""
     disputed = set[int]()
     while True:
-        spans = tuple(runs_of(iter(sorted(disputed))))
+        spans = tuple(runs_of(sorted(disputed)))
         donors = [donor.without(spans) for donor in case.donors]
         plan = plan_repair(case.log, case.scanned, donors, proven=True)
         more = set(disputed_in(plan, views, case.donors))
@@ -208,8 +201,8 @@ def _certain_plan(case: Case, views: Views) -> RepairPlan:
 
 
 @dataclass
-class _Rehearsal:
-    """Put it together, and write nothing. `found`: the hashes of the logs that came out."""
+class _DryRun:
+    """Assembles logs without writing them. `found`: the hashes of the assembled logs."""
 
     found: list[str] = field(default_factory=list)
 
@@ -221,11 +214,11 @@ class _Rehearsal:
     def abort(self) -> None: ...
 
 
-def _carried_out(
+def _carry_out(
     case: Case, plan: RepairPlan, views: Views, sink: RepairSink, accept_loss: bool
 ) -> tuple[RepairPlan, bool]:
-    """What was really done, and whether anything was. Who cannot be read any more gives nothing: what it would have
-    given is another donor's, or lost."""
+    """The plan that was carried out, and whether anything was written. If a donor has become unreadable, other donors
+    give its records, or they are lost."""
     while accept_loss or not plan.lost:
         logs = sink.logs_of(plan)
         failed = next((part for log in logs if (part := _write(plan, log, views, sink.new_log(plan, log.first)))), None)
@@ -238,8 +231,8 @@ def _carried_out(
     return plan, False
 
 
-def _copied(snapshot: ArchivedSnapshot, source: BackupView, views: Views, sink: RepairSink) -> BackupView | None:
-    """Who gave it in the end."""
+def _copy_snapshot(snapshot: ArchivedSnapshot, source: BackupView, views: Views, sink: RepairSink) -> BackupView | None:
+    """The view that it was copied from."""
     for other in (source, *(each for each in views.others if each is not source)):
         if other is source or _holds(other, snapshot):
             try:
@@ -251,7 +244,7 @@ def _copied(snapshot: ArchivedSnapshot, source: BackupView, views: Views, sink: 
 
 
 def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Own | DonorRecords | None:
-    """None, or the part that cannot be read."""
+    """Returns None, or the part that cannot be read."""
     summed = hashlib.sha256(header())
 
     def give(data: memoryview) -> None:
@@ -266,7 +259,7 @@ def _write(plan: RepairPlan, log: NewLog, views: Views, writer: LogWriter) -> Ow
                 found.append(_give(plan, part, views, give))
             except UNREADABLE:
                 return part
-        writer.close(_kept(plan.of, log, found, summed.hexdigest()))
+        writer.close(_archived(plan.of, log, found, summed.hexdigest()))
         return None
     finally:
         writer.abort()
@@ -280,7 +273,7 @@ def _give(plan: RepairPlan, part: Own | DonorRecords, views: Views, give: Sink) 
     return reading.give_from(views.view, plan.of, first, last, give, start=part.start, begins=begins)
 
 
-def _kept(of: ArchivedLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> ArchivedLog:
+def _archived(of: ArchivedLog, log: NewLog, found: Sequence[ScannedLog], sha256: str) -> ArchivedLog:
     inside = tuple(border for border in of.borders if log.first <= border[1] <= log.last)
     return msgspec.structs.replace(
         of,
@@ -300,8 +293,8 @@ def _kept(of: ArchivedLog, log: NewLog, found: Sequence[ScannedLog], sha256: str
 def _snapshots(
     checks: ObjectChecks, views: Views
 ) -> tuple[tuple[tuple[ArchivedSnapshot, BackupView], ...], tuple[ArchivedSnapshot, ...]]:
-    """A snapshot has no second copy on other members: theirs were taken at other moments. Only an earlier backup may
-    hold the very same file, or this one, where it is whole and only badly stored."""
+    """Snapshots with a copy, and those without. Other members have no copy: their snapshots are of other moments. Only
+    an earlier backup may hold the same file, or this one, if only the stored object is damaged."""
     copied, dropped = [], []
     for kept in checks.damaged:
         if isinstance(kept, ArchivedLog):

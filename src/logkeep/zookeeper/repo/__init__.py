@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""ZooKeeper backups in a repository: stored, read, verified, repaired, merged."""

@@ -1,11 +1,11 @@
-"""Which positions the pieces of a backup answer for, and which it admits to lack. Pure.
+"""The positions that the pieces of a backup's logs cover, and its known gaps. Pure.
 
-Zxids jump when an epoch begins. Where it is known what came before, the piece that begins there claims everything from
-the end of the one before, so that the claims of a log tile it without holes; where it is not known, and where
+Zxids jump when an epoch begins. Where the end of the epoch before is known, the first piece of the new epoch covers
+everything from that end on, so that the pieces cover the log without holes. Where it is not known, and where
 transactions are lost, there is a known gap.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.zookeeper.names import epoch_of, follows
@@ -18,24 +18,24 @@ from logkeep.zookeeper.model.sink import DamagedFile, PlacedLog, PlacedSnapshot
 from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
 
 DAMAGED = "damaged"
-"""The history under which files are kept that are not whole: they stand alone, as snapshots do."""
+"""The history under which damaged files are stored, each on its own, as snapshots are."""
 _LOST = "no file of this member holds them"
 
 
 @dataclass(frozen=True)
-class Claimed:
+class LogClaims:
     segments: list[Segment]
     gaps: list[KnownGap]
 
 
-def claimed(
+def claim_logs(
     logs: Sequence[PlacedLog], before: int | None, believed: Collection[tuple[int, int]], apart: str = ""
-) -> Claimed:
+) -> LogClaims:
     """Of one member. `before`: the last archived transaction that these pieces continue; None: they are the first.
 
-    `believed`: ends of epochs of which it is known what came behind them. `apart`: the history that tails go under.
+    `believed`: known ends of epochs, each with the transaction after it. `apart`: the history of tails.
     """
-    done = Claimed([], [])
+    done = LogClaims([], [])
     last_apart: int | None = None
     for placed in sorted(logs, key=lambda p: p.kept.first):
         history = apart if placed.tail else placed.kept.history
@@ -101,7 +101,7 @@ def _alone(stored: StoredObject, member: str, history: str, zxid: int, records: 
     )
 
 
-def _row(stored: StoredObject, **told: object) -> Segment:
+def _row(stored: StoredObject, **values: object) -> Segment:
     return Segment(
         token=stored.token,
         stored_bytes=stored.size_bytes,
@@ -109,64 +109,14 @@ def _row(stored: StoredObject, **told: object) -> Segment:
         sha256=stored.sha256,
         plain_sha256=stored.plain_sha256,
         codec=Codec(stored.codec),
-        **told,  # type: ignore[arg-type]  # the two callers above name what is left
+        **values,  # type: ignore[arg-type]  # the two callers above name the other fields
     )
 
 
-def _first_of_all(log: ArchivedLog, _since_ms: int) -> int:
-    return log.first
-
-
-def within(
-    logs: Sequence[ArchivedLog],
-    snapshots: Sequence[ArchivedSnapshot],
-    since_ms: int | None,
-    first_since: Callable[[ArchivedLog, int], int] = _first_of_all,
-) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
-    """Of one member: what is needed to restore every point since a time, and all that there is without one.
-
-    That is the newest snapshot whose window ends before the first transaction of that time, with the log behind it;
-    where no snapshot is known to end before it, everything stays. `first_since`: that transaction in a log which begins
-    earlier; any transaction before it will do, and keeps more.
-    """
-    if since_ms is None:
-        return list(logs), list(snapshots)
-    ends = _ends(logs, snapshots)
-    start = _begins([r for r in logs if r.max_time_ms >= since_ms], ends.values(), lambda r: first_since(r, since_ms))
-    if start is None:
-        start = max((r.last for r in logs), default=0)
-    bases = [zxid for zxid, end in ends.items() if end <= start]
-    if not bases:
-        return list(logs), list(snapshots)
-    base = max(bases)
-    return [r for r in logs if r.last > base], [s for s in snapshots if s.zxid >= base]
-
-
-def _ends(logs: Iterable[ArchivedLog], snapshots: Sequence[ArchivedSnapshot]) -> dict[int, int]:
-    """Where the windows of snapshots end, by zxid; only of those before which there is something to let go."""
-    oldest = min([*(s.zxid + 1 for s in snapshots), *(r.last for r in logs)], default=0)
-    told = ((s.zxid, s.bound if s.fuzzy_end is None else s.fuzzy_end) for s in snapshots if s.zxid >= oldest)
-    return {zxid: max(end, zxid) for zxid, end in told if end is not None}
-
-
-def _begins(logs: Iterable[ArchivedLog], ends: Collection[int], first_of: Callable[[ArchivedLog], int]) -> int | None:
-    """The first transaction of a time, in logs that have some of it, as far as it matters to these ends of snapshots.
-
-    `first_of` may have to read a log: it is asked only where one ends within it, and none behind the first that counts.
-    """
-    start: int | None = None
-    for log in sorted(logs, key=lambda each: each.first):
-        if start is not None and start <= log.first:
-            break
-        first = first_of(log) if any(log.first < end <= log.last for end in ends) else log.first
-        start = first if start is None else min(start, first)
-    return start
-
-
-def cuts(
+def log_cuts(
     logs: Iterable[ArchivedLog], snapshots: Iterable[ArchivedSnapshot], damaged: Iterable[DamagedFile]
 ) -> list[LogCut]:
-    """What a backup covers of each log: the log, the tail and the snapshots of each member."""
+    """The range of each log that a backup covers: log, tail and snapshots of each member."""
     spans: dict[tuple[Kind, str, str], list[tuple[int, int]]] = {}
     for one in logs:
         spans.setdefault((Kind.TXNLOGS, one.member, one.apart or one.history), []).append((one.first, one.last + 1))
@@ -180,8 +130,8 @@ def cuts(
     ]
 
 
-def carried(record: EnsembleRecord | None, history: str) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
-    """What the backup before holds of this history: it belongs to the next one too, except for tails."""
+def carried_over(record: EnsembleRecord | None, history: str) -> tuple[list[ArchivedLog], list[ArchivedSnapshot]]:
+    """The previous backup's pieces and snapshots of this history, which the next one includes too, except tails."""
     if record is None or record.history != history:
         return [], []
     return [r for r in record.logs if not r.apart], list(record.snapshots)

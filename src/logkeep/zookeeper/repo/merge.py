@@ -1,8 +1,7 @@
-"""The task that puts neighbouring pieces of one transaction log into one object, and which pieces may be neighbours.
+"""Merge neighbouring pieces of one transaction log into one object: the task, and which pieces may be merged.
 
-Each piece is read once: its SHA-256 is proven again, every record is checked as it was when it came from the server's
-disk, and the same records go into the new object, behind one header. What is wrong with a piece comes back as a value,
-and nothing becomes visible: the pieces go on serving as they are.
+Each piece is read once: its SHA-256 and every record are checked again, and the same records go into the new object,
+after one header. A damaged piece is returned as a value, and nothing becomes visible: the pieces stay in use.
 """
 
 import hashlib
@@ -32,16 +31,16 @@ from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.reachable import record_rows
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 
-_PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
+_PROOF = "the same records in the same order; the SHA-256 of every piece, and every record, checked while reading"
 
 
 def merge_logs(unit: MergeUnit, progress: Progress) -> Merged:
-    """Merge one run. Raises only what another attempt can cure."""
+    """Merge one run. Raises only errors that a retry may avoid."""
     return merge_with(unit, progress, random_token)
 
 
 def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merged:
-    """The same with chance handed in."""
+    """The same with the source of tokens as an argument."""
     first, token, where = unit.inputs[0], tokens(), ""
     name = layout.object_of(unit.place.source, first.log, first.first, token, first.codec)
     writer = StoredWriter(unit.place.store.open_new(name, unit.size_bytes), name, token, first.codec)
@@ -73,7 +72,7 @@ def merge_with(unit: MergeUnit, progress: Progress, tokens: TokenSource) -> Merg
 
 
 def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, progress: Progress) -> None:
-    """The records of one piece. Raises Damaged when it is not what was archived."""
+    """Append the records of one piece. Raises Damaged when it is not what was archived."""
     digest = hashlib.sha256()
 
     def watch(chunk: bytes) -> None:
@@ -89,46 +88,46 @@ def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, pr
         raise Damaged("the bytes are not those that were written", subject=where)
     if (found.first_zxid, found.last_zxid + 1, found.records) != (row.first, row.end, row.records):
         held = f"{found.records} transactions from {hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
-        raise Damaged(f"it holds {held}, which is not what it answers for", subject=where)
+        raise Damaged(f"it holds {held}, which is not what its row says", subject=where)
 
 
 def kin_of(place: SourceRef, folded: Folded) -> Kin:
-    """Pieces of one file and epoch, as the newest backup names them.
+    """Which pieces may be merged: those of one file and epoch, as the newest backup names them.
 
-    Only those that every backup which has them will find in a larger object.
+    Only pieces that every backup which has them will find in a larger object.
     """
     found = record_rows(place, folded, folded.completed[-1]) if folded.completed else None
     if found is None:
         return lambda _: None
     record, rows = found
     whole = [log for log in record.logs if not log.apart and rows[log.token].token == log.token]
-    named = _named(place, folded)
+    named = _pieces_of_other_records(place, folded)
     logs = {log.token: log for log in whole if all(_is_found_in(other, log) for other in named)}
     return lambda row: _relation(row, logs.get(row.token))
 
 
 def _relation(row: Segment, log: ArchivedLog | None) -> Hashable | None:
-    """A row that was shortened does not answer for the end of its object: nothing follows that."""
+    """None for a row that was shortened: it does not cover the end of its object, so no piece can follow it."""
     if log is None or (row.first, row.end) != (log.first, log.last + 1):
         return None
     return log.name, epoch_of(log.first), log.digests
 
 
-def _named(place: SourceRef, folded: Folded) -> list[ArchivedLog]:
-    """Pieces that records name and that may be no piece of today: the first release said too little of them, and what a
-    repair could not bring back is missing in them. Without repairs such records are older than all others."""
-    mended, named = any(one.keep_old for one in folded.replacements), dict[str, ArchivedLog]()
+def _pieces_of_other_records(place: SourceRef, folded: Folded) -> list[ArchivedLog]:
+    """Pieces in records that may differ from the pieces of today: the first release recorded too little of them, and a
+    repair may have left out lost transactions. Without repairs such records are older than all others."""
+    repaired, named = any(one.keep_old for one in folded.replacements), dict[str, ArchivedLog]()
     for entry in folded.completed:
         record = read_attachment(place, read_manifest(place, entry), ROLE, EnsembleRecord)
         logs = record.logs if record is not None else ()
-        if logs and not mended and all(log.size_bytes for log in logs):
+        if logs and not repaired and all(log.size_bytes for log in logs):
             break
-        named.update((log.token, log) for log in logs if mended or not log.size_bytes)
+        named.update((log.token, log) for log in logs if repaired or not log.size_bytes)
     return list(named.values())
 
 
 def _is_found_in(named: ArchivedLog, piece: ArchivedLog) -> bool:
-    """Whether a piece may be moved, for all that this record has to say of it."""
+    """Whether a backup with the record `named` still finds its transactions if the piece is merged."""
     if (named.member, named.apart or named.history) != (piece.member, piece.history):
         return True
     if named.last < piece.first or piece.last < named.first:

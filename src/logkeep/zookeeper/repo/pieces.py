@@ -1,9 +1,9 @@
-"""The pieces of logs that a record names, and the objects that hold them today. Pure.
+"""Find the pieces of logs that a record names in the objects that hold them after merges. Pure.
 
-Frequent backups leave many small pieces, and merging puts neighbours into one object. A record keeps saying what was
-stored when it was written. Where the object of a piece is gone, a larger one of the same log holds it: all its pieces
-follow each other from its first transaction on. A backup that has all of them has one log in their place; one that
-ends among them has the pieces that it had, each a part of the larger object, byte for byte what it was.
+Frequent backups leave many small pieces, and merging puts neighbours into one object. A record is never changed: it
+names what was stored when it was written. Where the object of a piece is gone, a larger one of the same log holds it.
+The pieces in it follow each other from its first transaction on. A backup that has all of them gets one log in their
+place; one that has only the first of them gets its pieces, each a part of the larger object with the same bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,28 +23,28 @@ _Holders = Mapping[LogName, Sequence[Segment]]
 
 @dataclass(frozen=True)
 class ServedRecord:
-    """A record as its backup is served today."""
+    """A record with the objects that hold its data today."""
 
     record: EnsembleRecord
     rows: dict[str, Segment]
-    """By token, of everything that the record names: the object that it lies in."""
+    """The object of everything that the record names, by token."""
     within: dict[str, int]
     """Of pieces that are a part of an object: the byte of their first transaction in it, by token."""
-    mended: int = 0
-    """Objects of the record that others serve for, because they were damaged."""
+    repaired: int = 0
+    """Number of damaged objects of the record that were replaced by others."""
 
 
-def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> ServedRecord:
-    """Raises Damaged when something has no object: the two documents do not belong together."""
+def find_pieces(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> ServedRecord:
+    """Raises Damaged when a piece or a snapshot has no object: record and rows do not belong together."""
     found = {row.token: row for row in rows}
     missing = next((s.token for s in record.snapshots if s.token not in found), None)
     if missing is not None:
         raise _unknown(missing, subject)
-    logs = [_told(log, found[log.token]) for log in record.logs if log.token in found]
+    logs = [_completed(log, found[log.token]) for log in record.logs if log.token in found]
     within: dict[str, int] = {}
-    for row, pieces in _moved(record, found, subject):
+    for row, pieces in _merged_pieces(record, found, subject):
         if _is_all(pieces, row):
-            logs.append(joined(pieces, row))
+            logs.append(join_pieces(pieces, row))
             continue
         logs += (replace(piece, proof=row.proof) for piece in pieces)
         within |= _starts(pieces, row, subject)
@@ -52,11 +52,11 @@ def settled(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -> Se
     return ServedRecord(replace(record, logs=tuple(logs)), found, within)
 
 
-def joined(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
-    """Pieces that follow each other, as the one log that their object is."""
+def join_pieces(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
+    """One log record for pieces that follow each other in one object."""
     first, last = pieces[0], pieces[-1]
     return replace(
-        _told(replace(first, token=row.token), row, anew=True),
+        _completed(replace(first, token=row.token, size_bytes=0), row),
         last=last.last,
         last_adler=last.last_adler,
         ending=last.ending,
@@ -64,9 +64,9 @@ def joined(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
     )
 
 
-def _told(log: ArchivedLog, row: Segment, *, anew: bool = False) -> ArchivedLog:
-    """With what the row of its object says: the proof, and what records of the first release lack."""
-    if log.size_bytes and not anew:
+def _completed(log: ArchivedLog, row: Segment) -> ArchivedLog:
+    """With the proof of the object's row, and with the values that records of the first release lack."""
+    if log.size_bytes:
         return replace(log, proof=row.proof)
     return replace(
         log,
@@ -79,10 +79,10 @@ def _told(log: ArchivedLog, row: Segment, *, anew: bool = False) -> ArchivedLog:
     )
 
 
-def _moved(
+def _merged_pieces(
     record: EnsembleRecord, found: Mapping[str, Segment], subject: str
 ) -> list[tuple[Segment, list[ArchivedLog]]]:
-    """Larger objects, and the pieces in each, in order."""
+    """Merged objects, and the pieces in each, in order."""
     lost = sorted((log for log in record.logs if log.token not in found), key=lambda log: log.first)
     holders = _holders(found.values()) if lost else {}
     moved: dict[str, list[ArchivedLog]] = {}
@@ -108,7 +108,7 @@ def _holder(log: ArchivedLog, holders: _Holders, subject: str) -> Segment:
 
 
 def _is_all(pieces: Sequence[ArchivedLog], row: Segment) -> bool:
-    """Whether a backup has the whole object. One whose end was given up with a later backup holds more than it says."""
+    """Whether a backup has the whole object. A row that was shortened when a later backup was deleted holds more."""
     size_bytes = len(HEADER) + sum(piece.size_bytes - len(HEADER) for piece in pieces)
     return pieces[-1].last + 1 == row.end and size_bytes == row.plain_bytes
 
@@ -127,4 +127,4 @@ def _starts(pieces: Sequence[ArchivedLog], row: Segment, subject: str) -> dict[s
 
 
 def _unknown(token: str, subject: str) -> Damaged:
-    return Damaged(f"the record names an object {token} that the backup does not have", subject=subject)
+    return Damaged(f"the record names object {token}, which the backup does not have", subject=subject)

@@ -1,10 +1,10 @@
-"""What backups can be restored to, by their records alone: no archived data is read.
+"""The transactions that backups can be restored to, from their records alone: no archived data is read.
 
-Records say where snapshots and logs begin and end, which tells the intervals unless members disagree or an epoch's end
-is in doubt: those only a verification sees. `lost_by` uses it to tell what goes when backups are deleted.
+Records name the first and last transactions of snapshots and logs, which give the intervals. Only a verification can
+find where members disagree or the end of an epoch is in doubt. `lost_by` reports what a deletion of backups loses.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -27,7 +27,7 @@ Spans = dict[str, list[tuple[int, int]]]
 
 
 class _Bounds:
-    """Times as far as the bounds of a log tell them."""
+    """The times of the first and last transaction of a log."""
 
     def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return log.max_time_ms if zxid == log.last else log.min_time_ms if zxid == log.first else None
@@ -46,7 +46,7 @@ def intervals_of(record: EnsembleRecord) -> dict[str, tuple[Interval, ...]]:
 def record_rows(
     place: SourceRef, folded: Folded, entry: BackupEntry
 ) -> tuple[EnsembleRecord, dict[str, Segment]] | None:
-    """What a backup says of itself, as it is served today; None for another kind of source. Raises Damaged."""
+    """A backup's record and the rows of its objects of today; None for another kind of source. Raises Damaged."""
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
@@ -56,14 +56,18 @@ def record_rows(
 
 
 def lost_by(place: SourceRef, folded: Folded, gone: Collection[int]) -> tuple[str, ...]:
-    """What can be restored to today and by none of the backups that stay, in words."""
+    """Intervals that can be restored to today and from none of the remaining backups, as text."""
     goes = _spans(place, folded, (e for e in folded.completed if e.id in gone))
     stays = _spans(place, folded, (e for e in folded.completed if e.id not in gone))
-    return tuple(_words(goes, stays))
+    return tuple(
+        f"history {history}: {hex_zxid(first)} to {hex_zxid(last)}"
+        for history, spans in sorted(goes.items())
+        for first, last in without(spans, stays.get(history, []))
+    )
 
 
 def _spans(place: SourceRef, folded: Folded, entries: Iterable[BackupEntry]) -> Spans:
-    """A backup that cannot be read is restorable to nothing."""
+    """A backup that cannot be read adds nothing."""
     found: Spans = {}
     for entry in entries:
         try:
@@ -75,12 +79,6 @@ def _spans(place: SourceRef, folded: Folded, entries: Iterable[BackupEntry]) -> 
     return found
 
 
-def _words(goes: Spans, stays: Spans) -> Iterator[str]:
-    for history, spans in sorted(goes.items()):
-        for first, last in without(spans, stays.get(history, [])):
-            yield f"history {history}: {hex_zxid(first)} to {hex_zxid(last)}"
-
-
 def without(spans: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is in the first and in none of the others, in order, without overlaps."""
+    """Parts of `spans` that are in none of the others, in order, without overlaps."""
     return list(outside(joined(spans), others))

@@ -1,10 +1,10 @@
-"""Other objects in the place of damaged ones, for every backup that needs them: the one commit, and what it promises.
+"""The commit of a repair: it replaces damaged objects for every backup that needs them.
 
-A mended row has the very plain bytes that were archived, or it is one of the runs of records that are left of them.
-Positions that are lost for good, in the midst of a log, get a row without an object: whoever reads the log finds the
-hole. At its end they get none, so that the next backup asks the server for them. The new objects are read back before
-the commit. Originals stay as long as a backup does that was committed with them: a repair never destroys evidence. What
-was done is told in the commit itself.
+A new row has the same plain bytes that were archived, or it is one of the runs of records that are left of them.
+Positions that are lost in the middle of a log get a row without an object, so that a reader finds the hole. Positions
+that are lost at its end get none, so that the next backup reads them from the server. The new objects are read back
+before the commit. Originals stay as long as a backup that was committed with them: a repair never destroys evidence.
+The commit describes what was done.
 """
 
 import hashlib
@@ -25,49 +25,49 @@ from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
 from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.repo.replaced import told_adler
+from logkeep.zookeeper.repo.replaced import adler_digest
 
 
 @dataclass(frozen=True)
-class Mend:
-    """One damaged object, and what serves in its place; nothing: it cannot be used, and is no longer named."""
+class ObjectRepair:
+    """One damaged object, and the rows that replace it; none: it cannot be used, and is no longer named."""
 
     old: Segment
     new: tuple[Segment, ...]
-    told: str
+    provenance: str
     """Where the new ones are from, and what is lost, for people."""
 
 
-def commit_mends(session: Writing, mends: Sequence[Mend]) -> None:
+def commit_repairs(session: Writing, repairs: Sequence[ObjectRepair]) -> None:
     """Raises BackupFailed where a new object cannot be read back, LeaseLost or CommitConflict: nothing has changed."""
     place = session.place
-    for row in (row for mend in mends for row in mend.new):
+    for row in (row for one in repairs for row in one.new):
         _read_back(place, row)
-    proof = "; ".join(f"{mend.told}; was {layout.segment(place.source, mend.old)}" for mend in mends)
+    proof = "; ".join(f"{one.provenance}; was {layout.segment(place.source, one.old)}" for one in repairs)
     served = served_rows(place, session.folded)
-    old, new = [mend.old for mend in mends], [row for mend in mends for row in _answering(mend, served)]
-    lost = [row for mend in mends for row in _lost_rows(mend, served, session.tokens)]
+    old, new = [one.old for one in repairs], [row for one in repairs for row in _new_rows(one, served)]
+    lost = [row for one in repairs for row in _lost_rows(one, served, session.tokens)]
     replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
 
 
-def _answering(mend: Mend, served: Served) -> Iterator[Segment]:
-    """The new rows, with no more to answer for than all backups let the old object have: where the one that had all of
-    it was deleted, a later one begins within it with an object of its own."""
-    old, wanted = mend.old, {mend.old.log: Range(mend.old.start, mend.old.end)}
+def _new_rows(repair: ObjectRepair, served: Served) -> Iterator[Segment]:
+    """The new rows, cut to the range that the old object still covers: if the backup that had all of it was deleted, an
+    object of a later backup covers its end."""
+    old, wanted = repair.old, {repair.old.log: Range(repair.old.start, repair.old.end)}
     rows = (row for _, table in served.parts.values() for row in table.covering(wanted).to_segments())
     end = min((row.end for row in rows if row.token == old.token), default=old.end)
-    for row in mend.new:
+    for row in repair.new:
         same = row.plain_sha256 == old.plain_sha256
         yield msgspec.structs.replace(row, end=min(row.end, end)) if same else row
 
 
-def _lost_rows(mend: Mend, served: Served, tokens: TokenSource) -> Iterator[Segment]:
-    """Rows for positions that nothing serves any more and that others lie behind."""
-    old = mend.old
+def _lost_rows(repair: ObjectRepair, served: Served, tokens: TokenSource) -> Iterator[Segment]:
+    """Rows for positions that no object covers any more and that others follow."""
+    old = repair.old
     if old.log.collection is not Collection.TXNLOGS:
         return
     ends = [held.end for _, table in served.parts.values() for held in ranges(table).get(old.log, ())]
-    for gap in tile(Range(old.start, old.end), [Range(row.start, row.end) for row in mend.new]).gaps:
+    for gap in tile(Range(old.start, old.end), [Range(row.start, row.end) for row in repair.new]).gaps:
         if gap.end < max(ends, default=0):
             yield Segment.without_object(old.log, gap.start, gap.end, tokens(), old.proof)
 
@@ -78,20 +78,20 @@ def _read_back(place: SourceRef, row: Segment) -> None:
         for piece in stored.pieces():
             hashed.update(piece)
     except Damaged as error:
-        raise BackupFailed("what was just written cannot be read back", subject=stored.name) from error
+        raise BackupFailed("the object that was just written cannot be read back", subject=stored.name) from error
     if hashed.hexdigest() != row.plain_sha256:
-        raise BackupFailed("other bytes are read back than were written", subject=stored.name)
+        raise BackupFailed("the bytes that were read back are not those that were written", subject=stored.name)
 
 
 def same_bytes(old: Segment, stored: StoredObject) -> Segment | None:
-    """The row of an object that holds what the old one held; None where it does not."""
+    """The row of a new object with the same plain bytes as the old one; None where they differ."""
     if (stored.plain_bytes, stored.plain_sha256) != (old.plain_bytes, old.plain_sha256):
         return None
     return _in_object(old, stored)
 
 
 def run_of(old: Segment, kept: ArchivedLog, stored: StoredObject) -> Segment:
-    """The row of a run of records that is left of a log. It answers for no position that is lost."""
+    """The row of a run of records that is left of a log. It covers no position that is lost."""
     ends_alike = kept.last + 1 == old.end
     return msgspec.structs.replace(
         _in_object(old, stored),
@@ -103,7 +103,7 @@ def run_of(old: Segment, kept: ArchivedLog, stored: StoredObject) -> Segment:
         plain_sha256=stored.plain_sha256,
         base_time_ms=kept.min_time_ms,
         max_time_ms=kept.max_time_ms,
-        digest=old.digest if ends_alike else told_adler(kept.last_adler),
+        digest=old.digest if ends_alike else adler_digest(kept.last_adler),
     )
 
 

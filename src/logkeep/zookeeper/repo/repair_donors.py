@@ -1,7 +1,8 @@
-"""Other backups that may have what a damaged one lost.
+"""Find other backups that may have what a damaged one lost.
 
-Records of backups tell which may: by the transactions of their logs, and by the hashes of their snapshots. An object
-counts once, however many backups share it, and never as its own donor. Whether one fits is decided record by record.
+Donors are chosen by the transactions of their logs and the hashes of their snapshots, from the backups' records. An
+object counts once, however many backups share it, and never as its own donor. Whether it fits is decided later, record
+by record.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -11,26 +12,25 @@ from typing import Final
 from logkeep.errors import Damaged
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
-from logkeep.zookeeper.model.archived import ArchivedLog
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog
 from logkeep.zookeeper.repair.donors import may_help
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.timeline.object_check import Kept
 
-MOST_DONORS: Final = 32
-"""So many backups are read for records; they all have something of their own that may be what is lost."""
+MAX_DONORS: Final = 32
+"""The maximum number of backups that are read for lost records."""
 
 
 @dataclass(frozen=True)
-class Helping:
+class DonorBackups:
     views: tuple[ArchiveView, ...] = ()
-    """Newest first, each with nothing but what may help."""
+    """Newest first, each with only the objects that may help."""
     unread: int = 0
-    """Backups that may have it too and were not looked at."""
+    """Number of backups that may help too and were not read."""
 
 
-def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[Kept]) -> Helping:
+def find_donors(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequence[ArchivedFile]) -> DonorBackups:
     if not damaged:
-        return Helping()
+        return DonorBackups()
     broken, seen = {view.row_of(kept).token for kept in damaged}, set[tuple[str, str, int]]()
     found, unread = list[ArchiveView](), 0
     for entry in reversed(folded.completed):
@@ -43,18 +43,18 @@ def donors_of(place: SourceRef, folded: Folded, view: ArchiveView, damaged: Sequ
             continue
         new = {key: kept for key, kept in _useful(other, damaged, broken) if key not in seen}
         seen |= new.keys()
-        if new and len(found) < MOST_DONORS:
+        if new and len(found) < MAX_DONORS:
             found.append(other.only(list(new.values())))
         elif new:
             unread += 1
-    return Helping(tuple(found), unread)
+    return DonorBackups(tuple(found), unread)
 
 
 def _useful(
-    other: ArchiveView, damaged: Sequence[Kept], broken: Container[str]
-) -> Iterator[tuple[tuple[str, str, int], Kept]]:
-    """What may help, and what it is told apart by: its object, and where it begins in it."""
-    everything: list[Kept] = [*other.snapshots, *other.logs]
+    other: ArchiveView, damaged: Sequence[ArchivedFile], broken: Container[str]
+) -> Iterator[tuple[tuple[str, str, int], ArchivedFile]]:
+    """Logs and snapshots that may help, each with a key: its object, its name and its last transaction."""
+    everything: list[ArchivedFile] = [*other.snapshots, *other.logs]
     for kept in everything:
         if any(may_help(kept, bad) for bad in damaged):
             token = other.row_of(kept).token

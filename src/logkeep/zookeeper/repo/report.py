@@ -1,4 +1,4 @@
-"""What a backup of an ensemble holds, from its record alone: members, how far each of them reaches, and what beside."""
+"""The contents of a backup of an ensemble, from its record alone: members, their transactions, configuration files."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,11 @@ from logkeep.zookeeper.repo.record import EnsembleRecord, MemberRecord
 class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     role: str
-    """Empty when no server could be asked."""
+    """Empty when no server answered."""
     version: str
     host: str
     zxid: str | None
-    """What the server said it had processed."""
+    """The last transaction that the server reported as processed."""
     snapshots: int
     newest_snapshot: str | None
     logs: int
@@ -28,7 +28,7 @@ class MemberReport(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ms: int | None
     newest_ms: int | None
     unproven_from: str | None
-    """From here on nobody was asked whether the transactions were committed."""
+    """From here on it was not checked whether the transactions were committed."""
     bytes: int
     """Plain."""
 
@@ -38,11 +38,11 @@ class ZooKeeperReport(msgspec.Struct, frozen=True, kw_only=True):
     backup_zxid: str
     members: tuple[MemberReport, ...]
     reachable: tuple[str, ...]
-    """Intervals of which every transaction can be restored to, as the record tells; `verify` proves it."""
+    """Intervals whose every transaction can be restored to, according to the record; `verify` proves it."""
     schemes: tuple[str, ...]
-    """Of authentication, as the ACLs name them."""
+    """Authentication schemes in the ACLs."""
     config: tuple[str, ...]
-    """Configuration files that are kept."""
+    """Archived configuration files."""
     left_out: tuple[str, ...]
 
 

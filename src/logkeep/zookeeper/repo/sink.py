@@ -1,4 +1,4 @@
-"""A repository as the place where a backup of ZooKeeper goes: what is new is stored, what is known is taken over."""
+"""Store a ZooKeeper backup in a repository: new data is written, data of the previous backup is carried over."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,13 +30,12 @@ from logkeep.zookeeper.model.sink import CompletedBackup, CopiedAgain, Gathered,
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.repo.claims import (
     DAMAGED,
-    Claimed,
-    carried,
-    claimed,
-    cuts,
+    LogClaims,
+    carried_over,
+    claim_logs,
     damaged_segment,
+    log_cuts,
     snapshot_segment,
-    within,
 )
 from logkeep.zookeeper.repo.record import (
     KIND,
@@ -51,38 +50,38 @@ from logkeep.zookeeper.repo.record import (
     snapshot_record,
     without_proof,
 )
-from logkeep.zookeeper.repo.repair_commit import commit_mends
-from logkeep.zookeeper.repo.repair_from_server import copied_again, mends_of, rests_on
-from logkeep.zookeeper.repo.replaced import mended_record
-from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects
+from logkeep.zookeeper.repo.repair_commit import commit_repairs
+from logkeep.zookeeper.repo.repair_from_server import copied_again, repairs_from_server, rests_on
+from logkeep.zookeeper.repo.replaced import repaired_record
+from logkeep.zookeeper.repo.time_window import first_since, with_whole_objects, within
 from logkeep.zookeeper.repo.view import ArchiveView, damaged_in, digest_at, tree_at_end, view_of
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.restorable import Restorable, planned
+from logkeep.zookeeper.timeline.restorable import Restorable, check_restorable
 
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
 class ArchiveShelf:
-    """Objects under random names: what no commit names is garbage."""
+    """Writes objects under random names: those that no commit names are garbage."""
 
     place: SourceRef
     codec: Codec
     level: int = DEFAULT_LEVEL
     tokens: TokenSource = random_token
     apart: str = "tail"
-    """The history that the tails of this run are stored under; no other run has it."""
+    """The history of the tails of this run; no other run uses it."""
 
     def open_snapshot(self, member: str, history: str, name: str, zxid: int, *, packed: bool) -> StoredWriter:
-        return self._opened(Kind.SNAPSHOTS, member, history, zxid, Codec.NONE if packed else self.codec)
+        return self._open(Kind.SNAPSHOTS, member, history, zxid, Codec.NONE if packed else self.codec)
 
     def open_log(self, member: str, history: str, first: int, *, tail: bool = False) -> StoredWriter:
-        return self._opened(Kind.TXNLOGS, member, self.apart if tail else history, first, self.codec)
+        return self._open(Kind.TXNLOGS, member, self.apart if tail else history, first, self.codec)
 
     def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
-        return self._opened(Kind.SNAPSHOTS, member, DAMAGED, zxid, Codec.NONE)
+        return self._open(Kind.SNAPSHOTS, member, DAMAGED, zxid, Codec.NONE)
 
-    def _opened(self, collection: Kind, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
+    def _open(self, collection: Kind, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
         token = self.tokens()
         name = layout.object_of(self.place.source, log_of(collection, member, history), first, token, codec)
         return StoredWriter(self.place.store.open_new(name), name, token, codec, self.level)
@@ -90,7 +89,7 @@ class ArchiveShelf:
 
 @dataclass
 class ArchiveSink:
-    """See `logkeep.zookeeper.model.sink.BackupSink`. Made by `archiving`."""
+    """A `logkeep.zookeeper.model.sink.BackupSink`. Made by `archiving`."""
 
     session: Writing
     shelf: ArchiveShelf
@@ -98,9 +97,9 @@ class ArchiveSink:
     wanted: BackupId | None = None
     tags: tuple[str, ...] = ()
     history_window: timedelta | None = None
-    """How far back the backup must reach; None: as far as anything is archived."""
+    """The history that the backup must include; None: all that is archived."""
     entry: BackupEntry | None = None
-    """The committed backup, once it is complete."""
+    """The committed backup, set by `complete`."""
     _ongoing: list[OngoingBackup] = field(default_factory=list)
     _unreadable: list[str] = field(default_factory=list)
     """Names of objects."""
@@ -120,22 +119,22 @@ class ArchiveSink:
         return self.session.place.store.url
 
     def _tree(self) -> Tree | None:
-        return self._asked(tree_at_end)
+        return self._from_base(tree_at_end)
 
     def _digest_at(self, zxid: int) -> int | None:
-        return self._asked(lambda base: digest_at(base, zxid))
+        return self._from_base(lambda base: digest_at(base, zxid))
 
-    def _asked(self, question: Callable[[ArchiveView], _Answer | None]) -> _Answer | None:
-        """Damage in the archive proves nothing, and is remembered for whoever must tell why."""
+    def _from_base(self, read: Callable[[ArchiveView], _Answer | None]) -> _Answer | None:
+        """None for a damaged archive; the damaged object is noted, so that the caller can report the reason."""
         base = self._base()
         try:
-            return question(base) if base is not None else None
+            return read(base) if base is not None else None
         except (Damaged, ObjectMissing) as error:
             self._unreadable.append(error.subject)
             return None
 
     def _damaged(self) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
-        """What the next backup would rest on, and a verification has found damaged."""
+        """Logs and snapshots that the next backup needs, and that a verification has found damaged."""
         completed = self.session.folded.completed
         names = known_damaged(self.session.place, {e.id for e in completed}) if completed else {}
         return damaged_in(whole_view(view_of(self.session.place, completed[-1])), names) if names else ()
@@ -149,44 +148,44 @@ class ArchiveSink:
 
     def complete(self, gathered: Gathered) -> CompletedBackup:
         ongoing = self._ongoing[-1]
-        if any(not config.redacted and _tells(config.name) for config in gathered.config):
-            raise UsageError("files with secrets are kept in bundles only", remedy="leave --include-secrets away")
-        mended, base = self._mend(gathered.again), self._base()
-        self.last = base.record if base is not None else None  # as it is served today: pieces may have been merged
+        if any(not config.redacted and _may_hold_secrets(config.name) for config in gathered.config):
+            raise UsageError("only bundles can hold files with secrets", remedy="leave --include-secrets out")
+        repaired, base = self._repair(gathered.again), self._base()
+        self.last = base.record if base is not None else None  # with the objects of today: pieces may be merged
         held = self._held(gathered, base)
-        told = self._planned(gathered, held)
+        restorable = self._restorable(gathered, held)
         record = _record(self.session.place, ongoing.id, gathered, held, self.last)
         ref = put_attachment(self.session.place, ongoing.id, ROLE, record, self.session.tokens())
-        claims = self._claims(gathered, told.believed)
+        claims = self._claims(gathered, restorable.believed)
         new = [*(s for c in claims for s in c.segments), *map(snapshot_segment, gathered.snapshots)]
         self.entry = ongoing.complete(
             FinishedRun(
-                cut=cuts(held.logs, held.snapshots, gathered.damaged),
+                cut=log_cuts(held.logs, held.snapshots, gathered.damaged),
                 new=[*new, *map(damaged_segment, gathered.damaged)],
                 gaps=[gap for c in claims for gap in c.gaps],
                 attachments=(ref,),
-                findings=(*gathered.findings, *mended, *told.findings),
+                findings=(*gathered.findings, *repaired, *restorable.findings),
             )
         )
-        return CompletedBackup(str(ongoing.id), (*mended, *told.findings, *rests_on(ongoing.rests_on)))
+        return CompletedBackup(str(ongoing.id), (*repaired, *restorable.findings, *rests_on(ongoing.rests_on)))
 
-    def _mend(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
-        """Let what was copied again serve all backups that need it, before this one is made of the same objects."""
+    def _repair(self, again: Sequence[CopiedAgain]) -> tuple[Finding, ...]:
+        """Replace damaged objects by what was copied again, for all backups, before this one includes them."""
         place, base = self.session.place, self._base() if again else None
-        mends = list(mends_of(base, again)) if base is not None else []
-        if mends:
-            commit_mends(self.session, [mend for _, mend in mends])
-        return tuple(copied_again(one, layout.segment(place.source, mend.old)) for one, mend in mends)
+        repairs = list(repairs_from_server(base, again)) if base is not None else []
+        if repairs:
+            commit_repairs(self.session, [repair for _, repair in repairs])
+        return tuple(copied_again(one, layout.segment(place.source, repair.old)) for one, repair in repairs)
 
     def _held(self, gathered: Gathered, base: ArchiveView | None) -> "_Held":
-        """Everything that the backup will consist of: what is carried over and still wanted, and what is new."""
-        old_logs, old_snapshots = carried(self.last, gathered.history)
+        """Everything that the backup will include: what is carried over and still needed, and what is new."""
+        old_logs, old_snapshots = carried_over(self.last, gathered.history)
         anew = {(p.kept.member, p.kept.name) for p in gathered.snapshots}
         logs = [*old_logs, *(log_record(p, self.shelf.apart) for p in gathered.logs)]
         snapshots = [*(s for s in old_snapshots if (s.member, s.name) not in anew)]
         snapshots += map(snapshot_record, gathered.snapshots)
         if not logs and not snapshots:
-            raise BackupFailed("nothing was found that could be kept", subject=self.session.place.source)
+            raise BackupFailed("there is nothing to back up", subject=self.session.place.source)
         held = _Held([], [])
         for member in sorted({*(r.member for r in logs), *(s.member for s in snapshots)}):
             of_member = [r for r in logs if r.member == member]
@@ -201,25 +200,25 @@ class ArchiveSink:
             return None
         return int((self.session.clock() - self.history_window).timestamp() * 1000)
 
-    def _planned(self, gathered: Gathered, held: "_Held") -> Restorable:
-        """The planner sees the backup as a reader of it will."""
+    def _restorable(self, gathered: Gathered, held: "_Held") -> Restorable:
+        """Plans with what a reader of the backup will find."""
         seen = {m.name for m in gathered.members}
         stay = [m for m in (self.last.members if self.last else ()) if m.name not in seen]
         members, source = [*gathered.members, *stay], self.session.place.source
-        return planned(members, held.snapshots, held.logs, gathered.history, source)
+        return check_restorable(members, held.snapshots, held.logs, gathered.history, source)
 
     def _base(self) -> ArchiveView | None:
-        """The newest backup, which the next one takes over from."""
+        """The newest backup, which the next one continues."""
         completed = self.session.folded.completed
         return view_of(self.session.place, completed[-1]) if completed else None
 
-    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[Claimed]:
+    def _claims(self, gathered: Gathered, believed: Collection[tuple[int, int]]) -> list[LogClaims]:
         known = self.known if self.last is not None and self.last.history == gathered.history else Known()
         found = []
         for member in gathered.members:
             reached = known.reached.get(member.name)
             logs = [p for p in gathered.logs if p.kept.member == member.name]
-            found.append(claimed(logs, reached.last if reached else None, believed, self.shelf.apart))
+            found.append(claim_logs(logs, reached.last if reached else None, believed, self.shelf.apart))
         return found
 
 
@@ -229,7 +228,7 @@ class _Held:
     snapshots: list[ArchivedSnapshot]
 
 
-def _tells(name: str) -> bool:
+def _may_hold_secrets(name: str) -> bool:
     return not name.endswith((".cfg", "myid", ".env")) and "dynamic" not in name and not name.startswith("log")
 
 
@@ -266,12 +265,12 @@ def _members(gathered: Gathered) -> Iterator[MemberRecord]:
 
 
 def last_record(place: SourceRef, folded: Folded) -> EnsembleRecord | None:
-    """What the newest backup of this source knew. Raises Damaged."""
+    """The record of the newest backup of this source. Raises Damaged."""
     if not folded.completed:
         return None
     manifest = read_manifest(place, folded.completed[-1])
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
-    return None if record is None else mended_record(place, folded, manifest, record)
+    return None if record is None else repaired_record(place, folded, manifest, record)
 
 
 @contextmanager
@@ -287,7 +286,7 @@ def archiving(
     history_window: timedelta | None = None,
     lease_ttl: timedelta = DEFAULT_TTL,
 ) -> Iterator[ArchiveSink]:
-    """Hold the source's lease, know its newest backup, and be ready to take the next one."""
+    """Hold the source's lease, read its newest backup, and prepare the next one."""
     with writing(place, "backup", clock, tokens, lease_ttl) as session:
         check_wanted(wanted, session.folded.last_id)
         check_source(place, KIND, {})

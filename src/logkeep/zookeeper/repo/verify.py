@@ -1,8 +1,7 @@
-"""Levels of verification that only ZooKeeper has, for a backup in a repository: from `data` on.
+"""The verification levels of ZooKeeper for a backup in a repository, from `data` on.
 
-The repository looks whether every object is there; this reads them, and tells its findings under the names of objects,
-so that other backups that share a damaged one are known to be damaged too. Objects are read by the engine that the
-verification was given.
+The repository checks that every object exists. This reads them, with the engine of the verification, and reports its
+findings under the names of objects, so that other backups that share a damaged object are known to be damaged too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,9 +13,10 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.verify.run import Asked, DeeperCheck
+from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, named, to_read
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, named, to_read
 from logkeep.zookeeper.verify.boot import Boot
 from logkeep.zookeeper.verify.recorded_losses import missing_when_taken
 from logkeep.zookeeper.verify.run import Level, VerifiedFiles, verify
@@ -28,7 +28,7 @@ _GONE = frozenset({"object-missing", "size-mismatch"})
 
 @dataclass
 class DeepVerification:
-    """Made for one verification; `verified` is what it saw, once it has."""
+    """For one verification; `verified` is its result, set by the call."""
 
     entry: BackupEntry
     level: Level
@@ -36,11 +36,11 @@ class DeepVerification:
     scratch: Path | None = None
     verified: VerifiedFiles | None = None
     judged: Judged | None = None
-    """The same, as bundles are judged."""
+    """The same with a verdict, as for bundles."""
 
     def __call__(self, asked: Asked) -> DeeperCheck:
         view = view_of(asked.place, self.entry)
-        everything: list[Kept] = [*view.snapshots, *view.logs]
+        everything: list[ArchivedFile] = [*view.snapshots, *view.logs]
         names = {named(kept): view.object_name(kept) for kept in everything}
         gone = {finding.where for finding in asked.checked.findings if finding.code in _GONE}
         found = verify(
@@ -51,13 +51,14 @@ class DeepVerification:
             objects=_present(view, gone),
             read=lambda _view, checks, _progress: _read(view, checks, asked.engine),
         )
+        missing = missing_when_taken(asked.manifest.findings, found, view.members, repaired=bool(view.repaired))
         self.judged = judge(
-            found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.mended,
-            missing=list(missing_when_taken(asked.manifest.findings, found, view.members, repaired=bool(view.mended))),
+            found, end=view.record.backup_zxid, where=f"backup {view.name}", repaired_files=view.repaired,
+            missing=list(missing),
         )  # fmt: skip
         found = self.judged.verified
         asked.checked.read_objects = sum(name not in gone for name in names.values())
-        asked.checked.findings += _told(found, names, gone)
+        asked.checked.findings += _findings(found, names, gone)
         self.verified = found
         return DeeperCheck(found.level)
 
@@ -68,20 +69,20 @@ def _read(view: ArchiveView, checks: ObjectChecks, engine: Engine) -> ObjectChec
 
 
 def _present(view: ArchiveView, gone: set[str]) -> ObjectChecks:
-    """What the repository's own look has seen already."""
-    kept: list[Kept] = [*view.snapshots, *view.logs]
+    """What the repository's own check has found already."""
+    kept: list[ArchivedFile] = [*view.snapshots, *view.logs]
     missing = tuple(one for one in kept if view.object_name(one) in gone)
     there = [one for one in kept if one not in missing]
     seen = tuple(
-        FileFinding(kind=Class.OBJECT_MISSING, severity=Severity.DAMAGE, where=named(one), what="is not there")
+        FileFinding(kind=Class.OBJECT_MISSING, severity=Severity.DAMAGE, where=named(one), what="is missing")
         for one in missing
     )
     return ObjectChecks(seen, missing, len(there), sum(one.size_bytes for one in there))
 
 
-def _told(found: VerifiedFiles, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
-    """What the repository's own look has told is not told again; nor that the seal of an object is broken, where it is
-    told what is broken behind it. A note or a warning on the same object tells nothing of that."""
+def _findings(found: VerifiedFiles, names: dict[str, str], gone: set[str]) -> Iterator[Finding]:
+    """Without what the repository's own check has reported, and without the broken seal of an object whose damage is
+    reported. A note or a warning on the same object does not replace it."""
     grave = (seen for seen in found.seen if seen.severity is Severity.DAMAGE)
     damaged = {names.get(seen.where) for seen in grave if seen.kind is not Class.SEAL_BROKEN}
     for seen in found.seen:
@@ -99,7 +100,7 @@ def _told(found: VerifiedFiles, names: dict[str, str], gone: set[str]) -> Iterat
 
 
 def intervals(found: VerifiedFiles) -> Iterable[str]:
-    """What can be restored to, for people, the newest history last."""
+    """The intervals that can be restored to, as text, the newest history last."""
     for history, reachable in found.reachable.items():
         for interval in reachable:
             yield f"history {history}: {interval}" if len(found.reachable) > 1 else str(interval)

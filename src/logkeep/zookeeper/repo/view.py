@@ -1,4 +1,4 @@
-"""A backup of ZooKeeper in a repository, to read."""
+"""Read a ZooKeeper backup in a repository."""
 
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,19 +37,19 @@ from logkeep.zookeeper.timeline.restorable import end_of
 
 @dataclass(frozen=True)
 class ArchiveView:
-    """See `logkeep.zookeeper.model.archived.BackupView`. Picklable: a task opens the same objects."""
+    """A `logkeep.zookeeper.model.archived.BackupView`. Picklable: a task opens the same objects."""
 
     place: SourceRef
     manifest: Manifest
     record: EnsembleRecord
     rows: dict[str, Segment]
-    """By token, of everything that the record names."""
+    """The object of everything that the record names, by token."""
     within: dict[str, int] = field(default_factory=dict)
-    """See `Settled`."""
-    mended: int = 0
-    """How many objects that the backup was committed with are served by others, because they were damaged."""
-    tellers: Mapping[str, int] | None = None
-    """See `_tellers`; of the whole backup, where this is a share of it."""
+    """See `ServedRecord`."""
+    repaired: int = 0
+    """Number of damaged objects that were replaced by others."""
+    last_starts: Mapping[str, int] | None = None
+    """See `_last_starts`; of the whole backup, if this is a share of it."""
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class ArchiveView:
             pieces = stored.pieces()
         else:
             size = kept.size_bytes - len(HEADER)
-            pieces = chain((memoryview(HEADER),), _no_further(stored.range(start, size), size))
+            pieces = chain((memoryview(HEADER),), _up_to(stored.range(start, size), size))
         return unpacked_stream(pieces)
 
     def salvage(self, kept: ArchivedLog) -> BinaryIO:
@@ -81,18 +81,18 @@ class ArchiveView:
 
     def unsealed(self, kept: ArchivedSnapshot | ArchivedLog) -> bool:
         row, start = self.row_of(kept), self.within.get(kept.token)
-        all_told = row.codec is Codec.NONE if start is None else start != self._tellers[row.token]
-        return not all_told and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
+        covered = row.codec is Codec.NONE if start is None else start != self._last_starts[row.token]
+        return not covered and not StoredLog.of(self.place, row).is_stored_as(row.sha256)
 
     def object_name(self, kept: ArchivedSnapshot | ArchivedLog) -> str:
-        """Under which it lies in the store."""
+        """The name of its object in the store."""
         return layout.segment(self.place.source, self.row_of(kept))
 
     def row_of(self, kept: ArchivedSnapshot | ArchivedLog) -> Segment:
         return self.rows[kept.token]
 
     def only(self, objects: Collection[ArchivedSnapshot | ArchivedLog]) -> "ArchiveView":
-        """A view of these alone, small enough to travel with each unit of work."""
+        """A view of these objects alone, small enough to be sent with each unit of work."""
         tokens = {kept.token for kept in objects}
         record = msgspec.structs.replace(
             self.record,
@@ -102,48 +102,49 @@ class ArchiveView:
         )
         rows = {token: row for token, row in self.rows.items() if token in tokens}
         within = {token: at for token, at in self.within.items() if token in tokens}
-        tellers = {rows[token].token: self._tellers[rows[token].token] for token in within}
-        return replace(self, record=record, rows=rows, within=within, tellers=tellers)
+        last_starts = {rows[token].token: self._last_starts[rows[token].token] for token in within}
+        return replace(self, record=record, rows=rows, within=within, last_starts=last_starts)
 
     @cached_property
-    def _tellers(self) -> Mapping[str, int]:
-        """By the token of each merged object, where the last piece in it begins: that one tells of all its bytes."""
-        if self.tellers is not None:
-            return self.tellers
+    def _last_starts(self) -> Mapping[str, int]:
+        """Where the last piece of each merged object begins, by the object's token: the check of that piece covers all
+        bytes of the object."""
+        if self.last_starts is not None:
+            return self.last_starts
         starts = sorted((start, self.rows[token].token) for token, start in self.within.items())
         return {token: start for start, token in starts}
 
 
-def _no_further(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
-    """What lies behind a part of an object is not its business, and is not unpacked."""
+def _up_to(pieces: Iterator[memoryview], size: int) -> Iterator[memoryview]:
+    """The bytes after a part of an object are not unpacked."""
     while size > 0 and (piece := next(pieces, None)) is not None:
         size -= len(piece)
         yield piece
 
 
 def view_of(place: SourceRef, entry: BackupEntry, folded: Folded | None = None) -> ArchiveView:
-    """Read what a committed backup consists of. Raises Damaged, or UnknownBackup for another kind of source.
+    """A view of a committed backup. Raises Damaged, or UnknownBackup for another kind of source.
 
-    `folded`: the chain, where it was read already.
+    `folded`: the chain, if the caller has read it already.
     """
     manifest = read_manifest(place, entry)
     record = read_attachment(place, manifest, ROLE, EnsembleRecord)
     if record is None:
-        raise UnknownBackup("this is no backup of ZooKeeper", subject=f"{place.source} {entry.id}")
+        raise UnknownBackup("this is not a backup of ZooKeeper", subject=f"{place.source} {entry.id}")
     if record.id != entry.id:
         raise Damaged("the record belongs to another backup", subject=f"{place.source} {entry.id}")
     found = served_record(place, folded or read_chain(place), manifest, record)
-    return ArchiveView(place, manifest, found.record, found.rows, found.within, found.mended)
+    return ArchiveView(place, manifest, found.record, found.rows, found.within, found.repaired)
 
 
 def damaged_in(view: ArchiveView, names: Container[str]) -> tuple[ArchivedLog | ArchivedSnapshot, ...]:
-    """What of a backup lies in these objects, except for tails: no later backup takes them over."""
+    """Logs and snapshots of a backup in these objects, except tails, which no later backup includes."""
     kept: list[ArchivedLog | ArchivedSnapshot] = [*view.snapshots, *(log for log in view.logs if not log.apart)]
     return tuple(one for one in kept if view.object_name(one) in names)
 
 
 def digest_at(view: ArchiveView, zxid: int) -> int | None:
-    """What the newest history's record of a transaction says of the tree after it; None when it is not there.
+    """The digest of the tree after a transaction of the newest history; None when it is not archived.
 
     Raises Damaged, which names the object.
     """
@@ -168,7 +169,7 @@ def _digest_in(some: Iterator[TransactionColumns], zxid: int) -> int | None:
 
 
 def tree_at_end(view: ArchiveView) -> Tree | None:
-    """Replayed from what is archived to the last transaction; None where no path leads there.
+    """The tree after the last archived transaction, replayed; None if it cannot be reached.
 
     Raises Damaged, which names the object.
     """
@@ -183,7 +184,7 @@ def tree_at_end(view: ArchiveView) -> Tree | None:
 
 
 def _damaged_on(view: ArchiveView, path: RestorePath) -> str | None:
-    """The first object on the way that is not what was written."""
+    """The first object of the path whose bytes are not those that were written."""
     base = path.base.snapshot
     needed = [*((base,) if base is not None else ()), *(piece.log for piece in path.slices)]
     return next((view.object_name(kept) for kept in needed if _is_damaged(checked_object(view, kept))), None)

@@ -1,7 +1,7 @@
-"""Objects as a whole, whatever part of them a backup has: what was merged is damaged, and mended, as one.
+"""View merged objects as a whole, whatever part of them a backup has: they are repaired as a whole.
 
-A backup may end among the pieces of a merged object, and the one that had all of them may be deleted. The row of the
-object still says how many transactions it holds, one behind the other, and what their bytes hash to.
+A backup may have only the first pieces of a merged object, and the backup that had all of them may be deleted. The row
+of the object still has the number of its consecutive transactions and the hash of its bytes.
 """
 
 import io
@@ -17,12 +17,12 @@ from logkeep.model.segments import Segment
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import PiecesStream
-from logkeep.zookeeper.repo.pieces import joined
+from logkeep.zookeeper.repo.pieces import join_pieces
 from logkeep.zookeeper.repo.view import ArchiveView
 
 
 def whole_view(view: ArchiveView) -> ArchiveView:
-    """The same with one log for every merged object of which it has a part. They may overlap others."""
+    """The same view with one log for every merged object of which it has a part. These logs may overlap others."""
     if not view.within:
         return view
     found = [(row, _whole(view, row, pieces)) for row, pieces in _merged(view)]
@@ -32,7 +32,7 @@ def whole_view(view: ArchiveView) -> ArchiveView:
 
 
 def _merged(view: ArchiveView) -> Iterator[tuple[Segment, list[ArchivedLog]]]:
-    """Larger objects, and the pieces in each, in order."""
+    """Merged objects, and the pieces in each, in order."""
     pieces: dict[str, list[ArchivedLog]] = {}
     for log in sorted((log for log in view.record.logs if log.token in view.within), key=lambda log: log.first):
         pieces.setdefault(view.rows[log.token].token, []).append(log)
@@ -41,16 +41,15 @@ def _merged(view: ArchiveView) -> Iterator[tuple[Segment, list[ArchivedLog]]]:
 
 
 def _whole(view: ArchiveView, row: Segment, pieces: Sequence[ArchivedLog]) -> ArchivedLog:
-    """Only pieces of one epoch are merged: their transactions are counted through."""
-    last = row.first + row.records - 1
-    told = joined(pieces, row)
-    return (
-        told if told.last == last else msgspec.structs.replace(told, last=last, last_adler=_last_adler(view, row, last))
-    )
+    """Only pieces of one epoch are merged: their zxids are consecutive."""
+    last, log = row.first + row.records - 1, join_pieces(pieces, row)
+    if log.last == last:
+        return log
+    return msgspec.structs.replace(log, last=last, last_adler=_last_adler(view, row, last))
 
 
 def _last_adler(view: ArchiveView, row: Segment, last: int) -> int:
-    """As the object itself tells: no backup does. 0, which fits nothing, where it is damaged before its end."""
+    """Read from the object: no backup has it. 0, which matches nothing, if the object is damaged before its end."""
     try:
         with cast("BinaryIO", io.BufferedReader(PiecesStream(StoredLog.of(view.place, row).pieces()))) as source:
             found = scan(source)

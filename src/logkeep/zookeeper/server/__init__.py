@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Clients of a running ZooKeeper server: sessions, four-letter words, and the AdminServer over HTTP."""

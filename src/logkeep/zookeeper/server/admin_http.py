@@ -1,8 +1,7 @@
-"""The AdminServer of ZooKeeper over HTTP: a snapshot as a file, and what the server says of itself.
+"""Client of ZooKeeper's AdminServer over HTTP: downloads a snapshot, reads mode and version of the server.
 
-What it is asked with may be a password: it goes into one header and is in no message, whatever happens.
-
-Files that lie below TMPDIR while a piece of work is done: what their disk refuses is told with its remedy.
+The credential may be a password: it is sent in one header and appears in no message. `scratch_disk` reports errors of
+the disk that holds temporary files, here and where logs are unpacked.
 """
 
 import http.client
@@ -30,18 +29,6 @@ from logkeep.errors import (
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
 
-
-@contextmanager
-def scratch_disk(path: Path | str, what: str) -> Iterator[None]:
-    """Files are closed within, or written without a buffer: an error in the end is told as one in between."""
-    try:
-        yield
-    except OSError as error:
-        remedy = "make room on that disk, or let TMPDIR name a directory on another one, and run again"
-        why = error.strerror or type(error).__name__
-        raise BackupFailed(f"{what}: {why}", subject=str(path), remedy=remedy) from error
-
-
 _SNAPSHOT: Final = "/commands/snapshot?streaming=true"
 _SERVER: Final = "/commands/srvr"
 _USUAL_PORT: Final = 8080
@@ -54,9 +41,21 @@ _AS_IN: Final = "write it as http://localhost:8080"
 _REMEDY: Final = "check the address of the AdminServer (admin.serverPort), and that admin.snapshot.enabled is true"
 
 
+@contextmanager
+def scratch_disk(path: Path | str, what: str) -> Iterator[None]:
+    """Raises BackupFailed, with a remedy, for an OSError inside. Files are closed inside the block, or written without
+    a buffer, so that late errors are reported too."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free space on that disk, or set TMPDIR to a directory on another one, and run again"
+        why = error.strerror or type(error).__name__
+        raise BackupFailed(f"{what}: {why}", subject=str(path), remedy=remedy) from error
+
+
 @dataclass(frozen=True)
 class AdminServer:
-    """`url` as `admin_url` gives it; `authorization` as the server wants it: `digest user:password`, `ip …`."""
+    """`url` as `admin_url` returns it; `authorization` as the server expects it: `digest user:password`, `ip …`."""
 
     url: str
     authorization: Secret | None = None
@@ -64,13 +63,13 @@ class AdminServer:
 
 
 def admin_url(text: str) -> str:
-    """`http://host:port`. Raises UsageError for what is no address, and for one that a password stands in."""
+    """`http://host:port`. Raises UsageError for an invalid address, and for one that contains a password."""
     parts = _parts(text)
     if "@" in parts.netloc:
-        remedy = "leave it out of the address, and name a file with --auth-file"
-        raise UsageError("an address with a password in it is not taken", subject=parts.hostname or "", remedy=remedy)
+        remedy = "remove it from the address, and name a file with --auth-file"
+        raise UsageError("an address must not contain a password", subject=parts.hostname or "", remedy=remedy)
     if parts.path not in ("", "/", "/commands") or parts.query or parts.fragment:
-        raise UsageError("nothing comes behind the port of an AdminServer", subject=text, remedy=_AS_IN)
+        raise UsageError("the AdminServer address must end after the port", subject=text, remedy=_AS_IN)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}:{parts.port or _USUAL_PORT}"
 
@@ -88,7 +87,7 @@ def _parts(text: str) -> SplitResult:
 
 
 def authorization_of(scheme: str, secret: str) -> Secret:
-    """For the header. Raises UsageError for what a header cannot hold, without showing it."""
+    """The value of the header. Raises UsageError for what a header cannot hold, without showing it."""
     text = f"{scheme} {secret}"
     if not text.isascii() or not text.isprintable():
         remedy = "choose a password of printable ASCII characters for the AdminServer"
@@ -97,11 +96,11 @@ def authorization_of(scheme: str, secret: str) -> Secret:
 
 
 def sent_in_clear(server: AdminServer) -> tuple[Finding, ...]:
-    """A warning where a password goes over a network on which others can read it."""
+    """A warning if a password is sent over a network without encryption."""
     parts = _parts(server.url)
     if server.authorization is None or parts.scheme == "https" or _is_loopback(parts.hostname or ""):
         return ()
-    what = "the credential of --auth-file was sent unencrypted over the network: whoever can listen there has it"
+    what = "the credential of --auth-file was sent unencrypted: anyone who can read that network has it"
     remedy = "name the AdminServer with https:// (admin.forceHttps), or run this on the server's own host"
     return (Finding(code="sent-in-clear", severity=Severity.WARNING, where=server.url, what=what, remedy=remedy),)
 
@@ -114,31 +113,31 @@ def _is_loopback(host: str) -> bool:
 
 
 def server_facts(server: AdminServer) -> tuple[str, str]:
-    """Mode and version; empty where it does not tell."""
+    """Mode and version of the server; empty if it does not report them."""
     try:
-        with _answered(server, _SERVER) as answer:
-            told = json.loads(answer.read(_LARGEST_ANSWER))
+        with _get(server, _SERVER) as answer:
+            facts = json.loads(answer.read(_LARGEST_ANSWER))
     except (ClusterError, ValueError, OSError, http.client.HTTPException):
         return "", ""
-    stats = told.get("server_stats") if isinstance(told, dict) else None
+    stats = facts.get("server_stats") if isinstance(facts, dict) else None
     mode = stats.get("server_state") if isinstance(stats, dict) else None
-    version = told.get("version") if isinstance(told, dict) else None
+    version = facts.get("version") if isinstance(facts, dict) else None
     return str(mode or ""), str(version or "").partition("-")[0]
 
 
 def download(server: AdminServer, path: Path, sleep: Callable[[float], None]) -> int:
-    """Store a snapshot; the zxid that the server gave with it. Raises ClusterError, Damaged, BackupFailed."""
+    """Store a snapshot; returns the zxid in the server's answer. Raises ClusterError, Damaged, BackupFailed."""
     for _ in range(_MOST_REFUSALS):
-        with _answered(server, _SNAPSHOT) as answer:
+        with _get(server, _SNAPSHOT) as answer:
             if answer.status != _TOO_MANY:
-                return _stored(server, answer, path)
+                return _store(server, answer, path)
         sleep(_PAUSE_S)
-    what = "it takes no more snapshots at the moment, and says so again and again (429)"
+    what = "it takes no more snapshots at the moment (429), also after several attempts"
     raise ClusterNotReady(what, subject=server.url, remedy="wait; admin.rateLimiterIntervalInMS says how long")
 
 
 @contextmanager
-def _answered(server: AdminServer, command: str) -> Iterator[http.client.HTTPResponse]:
+def _get(server: AdminServer, command: str) -> Iterator[http.client.HTTPResponse]:
     connection = _connection(server)
     try:
         headers = {"Authorization": server.authorization.reveal()} if server.authorization else {}
@@ -164,28 +163,28 @@ def _connection(server: AdminServer) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(host, port, timeout=server.timeout_s)
 
 
-def _stored(server: AdminServer, answer: http.client.HTTPResponse, path: Path) -> int:
+def _store(server: AdminServer, answer: http.client.HTTPResponse, path: Path) -> int:
     if answer.status in {401, 403}:
         known = server.authorization is not None
         raise NotAuthorised(
-            f"the AdminServer refuses {'this identity' if known else 'who says nothing of itself'} ({answer.status})",
+            f"the AdminServer refuses {'this identity' if known else 'requests without an identity'} ({answer.status})",
             subject=server.url,
             remedy="give an identity that has all permissions on / with --auth-file",
         )
-    told = answer.headers.get("last_zxid", "")
-    if answer.status != http.client.OK or not told:
+    last_zxid = answer.headers.get("last_zxid", "")
+    if answer.status != http.client.OK or not last_zxid:
         raise ClusterError(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
-    zxid = _zxid(told, server)
+    zxid = _zxid(last_zxid, server)
     _copy(answer, path)
     size = answer.headers.get("snapshot_size", "")
     if size.isdecimal() and int(size) != path.stat().st_size:
         what = f"{path.stat().st_size} bytes arrived instead of {size}"
-        raise Damaged(what, subject=server.url, remedy="run again; if it stays, look into the log of the server")
+        raise Damaged(what, subject=server.url, remedy="run again; if it happens again, check the log of the server")
     return zxid
 
 
 def _copy(answer: http.client.HTTPResponse, path: Path) -> None:
-    """What the connection raises goes on as it is; raises BackupFailed for the disk."""
+    """Errors of the connection are passed on; raises BackupFailed for errors of the disk."""
     with _disk(path):
         file = path.open("wb", buffering=0)
     try:
@@ -204,11 +203,11 @@ def _write(file: io.FileIO, block: bytes) -> None:
 
 
 def _disk(path: Path) -> AbstractContextManager[None]:
-    return scratch_disk(path, "the snapshot cannot be stored here on its way")
+    return scratch_disk(path, "the snapshot cannot be stored here temporarily")
 
 
-def _zxid(told: str, server: AdminServer) -> int:
+def _zxid(text: str, server: AdminServer) -> int:
     try:
-        return int(told, 16)
+        return int(text, 16)
     except ValueError:
-        raise ClusterError(f"an odd zxid: {told[:40]!r}", subject=server.url, remedy=_REMEDY) from None
+        raise ClusterError(f"not a zxid: {text[:40]!r}", subject=server.url, remedy=_REMEDY) from None

@@ -1,7 +1,7 @@
-"""A live server, asked: its state, and its tree through a session. The only door to kazoo.
+"""Client of a running server: its state, and its tree through a session. The only module that imports kazoo.
 
-Asking with `srvr` changes nothing. Where that word is forbidden a session is opened, which the server logs as two
-transactions, one when it begins and one when it ends: the zxid it tells is then at least that of the first.
+The word `srvr` changes nothing. Where it is forbidden, a session is opened, which the server logs as two transactions,
+one when it begins and one when it ends: the zxid it reports is then at least that of the first.
 """
 
 import logging
@@ -25,12 +25,12 @@ _SESSION_S: Final = 10.0
 _QUIET: Final = logging.getLogger("logkeep.zookeeper.kazoo")
 _QUIET.addHandler(logging.NullHandler())
 _LOST: Final = frozenset({-4, -7, -112, -118})
-"""Codes that say nothing of what became of a request: connection or session lost, no time left."""
+"""Error codes after which the result of a request is unknown: connection or session lost, timeout."""
 _REMEDY: Final = "check the host and port, the network, and that the server serves clients"
 
 
 class Credential(NamedTuple):
-    """What a session proves who it is with: `digest` and `user:password`, for instance."""
+    """Authentication of a session, for example `digest` and `user:password`."""
 
     scheme: str
     secret: str
@@ -40,8 +40,8 @@ class Credential(NamedTuple):
 
 
 class LiveNode(NamedTuple):
-    """A node as a client sees it. Containers and nodes with a time to live look as if nobody owned them; `cversion`
-    counts deleted children too: twice what is stored, less the children that are there."""
+    """A node as a client sees it. Containers and nodes with a time to live have owner 0; `cversion` counts deleted
+    children too: twice the stored value, less the current children."""
 
     path: bytes
     data: bytes | None
@@ -59,12 +59,12 @@ class LiveNode(NamedTuple):
 
 
 def hidden(path: bytes) -> LiveNode:
-    """A node of which an ACL lets nobody know more than that it is there. All others have ACLs."""
+    """A node that exists and whose ACL forbids reading it. All others have ACLs."""
     return LiveNode(path, None, (), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def server_state(host: str, timeout_s: float) -> ServerState:
-    """What one server says of itself; ClusterUnreachable when it does not answer or serves nobody."""
+    """The state that one server reports. Raises ClusterUnreachable if it does not answer or serves no clients."""
     state = parse_srvr(four_letter(host, "srvr", timeout_s))
     if state is not None:
         return state
@@ -85,63 +85,65 @@ class ZooKeeperSession:
         return int(self._client.last_zxid)
 
     def catch_up(self) -> None:
-        """What is read from now on is at least what the leader had committed when this was asked."""
+        """After this, reads return at least what the leader had committed when it was called."""
         with _our_errors("/"):
             self._client.sync_async("/").get(timeout=self._timeout_s)
 
     def ask(self, request: MultiRequest, subject: str) -> int:
-        """Have something changed: 0, or the code of the server's refusal, and then nothing was changed.
+        """Send a change: returns 0, or the server's error code, and then nothing was changed.
 
-        Raises ClusterUnreachable when nobody knows what became of it; nothing is ever sent twice.
+        Raises ClusterUnreachable if the result is unknown; nothing is ever sent twice.
         """
         answer = self._client.handler.async_result()
-        self._client._call(_Sent(request), answer)  # the only way for kinds that kazoo does not know
+        self._client._call(_KazooRequest(request), answer)  # the only way for requests that kazoo does not support
         try:
             codes = answer.get(timeout=self._timeout_s)
         except (KazooException, KazooTimeoutError) as error:
             code = error.code if isinstance(error, ZookeeperError) else None
             if code is None or code in _LOST:
-                raise ClusterUnreachable("nobody knows whether it was done", subject=subject, remedy=_REMEDY) from error
+                raise ClusterUnreachable(
+                    "the result of the change is unknown", subject=subject, remedy=_REMEDY
+                ) from error
             return int(code)
         return next((code for code in codes if code), 0)
 
     def nodes(self, top: bytes = b"") -> Iterator[LiveNode]:
-        """All nodes at and below `top`, parents first; a node that goes away meanwhile is left out. It is the tree of
+        """All nodes at and below `top`, parents first; a node that is deleted meanwhile is left out. It is the tree of
         one moment only if nothing is written until the end: compare `zxid` before and after."""
         waiting = [top]
         while waiting:
             now = waiting[-_AT_ONCE:]
             del waiting[-_AT_ONCE:]
             inner = []
-            for node in self._some(now):
+            for node in self._read_some(now):
                 yield node
                 if node.children:
                     inner.append(node.path)
-            waiting += self._below(inner)
+            waiting += self._children(inner)
 
-    def look(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
-        """Of these nodes those that are there; one that may not be read is told as `hidden`."""
+    def read_nodes(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
+        """Those of these nodes that exist; a node that may not be read is returned as `hidden`."""
         for begin in range(0, len(paths), _AT_ONCE):
             now = paths[begin : begin + _AT_ONCE]
             asked = [(self._client.get_async(_name(p)), self._client.get_acls_async(_name(p))) for p in now]
             for path, (node, acls) in zip(now, asked, strict=True):
                 try:
-                    read, allowed = self._got(node, path), self._got(acls, path)
+                    read, allowed = self._result(node, path), self._result(acls, path)
                 except NotAuthorised:
                     yield hidden(path)
                     continue
                 if read is not None and allowed is not None:
                     yield _live(path, read[0], read[1], allowed[0])
 
-    def _got(self, asked: Any, path: bytes) -> Any:
+    def _result(self, asked: Any, path: bytes) -> Any:
         with _our_errors(_name(path)):
             try:
                 return asked.get(timeout=self._timeout_s)
             except NoNodeError:
                 return None
 
-    def _some(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
-        """Many questions are on their way at once."""
+    def _read_some(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
+        """Read nodes with many requests in flight."""
         names = [_name(path) for path in paths]
         asked = [(self._client.get_async(name), self._client.get_acls_async(name)) for name in names]
         for path, (node, acls) in zip(paths, asked, strict=True):
@@ -153,7 +155,7 @@ class ZooKeeperSession:
                     continue
             yield _live(path, data, stat, found)
 
-    def _below(self, paths: Sequence[bytes]) -> Iterator[bytes]:
+    def _children(self, paths: Sequence[bytes]) -> Iterator[bytes]:
         asked = [(path, self._client.get_children_async(_name(path))) for path in paths]
         for path, children in asked:
             with _our_errors(_name(path)):
@@ -164,8 +166,8 @@ class ZooKeeperSession:
             yield from (path + b"/" + name.encode() for name in names)
 
 
-class _Sent:
-    """A request as kazoo wants it."""
+class _KazooRequest:
+    """A request in the form that kazoo expects."""
 
     def __init__(self, request: MultiRequest) -> None:
         self._request, self.type = request, int(request.kind)

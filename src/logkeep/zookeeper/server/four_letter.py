@@ -1,7 +1,7 @@
-"""Four-letter words: what a server tells about itself over its client port, without a session.
+"""Four-letter words: the state of a server over its client port, without a session.
 
-A server sends its answer and closes the connection, so an answer is read to its end, within a time and a size that the
-caller can afford. `parse_srvr` understands what 3.4 to 3.9 answer to `srvr`, the one word that is allowed by default.
+A server sends its answer and closes the connection, so an answer is read to its end, within limits of time and size.
+ `parse_srvr` understands what 3.4 to 3.9 answer to `srvr`, the one word that is allowed by default.
 """
 
 import re
@@ -25,7 +25,7 @@ _NODES: Final = re.compile(r"^Node count: (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ServerState:
-    """What a server says of itself. `version` and `mode` are empty, `nodes` is None, where only a session could ask."""
+    """What a server reports. `version` and `mode` are empty and `nodes` is None if only a session was possible."""
 
     zxid: int
     """The last transaction that it has processed."""
@@ -39,7 +39,7 @@ def parse_address(host: str) -> tuple[str, int]:
     """`host`, `host:port` or `[address]:port`."""
     match = re.fullmatch(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", host)
     if match is None or int(match["port"] or 1) not in range(1, 1 << 16):
-        raise UsageError("this is no address of a server", subject=host, remedy="write host:port, as 127.0.0.1:2181")
+        raise UsageError("not the address of a server", subject=host, remedy="write host:port, as 127.0.0.1:2181")
     return match["v6"] or match["name"], int(match["port"] or DEFAULT_PORT)
 
 
@@ -51,7 +51,7 @@ def four_letter(
     most_bytes: int = MOST_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> str:
-    """The whole answer to one word. Raises ClusterUnreachable without one in time, or when it has no end."""
+    """The whole answer to one word. Raises ClusterUnreachable if it does not come in time or is too long."""
     deadline, pieces, size = clock() + timeout_s, [], 0
     try:
         with socket.create_connection(parse_address(host), timeout=timeout_s) as connection:
@@ -75,7 +75,7 @@ def _left(deadline: float, clock: Callable[[], float]) -> float:
 
 
 def parse_srvr(answer: str) -> ServerState | None:
-    """None for every other answer: that it serves nobody at the moment, that the word is forbidden, nonsense."""
+    """None for every other answer: it serves no clients at the moment, the word is forbidden, or anything else."""
     version, zxid, mode = (pattern.search(answer) for pattern in (_VERSION, _ZXID, _MODE))
     if version is None or zxid is None or mode is None:
         return None

@@ -1,7 +1,7 @@
-"""Requests that change nodes, as they go over the wire, and what servers answer to a multi. Pure.
+"""Encoding of requests that change nodes, and decoding of the answer to a multi. Pure.
 
-The usual client knows neither containers nor nodes with a time to live nor data that is null: these bytes do. Servers
-take no ACL within a multi, so `set_acl` stands alone.
+kazoo supports neither containers nor nodes with a time to live nor data that is null. Servers accept no ACL change
+within a multi, so `set_acl` is a request of its own.
 """
 
 import struct
@@ -15,7 +15,7 @@ _PART: Final = struct.Struct(">i?i")
 _END: Final = _PART.pack(-1, True, -1)
 _REQUEST_HEADER_BYTES: Final = 8
 MULTI_BYTES: Final = _REQUEST_HEADER_BYTES + len(_END)
-"""Of a multi without parts, with the number and kind that go before every request."""
+"""Of a multi without parts, with the number and kind that precede every request."""
 _CONTAINER_FLAG, _TTL_FLAG = 4, 5
 
 
@@ -25,12 +25,12 @@ class MultiRequest(NamedTuple):
 
     @property
     def part_bytes(self) -> int:
-        """What it adds to a multi."""
+        """Bytes that it adds to a multi."""
         return _PART.size + len(self.payload)
 
     @property
     def frame_bytes(self) -> int:
-        """Alone: what a server compares with jute.maxbuffer."""
+        """Bytes of the request alone, which a server compares with jute.maxbuffer."""
         return _REQUEST_HEADER_BYTES + len(self.payload)
 
     def __repr__(self) -> str:
@@ -68,8 +68,8 @@ def multi(parts: Sequence[MultiRequest]) -> MultiRequest:
 
 
 def errors_of_multi(answer: bytes) -> list[int]:
-    """Empty when all was done; else a code for every part: 0 for those before the one that failed, which were undone,
-    and -2 for those behind it. Raises Damaged."""
+    """Empty if all parts were applied; else a code for every part: 0 for those before the failed one, which were
+    undone, and -2 for those after it. Raises Damaged."""
     reader, codes = JuteReader(answer), list[int]()
     while True:
         kind, done, _ = reader.int_(), reader.bool_(), reader.int_()

@@ -55,7 +55,7 @@ def _read_live(session: ZooKeeperSession, top: bytes) -> dict[bytes, LiveNode]:
         path = above(path)
         upper.append(path)
     session.catch_up()
-    found = {node.path: node for node in session.look(upper)}
+    found = {node.path: node for node in session.read_nodes(upper)}
     return found | {node.path: node for node in session.nodes(top)}
 
 

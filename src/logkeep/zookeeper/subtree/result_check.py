@@ -61,7 +61,7 @@ def is_as_expected(wanted: ExpectedNode, node: LiveNode | None) -> bool:
 def check_result(session: ZooKeeperSession, batches: Iterable[Batch]) -> SubtreeCheck:
     wanted = expected_nodes(batches)
     session.catch_up()
-    live = {node.path: node for node in session.look(list(wanted))}
+    live = {node.path: node for node in session.read_nodes(list(wanted))}
     unreadable = {path for path, node in live.items() if not node.acls or is_masked(node.acls)}
     differing = [p for p, each in wanted.items() if p not in unreadable and not is_as_expected(each, live.get(p))]
     return SubtreeCheck(len(wanted) - len(unreadable), tuple(unreadable), tuple(differing))

@@ -175,7 +175,7 @@ def _state_of(session: ZooKeeperSession, batch: Batch) -> BatchState:
 
 def _live(session: ZooKeeperSession, batch: Batch) -> dict[bytes, LiveNode]:
     session.catch_up()
-    return {node.path: node for node in session.look([change.path for change in batch.changes])}
+    return {node.path: node for node in session.read_nodes([change.path for change in batch.changes])}
 
 
 def _apply(

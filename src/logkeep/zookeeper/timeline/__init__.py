@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Which transactions of a history are archived, which points in time can be restored, and replay with proof."""

@@ -1,7 +1,7 @@
-"""What is missing, disputed or not proven in all that a backup holds of a history.
+"""Findings about a history: what is missing, disputed or unproven in all that a backup holds of it. Pure.
 
-Pure, and told from zxids, borders and windows alone, whatever a server would do with the files: servers start on most
-of this, with a tree that never was, and say nothing.
+They follow from zxids, borders and windows alone. A server is no judge of this: it starts with most such files, has a
+tree that never existed, and reports nothing.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -39,7 +39,7 @@ def _end_findings(where: str, end: RestorePath | RestoreRefused, something: bool
 
 
 def _holes(line: Line, stops: Collection[Border | MissingTransactions | None]) -> list[MissingTransactions]:
-    """Between logs, and between a snapshot and the first log behind it. Each is told once."""
+    """Between logs, and between a snapshot and the first log after it. Each is reported once."""
     found = {hole.before: hole for hole in line.holes}
     for stop in stops:
         if isinstance(stop, MissingTransactions):
@@ -53,7 +53,7 @@ def _hole_finding(where: str, hole: MissingTransactions, severity: Severity) -> 
         kind=Class.LOST_TRANSACTIONS,
         severity=severity,
         where=where,
-        what=f"transactions between {between} are held by no member",
+        what=f"transactions between {between} are missing on every member",
         remedy=FROM_ANOTHER,
         zxid=hole.after,
         lost=hole.lost,
@@ -74,7 +74,7 @@ def _border_finding(where: str, border: Border) -> FileFinding:
         kind=Class.EPOCH_END_UNPROVEN,
         severity=Severity.WARNING,
         where=where,
-        what=f"{holders} has {hex_zxid(border.after)} right behind {hex_zxid(border.before)}: too few to know that "
+        what=f"{holders} has {hex_zxid(border.after)} directly after {hex_zxid(border.before)}: too few to know that "
         f"epoch {epoch_of(border.before)} ended there, and these logs have no digests",
         remedy="back up a majority of the voters, or take a backup after the next snapshot",
         zxid=border.before,
@@ -97,7 +97,7 @@ def _member_findings(where: str, holdings: Holdings, line: Line) -> Iterator[Fil
             kind=Class.NEVER_COMMITTED,
             severity=Severity.NOTE,
             where=where,
-            what=f"{hex_zxid(first)} to {hex_zxid(last)} are held behind the accepted end of their epoch",
+            what=f"{hex_zxid(first)} to {hex_zxid(last)} come after the accepted end of their epoch",
             remedy="they were proposed and never committed; nothing is restored from them",
         )
 
@@ -115,8 +115,8 @@ def _snapshot_findings(
                 kind=Class.SNAPSHOT_UNBOUNDED,
                 severity=Severity.NOTE,
                 where=where,
-                what="nothing tells where the transactions end that it may hold in part",
-                remedy="digests may tell; else an older one is used until the next snapshot, or the server, bounds it",
+                what="the last transaction that it may contain in part is unknown",
+                remedy="digests may show it; else an older one is used until a later snapshot bounds it",
                 zxid=snapshot.zxid,
             )
         elif reaches.get(base) is None:
@@ -125,6 +125,6 @@ def _snapshot_findings(
                 severity=Severity.WARNING,
                 where=where,
                 what=f"logs do not reach {hex_zxid(base.settled)}, where its tree becomes exact",
-                remedy="it cannot be used; an older one can, with the logs behind it",
+                remedy="it cannot be used; an older one can, with the logs after it",
                 zxid=snapshot.zxid,
             )

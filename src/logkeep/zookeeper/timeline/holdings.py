@@ -1,10 +1,10 @@
-"""Which transactions are held and in which order they happened, as values: one line per history, of all members' logs.
+"""Values that describe which transactions are archived and in which order they happened: one `Line` per history.
 
-`line.line_of` makes them. A hole on one member is filled from another, unless members hold different records under one
-number: then nobody's is used. Inside an epoch the numbers themselves say what is missing. The end of an epoch they do
-not say: a member that was brought up to date by a snapshot lacks the last transactions of an epoch and looks whole, and
-one that was cut off may keep transactions that nobody ever committed. So every border between epochs has a standing:
-agreed by a majority of the voters, to be proven by the digests of a replay, or not proven at all.
+`timeline.line_of` builds a line from the logs of all members. A hole on one member is filled from another, unless
+members have different records under one number: then none of them is used. Within an epoch the numbers show what is
+missing. At the end of an epoch they do not: a member that was synchronised by a snapshot lacks the last transactions of
+an epoch and looks complete, and one that was cut off may keep transactions that were never committed. So every border
+between epochs has a standing: agreed by a majority of the voters, to be proven by the digests of a replay, or unproven.
 """
 
 from collections.abc import Mapping
@@ -17,38 +17,38 @@ from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 
 FIRST_EVER = frozenset({1, (1 << 32) | 1})
-"""The first transaction of a lone server and of an ensemble: nothing can be missing before it."""
+"""The first transaction of a standalone server and of an ensemble: nothing can be missing before it."""
 _NO_ENDS: Mapping[int, int] = MappingProxyType({})
 
 
 class BorderProof(StrEnum):
-    """How it is known that nothing lies between two transactions of different epochs."""
+    """How it is known that nothing is missing between two transactions of different epochs."""
 
     BEGINNING = "beginning"
     """Nothing was before."""
     MAJORITY = "majority"
-    """A majority of the voters has one right behind the other."""
+    """A majority of the voters has one directly after the other."""
     BY_DIGEST = "by-digest"
-    """The digests that a replay compares will tell."""
+    """The digests that a replay compares will show it."""
     UNPROVEN = "unproven"
-    """No digests were written, and too few members hold it."""
+    """No digests were written, and too few members have it."""
 
 
 @dataclass(frozen=True)
 class Border:
-    """The transaction `after`, first of its epoch, came right behind `before`."""
+    """The transaction `after`, first of its epoch, came directly after `before`."""
 
     before: int
     after: int
     seen_by: frozenset[str]
-    """Members whose logs have one right behind the other."""
+    """Members whose logs have one directly after the other."""
     standing: BorderProof
     otherwise: tuple[int, ...] = ()
-    """What else the last transaction before `after` may have been, as other members' logs tell it."""
+    """Other candidates for the last transaction before `after`, from other members' logs."""
 
 
 @dataclass(frozen=True)
-class Span:
+class LogSpan:
     """All transactions `first` to `last`, in one epoch, in one log."""
 
     first: int
@@ -61,24 +61,24 @@ class Span:
 
 @dataclass(frozen=True)
 class HeldSpan:
-    """All transactions `first` to `last`, in one epoch, held by one member or another."""
+    """All transactions `first` to `last`, in one epoch, each archived from at least one member."""
 
     first: int
     last: int
     border: Border | None = None
-    """To the stretch before it; None where something is missing, or nothing was before."""
+    """To the span before it; None if something is missing, or nothing was before."""
 
 
 @dataclass(frozen=True)
 class MissingTransactions:
-    """Transactions that nobody holds: behind `after` and before `before`. Numbers of two epochs are no count."""
+    """Transactions that no log has, between `after` and `before`. In two epochs their number is unknown."""
 
     after: int
     before: int
 
     @property
     def lost(self) -> tuple[int, int] | None:
-        """First and last missing number, where both are known."""
+        """First and last missing number, if both are known."""
         if epoch_of(self.after) == epoch_of(self.before):
             return self.after + 1, self.before - 1
         return None
@@ -86,15 +86,15 @@ class MissingTransactions:
 
 @dataclass(frozen=True)
 class Line:
-    """A history as it is held, oldest transaction first."""
+    """A history as far as it is archived, oldest transaction first."""
 
     history: str
     stretches: tuple[HeldSpan, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[LogSpan, ...]
     abandoned: tuple[tuple[int, int], ...] = ()
-    """Held, and not in the history: behind the accepted end of their epoch."""
+    """Archived, but not in the history: after the accepted end of their epoch."""
     seen: tuple[Border, ...] = ()
-    """All borders that members' disks show, also behind transactions that nobody holds any more."""
+    """All borders that members' disks show, also after transactions that are no longer in any log."""
 
     @property
     def last(self) -> int | None:
@@ -111,13 +111,13 @@ class Line:
     def holds(self, zxid: int) -> bool:
         return any(stretch.first <= zxid <= stretch.last for stretch in self.stretches)
 
-    def holders(self, zxid: int) -> list[Span]:
+    def holders(self, zxid: int) -> list[LogSpan]:
         return [span for span in self.spans if span.holds(zxid)]
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """Records `first` to `last`, in one epoch, that are not the same on all members that hold them."""
+    """Records `first` to `last`, in one epoch, that differ between members."""
 
     history: str
     first: int
@@ -127,19 +127,19 @@ class Dispute:
 
 @dataclass(frozen=True)
 class Holdings:
-    """What a view holds, with what had to be read to judge it. Made by `survey`."""
+    """What a backup contains, with what had to be read to plan with it. Made by `survey`."""
 
     snapshots: tuple[ArchivedSnapshot, ...]
     logs: tuple[ArchivedLog, ...]
     members: tuple[Member, ...] = ()
     disputed: tuple[Dispute, ...] = ()
     voters: int | None = None
-    """Of the ensemble, where it is known."""
+    """Number of voters of the ensemble, if known."""
     ends: Mapping[int, int] = field(default_factory=lambda: _NO_ENDS)
-    """Borders that a replay has proven: the first transaction of an epoch to the one before it."""
+    """Borders that a replay has proven: from the first transaction of an epoch to the one before it."""
 
     @property
     def histories(self) -> list[str]:
-        """Oldest first: they are counted."""
+        """Oldest first: their names are numbers."""
         found = {snapshot.history for snapshot in self.snapshots} | {log.history for log in self.logs}
         return sorted(found, key=lambda name: (int(name) if name.isdecimal() else 0, name))

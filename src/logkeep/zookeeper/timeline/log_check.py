@@ -1,7 +1,7 @@
-"""What is wrong with one log, from what a scan of it found.
+"""Findings about one log, from the result of its scan. Pure.
 
-Pure. The normal end of a log that is being written is told from lost transactions. `check_history` looks at what all
-files hold together.
+The normal end of a log that is being written is distinguished from lost transactions. `history_check` covers all files
+together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from logkeep.zookeeper.model.findings import Class, FileFinding
 FROM_ANOTHER = "only another member or an earlier backup can have these transactions: back up more members, or splice"
 _KINDS = {
     DamageKind.CHECKSUM: "a record does not have the checksum that was written with it",
-    DamageKind.LENGTH: "a length that cannot be",
+    DamageKind.LENGTH: "an impossible length",
     DamageKind.END_MARK: "a record without its end mark",
     DamageKind.ORDER: "a record whose zxid is not above the one before it",
     DamageKind.GAP: "a record that does not follow the one before it",
-    DamageKind.TORN: "the last record is not whole",
+    DamageKind.TORN: "the last record is incomplete",
     DamageKind.BAD_HEADER: "the first 16 bytes are not those of a transaction log",
 }
 
@@ -27,8 +27,8 @@ _KINDS = {
 def log_findings(
     where: str, scanned: ScannedLog, *, newest: bool, before: int | None = None, next_first: int | None = None
 ) -> Iterator[FileFinding]:
-    """`newest`: no later log of this member is there. `before`, `next_first`: the last zxid of the one before it, and
-    the first of the one behind it."""
+    """`newest`: this member has no later log. `before`, `next_first`: the last zxid of the log before it, and the first
+    of the log after it."""
     if not scanned.records and not scanned.damage:
         yield FileFinding(kind=Class.LOG_EMPTY, severity=Severity.NOTE, where=where, what="a log without a record")
     for each in scanned.damage:
@@ -45,7 +45,7 @@ def _log_finding(where: str, each: LogDamage, newest: bool, last: int | None, ne
             severity=Severity.DAMAGE,
             where=where,
             what=_KINDS[each.kind],
-            remedy="the header holds no information: --fix writes it anew" if whole else "nothing in it can be read",
+            remedy="the header holds no information: --fix writes it again" if whole else "nothing in it can be read",
             position=0,
         )
     return FileFinding(
@@ -96,7 +96,7 @@ def good_runs(scanned: ScannedLog) -> list[tuple[int, int]]:
 
 
 def lost_of(log: ArchivedLog, good: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """What of the transactions of a log none of these runs has: first and last of each range."""
+    """First and last of each range of transactions of a log that is in none of these runs."""
     following, earlier = dict(log.borders), {after: before for before, after in log.borders}
     wanted = log.first
     for first, last in sorted(good):

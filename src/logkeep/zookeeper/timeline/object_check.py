@@ -1,4 +1,4 @@
-"""The levels `files` and `data`: every stored object by itself, against what the backup says of it."""
+"""Verification levels `files` and `data`: each stored object against what the backup says about it."""
 
 import hashlib
 import io
@@ -11,41 +11,41 @@ from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zookeeper.txnlog import ScannedLog, scan
 from logkeep.model.findings import Severity
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
+from logkeep.zookeeper.model.spans import inside
 from logkeep.zookeeper.timeline.log_check import good_runs, log_findings, lost_of
 
 _CHUNK = 1 << 20
-_BRING_BACK = "bring the object back from a copy, or splice what is lost from another member or an earlier backup"
-_GONE = "transactions that were kept are gone"
-_UNSEALED = "all of it is whole, but the object it is stored in is not what was written"
+_BRING_BACK = "restore the object from a copy, or splice what is lost from another member or an earlier backup"
+_GONE = "archived transactions are gone"
+_UNSEALED = "its content is undamaged, but the stored object is not what was written"
 _WRITE_AGAIN = "nothing of it is lost: a repair (`zkbackup verify --fix`, `logkeep zookeeper repair`) writes it again"
 LARGEST_SALVAGED = 32 << 20
-"""A longer record is not looked for behind damage: any bytes may look like a length, and memory is taken for it."""
-Kept = ArchivedLog | ArchivedSnapshot
+"""Longer records are not searched for after damage: any bytes may look like a length, and memory is allocated."""
 
 
 @dataclass(frozen=True)
 class ObjectChecks:
     seen: tuple[FileFinding, ...] = ()
-    unusable: tuple[Kept, ...] = ()
-    """Objects that nothing may be planned with."""
+    unusable: tuple[ArchivedFile, ...] = ()
+    """Objects that a plan must not use."""
     objects: int = 0
     bytes: int = 0
     scans: dict[ArchivedLog, ScannedLog] = field(default_factory=dict)
-    """Of logs that are not what was written: what is left of them."""
-    unsealed: tuple[Kept, ...] = ()
-    """What the backup has in them is whole; the bytes they are stored in are not those that were written."""
+    """Of logs that are not what was written: their remaining records."""
+    unsealed: tuple[ArchivedFile, ...] = ()
+    """The content is undamaged; the stored bytes are not those that were written."""
 
     @property
-    def damaged(self) -> tuple[Kept, ...]:
-        """What has to be written again."""
+    def damaged(self) -> tuple[ArchivedFile, ...]:
+        """Files that must be written again."""
         return tuple(dict.fromkeys((*self.unusable, *self.unsealed)))
 
 
-def named(kept: Kept) -> str:
-    """How findings call it: a file may be kept in several pieces."""
+def named(kept: ArchivedFile) -> str:
+    """The name in findings: one file may be archived in several pieces."""
     piece = f"@{kept.first:x}" if isinstance(kept, ArchivedLog) and kept.name != f"log.{kept.first:x}" else ""
     return f"{kept.member}/{kept.name}{piece}"
 
@@ -53,7 +53,7 @@ def named(kept: Kept) -> str:
 def check_files(view: BackupView) -> ObjectChecks:
     """Presence and size."""
     checks = ObjectChecks()
-    everything: list[Kept] = [*view.snapshots, *view.logs]
+    everything: list[ArchivedFile] = [*view.snapshots, *view.logs]
     for kept in everything:
         try:
             with view.open(kept) as source:
@@ -81,41 +81,41 @@ def size_of(source: BinaryIO) -> int:
 
 
 def check_data(view: BackupView, checks: ObjectChecks, progress: Progress) -> ObjectChecks:
-    """Every byte of what is there. A wrong size is looked into: where the damage begins is worth knowing."""
+    """Check every byte. Files of a wrong size are read too, to find where the damage begins."""
     for kept in to_read(view, checks):
         checks = with_object(checks, kept, checked_object(view, kept))
         progress(kept.size_bytes)
     return checks
 
 
-def to_read(view: BackupView, checks: ObjectChecks) -> list[Kept]:
+def to_read(view: BackupView, checks: ObjectChecks) -> list[ArchivedFile]:
     missing = {each.where for each in checks.seen if each.kind is Class.OBJECT_MISSING}
-    everything: list[Kept] = [*view.snapshots, *view.logs]
+    everything: list[ArchivedFile] = [*view.snapshots, *view.logs]
     return [kept for kept in everything if named(kept) not in missing]
 
 
 class CheckedObject(msgspec.Struct, frozen=True):
-    """What reading one object brought to light; nothing, when it is what was written."""
+    """Result of reading one object; empty if it is what was written."""
 
     seen: tuple[FileFinding, ...] = ()
     scanned: ScannedLog | None = None
-    """Of a log that is not what was written: what is left of it."""
+    """Of a log that is not what was written: its remaining records."""
     whole: bool = False
-    """The damage is in what it is stored in, and nowhere in itself."""
+    """Only the stored object is damaged, not its content."""
 
 
-def checked_object(view: BackupView, kept: Kept) -> CheckedObject:
+def checked_object(view: BackupView, kept: ArchivedFile) -> CheckedObject:
     try:
         found = _log(view, kept) if isinstance(kept, ArchivedLog) else _snapshot(view, kept)
         return _unsealed(view, kept) if not found.seen and view.unsealed(kept) else found
     except ObjectMissing as error:
         return _bad(kept, Class.OBJECT_MISSING, f"cannot be read: {error}")
-    except Damaged as error:  # what it is packed in
+    except Damaged as error:  # the compressed form
         bad = _seen(kept, _damaged(kept), str(error))
         return _salvaged(view, kept, bad) if isinstance(kept, ArchivedLog) else CheckedObject((bad,))
 
 
-def with_object(checks: ObjectChecks, kept: Kept, found: CheckedObject) -> ObjectChecks:
+def with_object(checks: ObjectChecks, kept: ArchivedFile, found: CheckedObject) -> ObjectChecks:
     if not found.seen:
         return checks
     scans = {kept: found.scanned} if isinstance(kept, ArchivedLog) and found.scanned is not None else {}
@@ -132,38 +132,38 @@ def _snapshot(view: BackupView, snapshot: ArchivedSnapshot) -> CheckedObject:
     with view.open(snapshot) as stored:
         facts = read_facts(Hashed(stored), snapshot.name)
     if facts.sha256 != snapshot.sha256:
-        return _bad(snapshot, Class.HASH_MISMATCH, "its bytes are not those that were kept")
-    told = (snapshot.fuzzy_end, snapshot.digest, snapshot.digest_zxid, snapshot.nodes)
-    if (facts.fuzzy_end, facts.digest, facts.digest_zxid, facts.nodes) != told:
-        return _bad(snapshot, Class.FACTS_DIFFER, "the backup says other things of it than it holds")
+        return _bad(snapshot, Class.HASH_MISMATCH, "its bytes are not those that were archived")
+    expected = (snapshot.fuzzy_end, snapshot.digest, snapshot.digest_zxid, snapshot.nodes)
+    if (facts.fuzzy_end, facts.digest, facts.digest_zxid, facts.nodes) != expected:
+        return _bad(snapshot, Class.FACTS_DIFFER, "it does not contain what the backup says about it")
     return CheckedObject()
 
 
 def _log(view: BackupView, log: ArchivedLog) -> CheckedObject:
-    """A log was whole when it was kept: whatever is wrong with it happened later."""
+    """A log was undamaged when it was archived: any damage happened later."""
     summed = hashlib.sha256()
     with view.open(log) as source:
         size = size_of(source) if source.seekable() else log.size_bytes
     with view.open(log) as source:
         scanned = scan(source, most_bytes=size, sink=summed.update, deep=True)
-        _read_on(source)
-    told = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
+        _read_to_end(source)
+    expected = (log.first, log.last, log.records, log.size_bytes, log.last_adler)
     found = (scanned.first_zxid, scanned.last_zxid, scanned.records, scanned.size_bytes, scanned.last_adler)
-    wrong = [] if found == told else _wrong(log, scanned)
+    wrong = [] if found == expected else _wrong(log, scanned)
     if not wrong and not scanned.damage and summed.hexdigest() != log.sha256:
-        wrong = [_seen(log, Class.HASH_MISMATCH, "its bytes are not those that were kept")]
+        wrong = [_seen(log, Class.HASH_MISMATCH, "its bytes are not those that were archived")]
     if not wrong and not scanned.damage:
         return CheckedObject()
     return CheckedObject((*wrong, *log_findings(named(log), scanned, newest=False)), scanned)
 
 
-def _read_on(source: BinaryIO) -> None:
-    """To the end: what a log is packed in has its own checksum there, and Damaged may be raised."""
+def _read_to_end(source: BinaryIO) -> None:
+    """The checksum of the compressed form is at its end: Damaged may be raised there."""
     while not source.seekable() and source.read(_CHUNK):
         pass
 
 
-def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
+def _unsealed(view: BackupView, kept: ArchivedFile) -> CheckedObject:
     bad = replace(_seen(kept, Class.SEAL_BROKEN, _UNSEALED), remedy=_WRITE_AGAIN)
     if not isinstance(kept, ArchivedLog):
         return CheckedObject((bad,), whole=True)
@@ -172,35 +172,34 @@ def _unsealed(view: BackupView, kept: Kept) -> CheckedObject:
 
 
 def _salvaged(view: BackupView, log: ArchivedLog, bad: FileFinding) -> CheckedObject:
-    """What is left of a log whose packing is damaged. Others may lie in the same object: nothing is said of them."""
+    """What is left of a log whose compressed form is damaged. Other logs in the same object are not reported."""
     try:
         with view.salvage(log) as source:
             scanned = scan(source, deep=True, largest_record=LARGEST_SALVAGED)
     except (Damaged, ObjectMissing):
         return CheckedObject((bad,))
-    runs = ((max(first, log.first), min(last, log.last)) for first, last in good_runs(scanned))
-    gone = lost_of(log, [run for run in runs if run[0] <= run[1]])
+    gone = lost_of(log, inside(good_runs(scanned), [(log.first, log.last)]))
     lost = (replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=each) for each in gone)
     return CheckedObject((bad, *lost), scanned)
 
 
 def _wrong(log: ArchivedLog, scanned: ScannedLog) -> list[FileFinding]:
-    """It does not hold what the backup says: which transactions are gone, if that is it."""
+    """It does not contain what the backup says: the transactions that are gone, if any."""
     gone = [replace(_seen(log, Class.LOST_TRANSACTIONS, _GONE), lost=lost) for lost in lost_of(log, good_runs(scanned))]
-    return gone or [_seen(log, Class.FACTS_DIFFER, "the backup says other things of it than it holds")]
+    return gone or [_seen(log, Class.FACTS_DIFFER, "it does not contain what the backup says about it")]
 
 
-def _damaged(kept: Kept) -> Class:
+def _damaged(kept: ArchivedFile) -> Class:
     return Class.LOG_DAMAGED if isinstance(kept, ArchivedLog) else Class.SNAPSHOT_DAMAGED
 
 
-def _bad(kept: Kept, kind: Class, what: str) -> CheckedObject:
+def _bad(kept: ArchivedFile, kind: Class, what: str) -> CheckedObject:
     return CheckedObject((_seen(kept, kind, what),))
 
 
-def _worse(checks: ObjectChecks, kept: Kept, kind: Class, what: str) -> ObjectChecks:
+def _worse(checks: ObjectChecks, kept: ArchivedFile, kind: Class, what: str) -> ObjectChecks:
     return replace(checks, seen=(*checks.seen, _seen(kept, kind, what)), unusable=(*checks.unusable, kept))
 
 
-def _seen(kept: Kept, kind: Class, what: str) -> FileFinding:
+def _seen(kept: ArchivedFile, kind: Class, what: str) -> FileFinding:
     return FileFinding(kind=kind, severity=Severity.DAMAGE, where=named(kept), what=what, remedy=_BRING_BACK)

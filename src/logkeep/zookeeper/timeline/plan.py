@@ -1,9 +1,8 @@
-"""Which snapshot and which logs restore a point in time, or why none do: the one place that decides it.
+"""Restore planner: which snapshot and which logs restore a point in time, or why none do. Pure.
 
-Pure. The point is the end of what is held, a zxid, or a time (the longest run of transactions from the start of which
-none is later). Either a `RestorePath` comes back, with how well it is proven, or a `RestoreRefused` that lists what
-can be restored instead. A path may hold borders of epochs that only its replay proves: `replay.unproven` lists
-those left.
+The point is the end of the archive, a zxid, or a time (the longest run of transactions from the start of which none is
+later). The result is a `RestorePath`, with the strength of its proof, or a `RestoreRefused` that lists what can be
+restored instead. A path may contain borders of epochs that only its replay proves: `replay.unproven` lists the rest.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,12 +15,13 @@ from logkeep.formats.zookeeper.names import counter_of, epoch_of, hex_zxid
 from logkeep.model.segments import Proof
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.archived import ArchivedLog
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, Span
+from logkeep.zookeeper.model.spans import contains
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Holdings, Line, LogSpan
 from logkeep.zookeeper.timeline.reachable import Reach, ReplayBase, reaches_of
 from logkeep.zookeeper.timeline.timeline import end_is_open, line_of
 
 RANK = {Proof.UNPROVEN: 0, Proof.BOUNDED: 1, Proof.PROVEN: 2}
-"""How good a proof is."""
+"""Strength of a proof, for comparison."""
 NO_DIGEST = "bounded, no digest"
 AWAITS_DIGEST = "exact only if a digest fits on the way"
 EPOCH_BELIEVED = "the end of an epoch is believed, not proven"
@@ -32,7 +32,7 @@ END_OPEN = "the end of this epoch is missing: whether its last transactions here
 
 @dataclass(frozen=True)
 class ToEnd:
-    """The last transaction that is held."""
+    """The last archived transaction."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ToZxid:
 
 @dataclass(frozen=True)
 class ToTime:
-    """In ms since 1970, on the clocks of the leaders: these may jump, so the answer names its neighbours."""
+    """In ms since 1970, on the clocks of the leaders. They may jump, so the result names the neighbours."""
 
     time_ms: int
 
@@ -51,7 +51,7 @@ Target = ToEnd | ToZxid | ToTime
 
 
 class Moments(Protocol):
-    """When transactions happened. Reads a log only when its bounds do not say enough."""
+    """Times of transactions. Reads a log only if its bounds are not enough."""
 
     def time_of(self, log: ArchivedLog, zxid: int) -> int | None: ...
 
@@ -60,7 +60,7 @@ class Moments(Protocol):
 
 
 def shown_time(time_ms: int) -> str:
-    """As people read it; what is stored may say anything."""
+    """RFC 3339, or milliseconds if the stored number is not a valid date."""
     try:
         return rfc3339(datetime.fromtimestamp(time_ms / 1000, UTC))
     except (ValueError, OverflowError, OSError):
@@ -93,21 +93,21 @@ class RestorePath:
     until: int
     proof: Proof
     labels: tuple[str, ...]
-    """What weakens the proof, for people."""
+    """What weakens the proof, as text for users."""
     borders: tuple[Border, ...]
     stands_at: Moment
     """The last transaction that is restored."""
     next_left_out: Moment | None
-    """The first one that is not; None where nothing later is held."""
+    """The first one that is not; None if nothing later is archived."""
     with_config: bool = True
-    """Whether a server that began with nothing had /zookeeper/config."""
+    """Whether a server that started empty had /zookeeper/config."""
     asked_ms: int | None = None
-    """The time that was asked for, where the backup ends before it: of what happened in between nothing is known."""
+    """The requested time, if the backup ends before it: what happened in between is unknown."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Every transaction from one to the other can be restored to."""
+    """Every transaction from the first to the last can be restored to."""
 
     first: Moment
     last: Moment
@@ -125,7 +125,7 @@ class RestoreRefused:
     what: str
     reachable: tuple[Interval, ...]
     neighbours: tuple[Moment, ...] = ()
-    """What is held right before and right behind a time that cannot be told."""
+    """The archived transactions directly before and after a time that falls into a hole."""
 
     def error(self, subject: str) -> RestoreFailed:
         listed = "; ".join(str(interval) for interval in self.reachable)
@@ -142,12 +142,12 @@ def plan(
     only: Collection[str] | None = None,
     believe: bool = False,
 ) -> RestorePath | RestoreRefused:
-    """`history`: the newest one by default. `only`: these members alone. `believe`: unproven ends of epochs too."""
+    """`history`: the newest by default. `only`: these members alone. `believe`: accept unproven ends of epochs."""
     if not holdings.histories:
         return RestoreRefused("the backup holds neither snapshots nor logs", ())
     line = line_of(holdings, history or holdings.histories[-1], only)
     reaches = reaches_of(holdings, line, only=only, believe=believe)
-    aim = _aimed(target, _end(holdings, line, only), line, reaches, moments)
+    aim = _target_zxid(target, _end(holdings, line, only), line, reaches, moments)
     if isinstance(aim, str):
         return RestoreRefused(aim, reachable(holdings, line, reaches, moments))
     if isinstance(aim, tuple):
@@ -158,17 +158,17 @@ def plan(
     if not able:
         return RestoreRefused(_why_not(aim, line, reaches), reachable(holdings, line, reaches, moments))
     best = max(able, key=lambda reach: (RANK[reach.base.proof], reach.base.zxid, reach.base.snapshot is not None))
-    return _asked(path_along(holdings, line, best, aim, moments), target)
+    return _with_asked_time(path_along(holdings, line, best, aim, moments), target)
 
 
-def _asked(path: RestorePath, target: Target) -> RestorePath:
+def _with_asked_time(path: RestorePath, target: Target) -> RestorePath:
     if not isinstance(target, ToTime) or path.next_left_out is not None or path.stands_at.time_ms == target.time_ms:
         return path
     return replace(path, asked_ms=target.time_ms)
 
 
 def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments: Moments) -> tuple[Interval, ...]:
-    """Intervals that are not inside another one as well proven, oldest first."""
+    """Intervals that are not inside another one with the same or a better proof, oldest first."""
     shown: list[Reach] = []
     for reach in sorted(reaches, key=lambda r: (-RANK[r.base.proof], r.first, -r.last)):
         if not any(other.first <= reach.first and reach.last <= other.last for other in shown):
@@ -183,39 +183,35 @@ def reachable(holdings: Holdings, line: Line, reaches: Sequence[Reach], moments:
 
 
 def _end(holdings: Holdings, line: Line, only: Collection[str] | None) -> int | None:
-    """The last transaction that is known of. Snapshots may know of later ones than the logs that are held."""
+    """The last known transaction. Snapshots may contain later ones than the archived logs."""
     known = [] if line.last is None else [line.last]
     for snapshot in holdings.snapshots:
         if snapshot.history != line.history or (only is not None and snapshot.member not in only):
             continue
         inside = (zxid for zxid in (snapshot.zxid, snapshot.fuzzy_end) if zxid is not None)
         known += [zxid for zxid in inside if counter_of(zxid) or not known]
-    return max((zxid for zxid in known if not _is_abandoned(line, zxid)), default=None)
+    return max((zxid for zxid in known if not contains(line.abandoned, zxid)), default=None)
 
 
-def _is_abandoned(line: Line, zxid: int) -> bool:
-    return any(first <= zxid <= last for first, last in line.abandoned)
-
-
-def _aimed(
+def _target_zxid(
     target: Target, end: int | None, line: Line, reaches: Sequence[Reach], moments: Moments
 ) -> int | str | tuple[Moment, ...]:
-    """A zxid; or what is wrong; or, for a time that falls where nothing is held, what is around it."""
+    """A zxid; or what is wrong; or, for a time that falls into a hole, the transactions around it."""
     if end is None:
         return "no transaction is held, and no snapshot"
     if isinstance(target, ToZxid):
-        return _aimed_zxid(target.zxid, line, reaches)
+        return _held_zxid(target.zxid, line, reaches)
     if isinstance(target, ToTime):
         later = _first_later(line, target.time_ms, moments)
         return end if later is None else _before(line, later, moments)
     return end
 
 
-def _aimed_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
+def _held_zxid(zxid: int, line: Line, reaches: Sequence[Reach]) -> int | str:
     if line.holds(zxid) or any(reach.first == zxid for reach in reaches):
         return zxid
     for border in (border for reach in reaches for border in reach.borders):
-        # a number that no transaction has, where it is known that the epoch had ended before it
+        # no transaction has this number: the epoch is known to have ended before it
         if border.before < zxid < border.after and border.standing in (BorderProof.MAJORITY, BorderProof.BEGINNING):
             return border.before
     return f"transaction {hex_zxid(zxid)} is not held"
@@ -299,14 +295,14 @@ def _strength(
 
 
 def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border]) -> list[Slice]:
-    """Stay in a log as long as it goes, then in the logs of the member that wrote the snapshot."""
-    behind = {border.before: border.after for border in borders}
+    """Use a log to its end, then prefer logs of the member that wrote the snapshot."""
+    following = {border.before: border.after for border in borders}
     found: list[Slice] = []
     at, end = base.zxid, until
     while at < end:
-        at = behind.get(at, at + 1)
+        at = following.get(at, at + 1)
         span = _best(line.holders(at), found[-1].log if found else None, base.member)
-        last = min(span.last, end, *(before for before in behind if before >= at), end)
+        last = min(span.last, end, *(before for before in following if before >= at), end)
         if found and found[-1].log == span.log and _adjacent(span.log, found[-1].last, at):
             found[-1] = Slice(span.log, found[-1].first, last)
         else:
@@ -315,7 +311,7 @@ def slices_of(line: Line, base: ReplayBase, until: int, borders: Sequence[Border
     return found
 
 
-def _best(spans: Sequence[Span], log: ArchivedLog | None, member: str | None) -> Span:
+def _best(spans: Sequence[LogSpan], log: ArchivedLog | None, member: str | None) -> LogSpan:
     return max(spans, key=lambda span: (span.log == log, span.log.member == member, span.last))
 
 

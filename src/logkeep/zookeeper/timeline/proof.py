@@ -1,8 +1,8 @@
-"""Plan, replay, and believe the plan only if the digests fit: what a restore and a verification do alike.
+"""Plan and replay a path, and accept it only if the digests match; used by restore and verification.
 
-Where members' logs tell different ends of an epoch and no majority decides, the digests do: the other ends are tried,
-one after the other, and the one that they prove is kept. Where not one digest fits, the snapshot itself is in doubt,
-and the next older one is tried.
+If members' logs disagree on the end of an epoch and no majority decides, the digests do: the other ends are tried one
+after the other, and the one that they prove is used. If no digest matches at all, the snapshot itself is in doubt, and
+the next older one is tried.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -47,12 +47,12 @@ _STRENGTH = {
 
 @dataclass(frozen=True)
 class ProvenPath:
-    """A path whose replay contradicts nothing, and what it gave."""
+    """A path whose replay contradicts no digest, and the replayed tree."""
 
     path: RestorePath
     replayed: ReplayedTree
     holdings: Holdings
-    """With the ends of epochs that were proven on the way."""
+    """With the ends of epochs that the replay proved."""
 
 
 def proven_path(
@@ -66,8 +66,8 @@ def proven_path(
     believe: bool = False,
     accept_mismatch: bool = False,
 ) -> ProvenPath | RestoreRefused:
-    """`believe`: also ends of epochs that nothing proves. `accept_mismatch`: also a tree that digests contradict. Both
-    are labelled. Raises Damaged where the bytes are not what was kept."""
+    """`believe`: accept unproven ends of epochs. `accept_mismatch`: accept a tree that digests contradict. Both are
+    labelled. Raises Damaged if the bytes are not those that were archived."""
     believed, reason, spent = holdings, None, set[tuple[int, int]]()
     for _ in range(_MOST_TRIES):
         path = plan(believed, target, moments, history=history, only=only, believe=believe)
@@ -80,7 +80,7 @@ def proven_path(
             return ProvenPath(labelled(path, replayed), replayed, believed)
         reason = reason or _refusal(path, replayed, doubtful, believed, moments)
         spent |= {(border.before, border.after) for border in path.borders}
-        another = _another(path, replayed, spent, believed)
+        another = _next_try(path, replayed, spent, believed)
         if another is None:
             return reason
         believed = another
@@ -88,8 +88,8 @@ def proven_path(
 
 
 def labelled(path: RestorePath, replayed: ReplayedTree) -> RestorePath:
-    """With what the replay proved: a digest that fitted makes a bound unnecessary, and without one nothing is more than
-    bounded."""
+    """With what the replay proved: a matching digest makes a bound unnecessary; without one a path is bounded at
+    best."""
     weak = {label: _STRENGTH[label] for label in path.labels}
     if replayed.proven_until is not None:
         weak.pop(NO_DIGEST, None)
@@ -104,14 +104,14 @@ def labelled(path: RestorePath, replayed: ReplayedTree) -> RestorePath:
 
 
 def _unsettled(path: RestorePath, replayed: ReplayedTree) -> bool:
-    """No digest fitted from a snapshot of which nothing else tells where it is exact."""
+    """No digest matched, and nothing else shows where the tree of the snapshot is exact."""
     return path.base.awaits_digest and replayed.proven_until is None
 
 
-def _another(
+def _next_try(
     path: RestorePath, replayed: ReplayedTree, spent: set[tuple[int, int]], holdings: Holdings
 ) -> Holdings | None:
-    """What to believe next: another end of an epoch, or, where not one digest fitted, no longer this snapshot."""
+    """What to try next: another end of an epoch or, if no digest matched, the path without this snapshot."""
     other = _other_end(path, replayed, spent)
     if other is not None:
         return replace(holdings, ends={**holdings.ends, other[1]: other[0]})
@@ -122,7 +122,7 @@ def _another(
 
 
 def _other_end(path: RestorePath, replayed: ReplayedTree, spent: set[tuple[int, int]]) -> tuple[int, int] | None:
-    """Another transaction that an epoch may have ended with, at a border that lies where the digests stop to fit."""
+    """Another possible last transaction of an epoch, at a border where the digests stop to match."""
     wrong, proven = replayed.first_mismatch, replayed.proven_until
     if wrong is None:
         return None
@@ -153,7 +153,7 @@ def _refusal(
 def _clipped(
     intervals: tuple[Interval, ...], good: int | None, bad: int, doubted: Callable[[int], bool]
 ) -> Iterator[Interval]:
-    """Without what lies behind the first thing that was wrong; what begins behind it was not looked at."""
+    """Intervals cut at the first mismatch; those that begin after it were not replayed and stay."""
     for interval in intervals:
         if not interval.first.zxid < bad <= interval.last.zxid:
             yield interval

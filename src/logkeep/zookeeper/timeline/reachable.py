@@ -1,7 +1,7 @@
-"""How far one gets from each snapshot along the line of a history: the zxids that can be restored to.
+"""Which zxids can be restored to from each snapshot along the line of a history. Pure.
 
-Pure. A snapshot is fuzzy: while it was written, transactions went on. Its tree is exact only when the log has been
-replayed to the end of that window, so the first zxid that it can stand at is that end (`settled`), never its name.
+A snapshot is fuzzy: transactions continue while it is written. Its tree is exact only after the log has been replayed
+to the end of that window, so the first zxid that it can restore is that end (`settled`), never the zxid in its name.
 """
 
 from collections.abc import Collection, Iterator
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import ArchivedSnapshot
+from logkeep.zookeeper.model.spans import contains
 from logkeep.zookeeper.timeline.holdings import (
     FIRST_EVER,
     Border,
@@ -23,16 +24,16 @@ from logkeep.zookeeper.timeline.holdings import (
 
 @dataclass(frozen=True)
 class ReplayBase:
-    """Where a replay begins. `snapshot` is None for a server that began with nothing."""
+    """The start of a replay. `snapshot` is None for a server that started empty."""
 
     snapshot: ArchivedSnapshot | None
     zxid: int
     settled: int
     """The first zxid at which the tree is exact."""
     proof: Proof
-    """`PROVEN` where the file says where its window ends; `BOUNDED` where only a bound is known."""
+    """`PROVEN` if the file says where its window ends; `BOUNDED` if only a bound is known."""
     awaits_digest: bool = False
-    """Nothing bounds its window: only a digest that fits on the way tells where its tree is exact."""
+    """Nothing bounds its window: only a matching digest in the log shows where its tree is exact."""
 
     @property
     def member(self) -> str | None:
@@ -41,23 +42,23 @@ class ReplayBase:
 
 @dataclass(frozen=True)
 class Reach:
-    """From `base` every transaction from `first` to `last` that the line holds can be restored to."""
+    """From `base`, every transaction of the line from `first` to `last` can be restored."""
 
     base: ReplayBase
     first: int
     last: int
     borders: tuple[Border, ...] = ()
-    """That lie between the base and `last`, in order."""
+    """Between the base and `last`, in order."""
     stopped_by: Border | MissingTransactions | None = None
-    """Why it goes no farther; None at the end of what is held."""
+    """Why it ends there; None at the end of the archive."""
 
     def has(self, zxid: int) -> bool:
         return self.first <= zxid <= self.last
 
 
 def bases_of(holdings: Holdings, line: Line, only: Collection[str] | None = None) -> Iterator[ReplayBase]:
-    """Snapshots whose window has a known or bounded end, or may get one from digests; and the empty tree where logs go
-    back to the beginning."""
+    """Snapshots whose window has a known or bounded end, or may get one from digests; and the empty tree if the logs go
+    back to the first transaction."""
     kept = [
         snapshot
         for snapshot in holdings.snapshots
@@ -74,7 +75,7 @@ def bases_of(holdings: Holdings, line: Line, only: Collection[str] | None = None
 
 
 def base_of(snapshot: ArchivedSnapshot, beside: Collection[ArchivedSnapshot]) -> ReplayBase | None:
-    """A server writes one snapshot after the other: the next one of its own bounds the window of this one."""
+    """A server writes its snapshots one after the other, so its next snapshot bounds the window of this one."""
     if snapshot.fuzzy_end is not None:
         return ReplayBase(snapshot, snapshot.zxid, max(snapshot.fuzzy_end, snapshot.zxid), Proof.PROVEN)
     later = [
@@ -89,16 +90,16 @@ def base_of(snapshot: ArchivedSnapshot, beside: Collection[ArchivedSnapshot]) ->
 def reaches_of(
     holdings: Holdings, line: Line, *, only: Collection[str] | None = None, believe: bool = False
 ) -> list[Reach]:
-    """`believe`: go over borders that nothing proves."""
+    """`believe`: cross unproven borders."""
     found = (reach_of(line, base, believe=believe) for base in bases_of(holdings, line, only))
     return [reach for reach in found if reach is not None]
 
 
 def reach_of(line: Line, base: ReplayBase, *, believe: bool = False) -> Reach | None:
-    """None where the end of its window is not reached."""
-    if any(first <= base.zxid <= last for first, last in line.abandoned):
+    """None if the logs do not reach the end of its window."""
+    if contains(line.abandoned, base.zxid):
         return None
-    last, borders, stopped = _walked(line, base.zxid, believe)
+    last, borders, stopped = _follow_line(line, base.zxid, believe)
     if base.settled <= base.zxid:
         return Reach(base, base.zxid, last, borders, stopped)
     first = _first_held(line, base.settled)
@@ -106,11 +107,11 @@ def reach_of(line: Line, base: ReplayBase, *, believe: bool = False) -> Reach | 
 
 
 def stop_of(line: Line, base: ReplayBase) -> Border | MissingTransactions | None:
-    """What ends the walk from a snapshot, also where the end of its window is not reached."""
-    return _walked(line, base.zxid, believe=False)[2]
+    """What stops a replay from a snapshot, also before the end of its window."""
+    return _follow_line(line, base.zxid, believe=False)[2]
 
 
-def _walked(
+def _follow_line(
     line: Line, start: int, believe: bool
 ) -> tuple[int, tuple[Border, ...], Border | MissingTransactions | None]:
     last, borders = start, list[Border]()
@@ -119,7 +120,7 @@ def _walked(
             continue
         joined = last == start and (stretch.first <= start or stretch.first == start + 1)
         if not joined:
-            border = stretch.border if last != start else _border_behind(line, start, stretch)
+            border = stretch.border if last != start else _border_after(line, start, stretch)
             if border is None:
                 return last, tuple(borders), MissingTransactions(last, stretch.first)
             if border.standing is BorderProof.UNPROVEN and not believe:
@@ -129,8 +130,8 @@ def _walked(
     return last, tuple(borders), None
 
 
-def _border_behind(line: Line, zxid: int, stretch: HeldSpan) -> Border | None:
-    """From a snapshot right to the first transaction of a later epoch. Its own last record may be held by nobody."""
+def _border_after(line: Line, zxid: int, stretch: HeldSpan) -> Border | None:
+    """From a snapshot directly to the first transaction of a later epoch. The record before it may be in no log."""
     if stretch.border is not None and stretch.border.before == zxid:
         return stretch.border
     if counter_of(stretch.first) != 1 or epoch_of(stretch.first) <= epoch_of(zxid):

@@ -1,9 +1,9 @@
-"""Replay a path: load its snapshot, apply its transactions one by one, compare every digest that the server wrote.
+"""Replay of a path: load its snapshot, apply its transactions one by one, compare every digest that the server wrote.
 
-A path whose digests all fit gives the server's own tree. Before 3.6 there are none, and in the window of a fuzzy
-snapshot none can fit; the result tells how many were compared, up to where they fitted, and the first that did not.
-Where a snapshot does not say where its window ends, the first digest that fits says it: from there on all must.
-Memory: the tree. Raises Damaged for bytes that are no snapshot, no record, or not the transaction that comes next.
+If all digests match, the result is the server's own tree. Before 3.6 there are none, and in the window of a fuzzy
+snapshot none can match; the result says how many were compared, up to where they matched, and the first mismatch. If a
+snapshot does not say where its window ends, the first matching digest shows it: from there on all must match.
+Memory: the tree. Raises Damaged for bytes that are not a snapshot or record, or not the next transaction.
 """
 
 import struct
@@ -43,17 +43,17 @@ class ReplayedTree:
     digests_compared: int
     first_mismatch: Mismatch | None
     proven_until: int | None
-    """The last transaction whose digest fitted, with all compared before it."""
+    """The last transaction whose digest matched, with all compared before it."""
     digests_at: dict[int, int] = field(default_factory=dict)
-    """Of the replayed tree, at the zxids that were asked for."""
+    """Digests of the replayed tree at the requested zxids."""
     contents_at: dict[int, int] = field(default_factory=dict)
-    """The same as `tree_content.content_of` has it, as long as no digest that a server wrote was compared."""
+    """The same as `tree_compare.content_of`, as long as no digest that a server wrote was compared."""
     missing_acls: int = 0
-    """Nodes of the snapshot whose ACLs it names and does not hold: only the transactions behind it tell them."""
+    """Nodes of the snapshot whose ACLs are missing in it: only later transactions contain them."""
 
 
 def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()) -> ReplayedTree:
-    """`note_at`: zxids at which the digest of the tree is wanted."""
+    """`note_at`: zxids at which the digest of the tree is recorded."""
     base = path.base.snapshot
     tree = new_tree(with_config=path.with_config) if base is None else snapshot_tree(view, base)
     missing_acls = len(unresolved(tree))
@@ -71,7 +71,7 @@ def replay(view: BackupView, path: RestorePath, *, note_at: Collection[int] = ()
 
 
 def snapshot_tree(view: BackupView, snapshot: ArchivedSnapshot) -> Tree:
-    """All nodes of a snapshot, with every seal compared. Exact for no zxid before its window is replayed."""
+    """All nodes of a snapshot, with its checksums compared. Not exact until its window is replayed."""
     with view.open(snapshot) as stored, unpacked(stored, snapshot.name) as plain:
         reader = SnapshotReader(plain)
         tree = tree_of(reader.sessions(), reader.acls(), reader.nodes())
@@ -81,10 +81,10 @@ def snapshot_tree(view: BackupView, snapshot: ArchivedSnapshot) -> Tree:
 
 
 def _finish_last(view: BackupView, snapshot: ArchivedSnapshot, tree: Tree) -> None:
-    """Apply the transaction that a snapshot is named after once more, where a log holds it.
+    """Apply the transaction that a snapshot is named after again, if a log has it.
 
-    Servers before 3.6 count a multi as processed when its first part is: a snapshot that is begun in this moment bears
-    the multi's zxid and may hold a half of it. (A server that starts from such a snapshot keeps the half for ever.)
+    Servers before 3.6 count a multi as processed when its first part is: a snapshot begun at this moment bears the
+    multi's zxid and may contain only a part of it. (A server that starts from such a snapshot never gets the rest.)
     """
     for log in sorted(view.logs, key=lambda log: log.member != snapshot.member):
         if log.history == snapshot.history and log.first <= snapshot.zxid <= log.last:
@@ -98,7 +98,7 @@ def _finish_last(view: BackupView, snapshot: ArchivedSnapshot, tree: Tree) -> No
 
 
 def unpacked(stored: BinaryIO, name: str) -> BinaryIO:
-    """The plain bytes of a snapshot: its name tells how a server packed it."""
+    """The plain bytes of a snapshot: its name says how the server compressed it."""
     parsed = parse_name(name)
     if parsed is None:
         raise Damaged("not the name of a snapshot", subject=name)
@@ -117,6 +117,8 @@ def unproven(path: RestorePath, replayed: ReplayedTree) -> tuple[Border, ...]:
 
 
 class _Running:
+    """The state of one replay."""
+
     def __init__(self, tree: Tree, path: RestorePath, note_at: frozenset[int]) -> None:
         self.tree, self.at = tree, path.base.zxid
         self._settled, self._base = path.base.settled, path.base.snapshot
@@ -138,7 +140,7 @@ class _Running:
             if zxid > last:
                 break
             if zxid != self.at + 1 and not self._may_follow(zxid):
-                raise Damaged(f"{hex_zxid(zxid)} comes right behind {hex_zxid(self.at)}", subject=piece.log.name)
+                raise Damaged(f"{hex_zxid(zxid)} comes directly after {hex_zxid(self.at)}", subject=piece.log.name)
             transaction = decode(body)
             tree.apply(transaction)
             self.at = zxid
@@ -156,7 +158,7 @@ class _Running:
         return self._borders.get(self.at) == zxid and follows(self.at, zxid)
 
     def _settle(self) -> None:
-        """A snapshot says itself what the digest at the end of its window is, where it is of that very zxid."""
+        """Compare the digest in the snapshot, if it is of the zxid at which the window ends."""
         base = self._base
         if base is not None and base.digest is not None and self.at == base.digest_zxid == self._settled:
             self._compare(self.at, base.digest)

@@ -1,6 +1,6 @@
-"""Can this be restored? Asked of the planner that restores use, over exactly what a backup will hold, before it does.
+"""Asks the restore planner, before a backup is committed, whether it can be restored. Pure.
 
-Pure. A backup from which nothing can be restored is none; one whose end cannot be reached says so.
+A backup from which nothing can be restored is refused; one whose end cannot be restored gets a finding.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _ANOTHER = "back up another member, or restart this one, which makes it write a 
 
 
 class _Timeless:
-    """Which moments transactions belong to is of no interest here."""
+    """Times do not matter here."""
 
     def time_of(self, log: ArchivedLog, zxid: int) -> int | None:
         return None
@@ -31,19 +31,19 @@ class _Timeless:
 class Restorable:
     findings: tuple[Finding, ...]
     believed: frozenset[tuple[int, int]]
-    """Ends of epochs, as last and first transaction, that a majority agrees on or that digests will prove."""
+    """Ends of epochs, as last and first transaction, that a majority agrees on or digests will prove."""
 
 
-def planned(
+def check_restorable(
     members: Sequence[Member],
     snapshots: Sequence[ArchivedSnapshot],
     logs: Sequence[ArchivedLog],
     history: str,
     subject: str,
 ) -> Restorable:
-    """Raises BackupFailed where no point in time can be restored; a snapshot over HTTP may wait for its logs."""
+    """Raises BackupFailed if no point in time can be restored. A snapshot over HTTP may lack its logs."""
     voters = max((m.voters for m in members if m.voters is not None), default=None)
-    whole = tuple(each for each in snapshots if not _waits(each, logs))
+    whole = tuple(each for each in snapshots if not _lacks_logs(each, logs))
     if not whole and snapshots and not logs:
         return Restorable((), frozenset())
     holdings = Holdings(whole, tuple(logs), tuple(members), voters=voters)
@@ -57,26 +57,26 @@ def planned(
     good = {BorderProof.MAJORITY, BorderProof.BY_DIGEST, BorderProof.BEGINNING}
     borders = line_of(holdings, history).borders
     believed = frozenset((b.before, b.after) for b in borders if b.standing in good)
-    return Restorable(_told(path) if isinstance(path, RestoreRefused) else (), believed)
+    return Restorable(_end_unreachable(path) if isinstance(path, RestoreRefused) else (), believed)
 
 
 def end_of(
     members: Sequence[Member], snapshots: Sequence[ArchivedSnapshot], logs: Sequence[ArchivedLog], history: str
 ) -> RestorePath | None:
-    """How the last transaction is reached, if it can be; ends of epochs are believed."""
+    """The path to the last transaction, if there is one; unproven ends of epochs are accepted."""
     holdings = Holdings(tuple(snapshots), tuple(logs), tuple(members))
     path = plan(holdings, ToEnd(), _Timeless(), history=history, believe=True)
     return path if isinstance(path, RestorePath) else None
 
 
-def _told(refused: RestoreRefused) -> tuple[Finding, ...]:
+def _end_unreachable(refused: RestoreRefused) -> tuple[Finding, ...]:
     reachable = "; ".join(str(interval) for interval in refused.reachable)
     what = f"its end cannot be restored: {refused.what}; what can: {reachable}"
     return (Finding(code="end-unreachable", severity=Severity.DAMAGE, where="backup", what=what),)
 
 
-def _waits(snapshot: ArchivedSnapshot, logs: Sequence[ArchivedLog]) -> bool:
-    """Whether it came over HTTP, was written to meanwhile, and no log is here that would make it exact."""
+def _lacks_logs(snapshot: ArchivedSnapshot, logs: Sequence[ArchivedLog]) -> bool:
+    """Whether it came over HTTP, changed while it was written, and no log is there to make it exact."""
     end = snapshot.fuzzy_end or snapshot.zxid
     held = any(log.history == snapshot.history and log.last >= end for log in logs)
     return snapshot.origin is FileOrigin.ADMIN and end > snapshot.zxid and not held

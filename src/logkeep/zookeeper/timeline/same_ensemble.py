@@ -1,9 +1,9 @@
-"""Are two trees of one past? What an archive ends with is compared with a later snapshot of what should be the same.
+"""Whether a later snapshot continues an archive: compares the tree at the archive's end with it. Pure.
 
-Pure. Where a purge was faster than the backups, no record is in both. But every node keeps count: who created it and
-when, how often its data was set, how many children it was given, which transaction last changed either. From the
-archive's end on these only go forward. Another ensemble has other nodes; data that was restored from before the end
-lacks what came between, and its counters have gone back.
+If the server purged its logs before the next backup, no record is in both. But every node has counters: which
+transaction created it and when, how often its data was set, how many children it was given, which transaction last
+changed either. After the archive's end these only increase. Another ensemble has other nodes; data that was restored
+from before the end lacks what came between, and its counters are lower.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ _SYSTEM = b"/zookeeper"
 
 
 class _Counters(NamedTuple):
-    """What a snapshot says of a node, without its data."""
+    """Counters of a node in a snapshot."""
 
     czxid: int
     ctime: int
@@ -28,9 +28,9 @@ class _Counters(NamedTuple):
 
 
 def same_past(archived: Tree, later: Iterable[NodeRow], last: int, until: int) -> bool:
-    """True only with evidence: at least one node of users that both have, and nothing that contradicts.
+    """True only with evidence: at least one common node outside /zookeeper, and no contradiction.
 
-    `until`: the transaction that the snapshot is named after; what it holds of later ones may be half there.
+    `until`: the transaction that the snapshot is named after; later ones may be in it in part.
     """
     found = {
         row.path: _Counters(row.czxid, row.ctime, row.mzxid, row.version, row.pzxid, row.cversion)
@@ -39,12 +39,12 @@ def same_past(archived: Tree, later: Iterable[NodeRow], last: int, until: int) -
     }
     new = Counter(_parent(path) for path, seen in found.items() if path and last < seen.czxid <= until)
     old = {path: seen for path, seen in found.items() if seen.czxid <= last}
-    goes_on = all(_goes_on(archived.nodes.get(path), seen, last, new[path]) for path, seen in old.items())
-    return goes_on and any(old) and _all_explained(archived, old, last)
+    continues = all(_continues(archived.nodes.get(path), seen, last, new[path]) for path, seen in old.items())
+    return continues and any(old) and _all_explained(archived, old, last)
 
 
-def _goes_on(node: Node | None, seen: _Counters, last: int, new_children: int) -> bool:
-    """Whether a node that was there at the archive's end can have become this one."""
+def _continues(node: Node | None, seen: _Counters, last: int, new_children: int) -> bool:
+    """Whether a node at the archive's end can have become this one."""
     if node is None or (node.czxid, node.ctime) != (seen.czxid, seen.ctime):
         return False
     if seen.mzxid <= last and (seen.mzxid, seen.version) != (node.mzxid, node.version):
@@ -53,11 +53,11 @@ def _goes_on(node: Node | None, seen: _Counters, last: int, new_children: int) -
         return False
     if seen.pzxid <= last:
         return (seen.pzxid, seen.cversion) == (node.pzxid, node.cversion)
-    return seen.cversion - node.cversion >= new_children  # it counts every child that it was ever given
+    return seen.cversion - node.cversion >= new_children  # counts every child ever created
 
 
 def _all_explained(archived: Tree, old: Mapping[bytes, _Counters], last: int) -> bool:
-    """A node that is gone was deleted since, which its parent remembers, if that is still there."""
+    """A missing node was deleted since, and its parent shows this, if it still exists."""
     for path in archived.nodes:
         if path in old or path.startswith(_SYSTEM):
             continue

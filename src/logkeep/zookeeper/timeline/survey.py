@@ -1,7 +1,7 @@
-"""Read what has to be read before a plan can be made: ends of epochs inside logs, where members disagree, times.
+"""Reads what a plan needs from the logs: ends of epochs inside them, where members disagree, times.
 
-`survey` gives the `Holdings` that the deciding modules work on. Logs are read forward in chunks; nothing is kept of
-them but a few numbers.
+`survey` returns the `Holdings` that the planning modules work on. Logs are read forward in chunks, and only a few
+numbers stay in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from logkeep.formats.zookeeper.agreement import same_transaction
 from logkeep.formats.zookeeper.names import epoch_of
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, tables
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
-from logkeep.zookeeper.model.spans import runs_of
+from logkeep.zookeeper.model.spans import overlap, runs_of
 from logkeep.zookeeper.timeline.holdings import Dispute, Holdings
 
 _FRAME_BYTES: Final = 12
@@ -27,7 +27,7 @@ _END_MARK_BYTES: Final = 1
 def survey(
     view: BackupView, *, voters: int | None = None, without: Sequence[ArchivedLog | ArchivedSnapshot] = ()
 ) -> Holdings:
-    """`without`: what is known to be damaged and must not be planned with."""
+    """`without`: files that are known to be damaged and must not be planned with."""
     held = survey_without_disputes(view, voters=voters, without=without)
     return replace(held, disputed=tuple(disputes(view, held.logs)))
 
@@ -35,7 +35,7 @@ def survey(
 def survey_without_disputes(
     view: BackupView, *, voters: int | None = None, without: Sequence[ArchivedLog | ArchivedSnapshot] = ()
 ) -> Holdings:
-    """For who compares members' logs elsewhere, or need not: that reads each log once for each that it overlaps."""
+    """Does not compare members' logs, which reads each log once for every other log that it overlaps."""
     logs = tuple(_with_borders(view, log) for log in view.logs if log not in without)
     snapshots = tuple(snapshot for snapshot in view.snapshots if snapshot not in without)
     return Holdings(snapshots, logs, tuple(view.members), (), voters)
@@ -47,12 +47,12 @@ def _with_borders(view: BackupView, log: ArchivedLog) -> ArchivedLog:
     try:
         with view.open(log) as source:
             return msgspec.structs.replace(log, borders=borders_in(record.zxid for record in tables(source)))
-    except (Damaged, ObjectMissing):  # a plan is no verification, and its replay will meet the damage
+    except (Damaged, ObjectMissing):  # a plan does not verify: its replay will find the damage
         return log
 
 
 def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> tuple[tuple[int, int], ...]:
-    """Where the epoch changes in the zxids of a log, which come in pieces."""
+    """The changes of the epoch in the zxids of a log, which come in pieces."""
     found: list[tuple[int, int]] = []
     last: int | None = None
     for zxids in columns:
@@ -65,27 +65,27 @@ def borders_in(columns: Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]) ->
 
 
 def disputes(view: BackupView, logs: Sequence[ArchivedLog]) -> Iterator[Dispute]:
-    """Compare the bytes of every record that two logs hold."""
+    """Compare the bytes of every record that is in two logs."""
     for left, right in to_compare(logs):
         for first, last in differing(view, left, right):
             yield Dispute(left.history, first, last, frozenset({left.member, right.member}))
 
 
 def to_compare(logs: Sequence[ArchivedLog]) -> Iterator[tuple[ArchivedLog, ArchivedLog]]:
-    """Pairs that hold the same numbers of one history. The same bytes say the same, and are not read."""
+    """Pairs of logs with common zxids of one history. Pairs with equal bytes are left out."""
     for left, right in combinations(logs, 2):
-        meet = left.history == right.history and left.first <= right.last and right.first <= left.last
+        meet = left.history == right.history and overlap((left.first, left.last), (right.first, right.last))
         if meet and not (left.sha256 and left.sha256 == right.sha256):
             yield left, right
 
 
 def differing(view: BackupView, left: ArchivedLog, right: ArchivedLog) -> Iterator[tuple[int, int]]:
-    """First and last of each run of records that both hold and that differ."""
+    """First and last of each run of records that are in both and differ."""
     yield from runs_of(_differing(view, left, right))
 
 
 def _differing(view: BackupView, left: ArchivedLog, right: ArchivedLog) -> Iterator[int]:
-    """Zxids of records that both hold and that differ. Behind damage nothing is compared: it is found elsewhere."""
+    """Zxids of records that are in both and differ. Nothing after damage is compared: other checks report damage."""
     try:
         with view.open(left) as one, view.open(right) as other:
             for _, differing in compared(tables(one), tables(other)):
@@ -95,7 +95,7 @@ def _differing(view: BackupView, left: ArchivedLog, right: ArchivedLog) -> Itera
 
 
 def compared(one: Iterator[TransactionColumns], other: Iterator[TransactionColumns]) -> Iterator[tuple[int, list[int]]]:
-    """Of records that both have: how many there are, and the zxids of those that differ; some megabytes at a time."""
+    """Number of common records and the zxids of those that differ, for some megabytes at a time."""
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
         yield _compared(a, b)
@@ -106,7 +106,7 @@ def compared(one: Iterator[TransactionColumns], other: Iterator[TransactionColum
 
 
 def _compared(a: TransactionColumns, b: TransactionColumns) -> tuple[int, list[int]]:
-    """Records that both have lie one behind the other in both: whole runs of bytes are compared at once."""
+    """Common records are adjacent in both, so whole runs of bytes are compared at once."""
     from_a, from_b = _within(a, b), _within(b, a)
     common, of_a, of_b = np.intersect1d(a.zxid[from_a], b.zxid[from_b], assume_unique=True, return_indices=True)
     of_a, of_b = of_a + from_a.start, of_b + from_b.start
@@ -121,7 +121,7 @@ def _compared(a: TransactionColumns, b: TransactionColumns) -> tuple[int, list[i
 
 
 def _within(records: TransactionColumns, others: TransactionColumns) -> slice:
-    """The rows from the first of the others to their last: one of the two may be very short."""
+    """The rows from the first of the others to their last; one of the two may be very short."""
     start = int(np.searchsorted(records.zxid, others.zxid[0]))
     return slice(start, int(np.searchsorted(records.zxid, others.zxid[-1], "right")))
 
@@ -142,7 +142,7 @@ def _body(records: TransactionColumns, row: int) -> bytes:
 
 
 class LogTimes:
-    """When transactions happened, read from the logs when it is asked."""
+    """Times of transactions, read from the logs on demand."""
 
     def __init__(self, view: BackupView) -> None:
         self._view = view
@@ -169,7 +169,7 @@ class LogTimes:
         return None
 
     def _tables(self, log: ArchivedLog) -> Iterator[TransactionColumns]:
-        """What can be read of it; a plan is no verification, and its replay will meet the damage."""
+        """The readable records; a plan does not verify: its replay will find the damage."""
         try:
             with self._view.open(log) as source:
                 yield from tables(source)

@@ -1,7 +1,7 @@
-"""The line of a history, from the logs of all members: what joins them, what is missing, what never counted.
+"""Builds the line of a history from the logs of all members: what joins, what is missing, what was never committed.
 
-Pure. Decided from the newest epoch backwards, for what came before the first transaction of an epoch is what its leader
-began with: whatever a member holds behind that point in an older epoch was never part of the history.
+Pure. It is decided from the newest epoch backwards, because the transaction before the first one of an epoch is where
+its leader began: what a member has after that point in an older epoch was never part of the history.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,27 +9,27 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from logkeep.formats.zookeeper.names import counter_of, epoch_of
 from logkeep.model.segments import Proof
 from logkeep.zookeeper.model.archived import ArchivedLog, Member
-from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, Span
+from logkeep.zookeeper.model.spans import Span, contains, joined
+from logkeep.zookeeper.timeline.holdings import Border, BorderProof, Dispute, HeldSpan, Holdings, Line, LogSpan
 
 _LEAST_VOTERS = 3
-"""Of an ensemble of which not all members were backed up. Two voters need the same majority."""
-_Run = tuple[int, int]
-_Held = Mapping[int, list[_Run]]
-"""What is held of each epoch: first and last of runs without a hole."""
+"""Assumed for an ensemble of which not all members were backed up. Two voters need the same majority."""
+_Held = Mapping[int, Sequence[Span]]
+"""Archived transactions of each epoch, as spans without a hole."""
 
 
 def quorum_of(members: Collection[Member], voters: int | None) -> int:
-    """How many voters must agree. Of an ensemble that was not backed up as a whole the least possible is taken."""
-    told = [voters, *(member.voters for member in members)]
-    known = max((number for number in told if number is not None), default=None)
+    """How many voters must agree. If not all members were backed up, the smallest possible number is assumed."""
+    numbers = [voters, *(member.voters for member in members)]
+    known = max((number for number in numbers if number is not None), default=None)
     if known is None and any(member.role == "standalone" for member in members):
         return 1
     voting = sum(member.role != "observer" for member in members)
     return (known or max(voting, _LEAST_VOTERS)) // 2 + 1
 
 
-def spans_of(log: ArchivedLog, disputed: Collection[Dispute] = ()) -> Iterator[Span]:
-    """A log as spans of one epoch each, without the records that are disputed."""
+def spans_of(log: ArchivedLog, disputed: Collection[Dispute] = ()) -> Iterator[LogSpan]:
+    """A log as spans of one epoch each, without disputed records."""
     inside = [border for border in log.borders if border[1] != log.first]
     starts = [log.first, *(after for _, after in inside)]
     ends = [*(before for before, _ in inside), log.last]
@@ -39,40 +39,40 @@ def spans_of(log: ArchivedLog, disputed: Collection[Dispute] = ()) -> Iterator[S
             if bad.last < at or bad.first > last:
                 continue
             if at < bad.first:
-                yield Span(at, bad.first - 1, log)
+                yield LogSpan(at, bad.first - 1, log)
             at = bad.last + 1
         if at <= last:
-            yield Span(at, last, log)
+            yield LogSpan(at, last, log)
 
 
 def line_of(holdings: Holdings, history: str, only: Collection[str] | None = None) -> Line:
-    """`only`: look at these members alone."""
+    """`only`: use the logs of these members alone."""
     logs = [log for log in holdings.logs if log.history == history and (only is None or log.member in only)]
     alone = only is not None and len(only) == 1
     disputed = [] if alone else [dispute for dispute in holdings.disputed if dispute.history == history]
     spans = sorted((span for log in logs for span in spans_of(log, disputed)), key=lambda s: (s.first, s.last))
-    held = _merged(spans)
+    held = _held_by_epoch(spans)
     judge = _Judge(holdings, logs, held)
     stretches, ends = _back_from_the_end(held, judge)
     return Line(history, stretches, tuple(spans), tuple(_beyond(held, stretches, ends)), tuple(judge.seen()))
 
 
 def end_is_open(holdings: Holdings, line: Line, zxid: int) -> bool:
-    """Whether an epoch's end is missing, and nothing held tells that this transaction of it was ever committed.
+    """Whether the end of an epoch is missing, and nothing archived shows that this transaction of it was committed.
 
-    A member that was brought up to date by a snapshot may keep, before the hole, proposals that it alone had. What a
-    majority has was committed.
+    A member that was synchronised by a snapshot may keep, before the hole, proposals that only it had. What a majority
+    has was committed.
     """
     epoch = epoch_of(zxid)
     later = next((stretch for stretch in line.stretches if epoch_of(stretch.first) > epoch), None)
-    if later is None or later.border is not None or told_committed(holdings, line, zxid):
+    if later is None or later.border is not None or known_committed(holdings, line, zxid):
         return False
     holders = {log.member for log in _logs_from(line, zxid)}
     return len(holders) < quorum_of(holdings.members, holdings.voters)
 
 
-def told_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
-    """Whatever a snapshot holds was committed, and so was what a server said it had processed, or an observer has."""
+def known_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
+    """Committed is what a snapshot contains, what a server reported as processed, and what an observer has."""
     snapshots = (each for each in holdings.snapshots if each.history == line.history)
     applied = (found for each in snapshots for found in (each.zxid, each.fuzzy_end) if found is not None)
     if any(epoch_of(found) == epoch_of(zxid) and found >= zxid for found in applied):
@@ -82,24 +82,19 @@ def told_committed(holdings: Holdings, line: Line, zxid: int) -> bool:
 
 
 def _logs_from(line: Line, zxid: int) -> list[ArchivedLog]:
-    """Those that hold this transaction, or later ones of its epoch."""
+    """Logs that have this transaction, or later ones of its epoch."""
     return [span.log for span in line.spans if epoch_of(span.first) == epoch_of(zxid) and span.last >= zxid]
 
 
-def _merged(spans: Iterable[Span]) -> dict[int, list[_Run]]:
-    """What is held of each epoch, as runs without a hole."""
-    held: dict[int, list[_Run]] = {}
+def _held_by_epoch(spans: Iterable[LogSpan]) -> _Held:
+    held: dict[int, list[Span]] = {}
     for span in spans:
-        runs = held.setdefault(epoch_of(span.first), [])
-        if runs and span.first <= runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], max(runs[-1][1], span.last))
-        else:
-            runs.append((span.first, span.last))
-    return held
+        held.setdefault(epoch_of(span.first), []).append((span.first, span.last))
+    return {epoch: joined(runs) for epoch, runs in held.items()}
 
 
 class _Judge:
-    """What came right before the first transaction of an epoch."""
+    """Decides which transaction came directly before the first one of an epoch."""
 
     def __init__(self, holdings: Holdings, logs: Sequence[ArchivedLog], held: _Held) -> None:
         self._held, self._ends = held, holdings.ends
@@ -121,12 +116,12 @@ class _Judge:
             votes.setdefault(self._held[max(below)][-1][1], set())
         if not votes:
             return None
-        before, standing = self._chosen(after, votes)
+        before, standing = self._choose(after, votes)
         otherwise = tuple(sorted(votes.keys() - {before}, key=lambda zxid: (-len(votes[zxid]), -zxid)))
         return Border(before, after, frozenset(votes.get(before, ())), standing, otherwise)
 
     def seen(self) -> Iterator[Border]:
-        """Every border that a member's disk shows, also behind transactions that nobody holds any more."""
+        """Every border that a member's disk shows, also after transactions that are no longer in any log."""
         for after, votes in self._seen.items():
             for before, who in votes.items():
                 yield Border(before, after, frozenset(who), self._standing(after, who))
@@ -136,14 +131,14 @@ class _Judge:
             return BorderProof.MAJORITY
         return BorderProof.UNPROVEN if after in self._silent else BorderProof.BY_DIGEST
 
-    def _chosen(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, BorderProof]:
+    def _choose(self, after: int, votes: Mapping[int, set[str]]) -> tuple[int, BorderProof]:
         if (proven := self._ends.get(after)) is not None and self._is_held(proven):
             return proven, BorderProof.BY_DIGEST
         likely = max(votes, key=lambda before: (len(votes[before] - self._watching), len(votes[before]), before))
         return likely, self._standing(after, votes[likely])
 
     def _is_held(self, zxid: int) -> bool:
-        return any(first <= zxid <= last for first, last in self._held.get(epoch_of(zxid), ()))
+        return contains(self._held.get(epoch_of(zxid), ()), zxid)
 
 
 def _epoch_starts(log: ArchivedLog) -> Iterator[int]:
@@ -152,7 +147,7 @@ def _epoch_starts(log: ArchivedLog) -> Iterator[int]:
 
 
 def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[HeldSpan, ...], dict[int, int]]:
-    """The newest epoch is in the history; what is before it is told by the borders, one after the other."""
+    """The newest epoch is in the history; the borders, one after the other, show what is before it."""
     found: list[HeldSpan] = []
     ends: dict[int, int] = {}
     epoch: int | None = max(held, default=None)
@@ -168,7 +163,8 @@ def _back_from_the_end(held: _Held, judge: _Judge) -> tuple[tuple[HeldSpan, ...]
     return tuple(reversed(found)), ends
 
 
-def _beyond(held: _Held, stretches: Sequence[HeldSpan], ends: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+def _beyond(held: _Held, stretches: Sequence[HeldSpan], ends: Mapping[int, int]) -> Iterator[Span]:
+    """Spans after the accepted end of their epoch."""
     on_line = {epoch_of(stretch.first) for stretch in stretches}
     for epoch, runs in sorted(held.items()):
         for first, last in runs:

@@ -1,6 +1,6 @@
-"""The way to a point in time that holds up: planned, every byte of it read and compared, replayed, digests compared.
+"""A verified path to a point in time: planned, every byte read and compared, replayed, digests compared.
 
-An object that is not what was kept is left out, and another way is looked for: another snapshot, another member.
+A damaged object is left out, and another path is searched: another snapshot, another member.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import BinaryIO
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.work import Progress
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView, Member
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog, ArchivedSnapshot, BackupView, Member
 from logkeep.zookeeper.model.findings import FileFinding
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, plan
@@ -23,7 +23,7 @@ class VerifiedPath:
     path: RestorePath
     replayed: ReplayedTree
     passed_over: tuple[FileFinding, ...]
-    """Damage that another way leads around."""
+    """Damage that the path avoids."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class _Along:
     def members(self) -> tuple[Member, ...]:
         return tuple(self.whole.members)
 
-    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
+    def open(self, kept: ArchivedFile) -> BinaryIO:
         return self.whole.open(kept)
 
     def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.whole.salvage(kept)
 
-    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
-        """No matter: what is restored is whole."""
+    def unsealed(self, _kept: ArchivedFile) -> bool:
+        """Irrelevant here: the content that is restored is undamaged."""
         return False
 
 
@@ -61,15 +61,11 @@ def choose(
     accept_mismatch: bool = False,
     progress: Progress = lambda _: None,
 ) -> VerifiedPath:
-    """Raises RestoreFailed, with what can be restored to instead: also where damage leaves only an earlier moment.
+    """Raises RestoreFailed, which names what can be restored instead, also if damage leaves only an earlier moment.
 
-    `accept_mismatch`: where nothing else leads there, also a tree that the digests of the server contradict.
+    `accept_mismatch`: if there is no other path, accept a tree that the digests of the server contradict.
     """
-    unusable, seen, good = (
-        list[ArchivedLog | ArchivedSnapshot](),
-        list[FileFinding](),
-        set[ArchivedLog | ArchivedSnapshot](),
-    )
+    unusable, seen, good = list[ArchivedFile](), list[FileFinding](), set[ArchivedFile]()
     moments, meant = LogTimes(view), 0
     while True:
         holdings = survey(view, without=unusable)
@@ -81,8 +77,8 @@ def choose(
         checks = check_data(along, ObjectChecks(), progress)
         if not checks.unusable:
             break
-        looked_at: set[ArchivedLog | ArchivedSnapshot] = {*along.snapshots, *along.logs}
-        good |= looked_at - set(checks.unusable)
+        checked: set[ArchivedFile] = {*along.snapshots, *along.logs}
+        good |= checked - set(checks.unusable)
         unusable += checks.unusable
         seen += checks.seen
     found = proven_path(view, holdings, target, moments, believe=believe)
@@ -95,7 +91,7 @@ def choose(
 
 
 def _check_moment(view: BackupView, meant: int, reached: int) -> None:
-    """What the backup holds by its own account is what was asked for, not what is left of it."""
+    """The caller asked for what the backup claims to hold, not for what is left of it."""
     if reached < meant:
         raise RestoreFailed(
             f"it should reach to {hex_zxid(meant)}, and only {hex_zxid(reached)} can be proven: something is damaged",
@@ -104,8 +100,8 @@ def _check_moment(view: BackupView, meant: int, reached: int) -> None:
         )
 
 
-def _along(view: BackupView, path: RestorePath, good: set[ArchivedLog | ArchivedSnapshot]) -> _Along:
-    """As the view has them: a survey adds to what it says of logs."""
+def _along(view: BackupView, path: RestorePath, good: set[ArchivedFile]) -> _Along:
+    """The files of a path as the view has them: a survey adds borders to logs."""
     wanted = {(piece.log.member, piece.log.history, piece.log.first) for piece in path.slices}
     base = () if path.base.snapshot is None or path.base.snapshot in good else (path.base.snapshot,)
     logs = (log for log in view.logs if (log.member, log.history, log.first) in wanted)

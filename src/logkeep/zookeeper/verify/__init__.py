@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Verification of a ZooKeeper backup at the levels files, data, replay and boot, and the verdict."""

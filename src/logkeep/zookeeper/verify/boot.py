@@ -1,9 +1,9 @@
-"""The level `boot`: a real server replays the files by itself, and its whole tree is compared with ours.
+"""Verification level `boot`: a real server replays the files, and its whole tree is compared with the replayed one.
 
-The server works on a copy: the snapshot of the path, and its logs cut behind the last transaction. How to start one
-is handed in. Sessions in the copy run out while the server runs, so nodes of sessions may be gone, and their parents
-may have changed for that; nothing else may differ. Only a server that ends by itself on the copy speaks against the
-backup: what this machine lacks, or a client that gets no answer, is an error and no finding.
+The server works on a copy: the snapshot of the path, and its logs cut after the last transaction. The caller passes in
+how to start one. Sessions in the copy expire while the server runs, so their ephemeral nodes may be gone and the
+parents changed; nothing else may differ. Only a server that exits on the copy is a finding about the backup: missing
+programs on this machine, or a client without an answer, are errors.
 """
 
 from collections import Counter
@@ -28,30 +28,32 @@ from logkeep.zookeeper.timeline.holdings import Holdings
 from logkeep.zookeeper.timeline.plan import Moments, RestorePath, RestoreRefused, Slice, ToEnd
 from logkeep.zookeeper.timeline.proof import proven_path
 
-_MOST_TOLD: Final = 20
+_MOST_REPORTED: Final = 20
 _CHUNK: Final = 1 << 20
 _MOST_LINES: Final = 5
 _MOST_IN_LINE: Final = 300
 
 
 class RunningServer(Protocol):
-    """A server that serves."""
+    """A server that answers clients."""
 
     def nodes(self) -> Iterator[LiveNode]:
         """All of its tree."""
 
 
 Boot = Callable[[Path], AbstractContextManager[RunningServer]]
-"""Starts a server on a data directory (which holds version-2) and ends it with the block.
+"""Starts a server on a data directory (which holds version-2) and stops it at the end of the block.
 
-Raises ServerRefused where the server ends by itself on what is there, other errors for whatever else is wrong.
+Raises ServerRefused if the server exits because of the files, other errors for everything else.
 """
 
 
-def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path) -> Iterator[FileFinding]:
-    """Of the end of the newest history. What cannot be restored was told before.
+def boot_findings(
+    view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, scratch: Path
+) -> Iterator[FileFinding]:
+    """For the end of the newest history. If it cannot be restored, earlier steps have reported that.
 
-    Raises ServerFailed, ClusterError or EngineUnavailable where no server could be started or asked.
+    Raises ServerFailed, ClusterError or EngineUnavailable if no server could be started or asked.
     """
     try:
         end = proven_path(view, holdings, ToEnd(), moments)
@@ -66,36 +68,36 @@ def booted(view: BackupView, holdings: Holdings, moments: Moments, boot: Boot, s
     except ServerRefused as error:
         yield _seen(Class.BOOT_FAILED, refused_words(error), "do not restore from it before this is understood")
         return
-    for told in found[:_MOST_TOLD]:
-        yield _seen(Class.BOOT_DIFFERS, told, "do not restore from it before this is understood")
-    if len(found) > _MOST_TOLD:
-        yield _seen(Class.BOOT_DIFFERS, f"and {len(found) - _MOST_TOLD} nodes more differ", "")
+    for difference in found[:_MOST_REPORTED]:
+        yield _seen(Class.BOOT_DIFFERS, difference, "do not restore from it before this is understood")
+    if len(found) > _MOST_REPORTED:
+        yield _seen(Class.BOOT_DIFFERS, f"and {len(found) - _MOST_REPORTED} nodes more differ", "")
 
 
 def refused_words(error: ServerRefused) -> str:
-    """With the end of its log: the file itself goes away with the copy."""
+    """With the end of its log: the file itself is deleted with the copy."""
     return f"a real server does not start on it: {error}; its last words: {log_end(error)}"
 
 
 def not_booted(error: LogkeepError | OSError) -> FileFinding:
-    """Beside damage that was found without a server: the look that was asked for did not come to its end."""
+    """The requested level was not completed; reported together with damage that was found without a server."""
     what = error.what if isinstance(error, LogkeepError) else (error.strerror or str(error)).lower()
     remedy = error.remedy if isinstance(error, LogkeepError) else ""
     return FileFinding(
         kind=Class.NOT_BOOTED,
         severity=Severity.WARNING,
         where="boot",
-        what=f"no server looked at it: {what}",
+        what=f"no server could check it: {what}",
         remedy=remedy,
     )
 
 
 def log_end(error: ServerFailed) -> str:
-    """The last lines of the log of a server that failed, as one; they came with the error."""
+    """The last lines of the log of a server that failed, joined; the error carries them as notes."""
     lines = [line for note in getattr(error, "__notes__", ()) for line in note.splitlines()][-_MOST_LINES:]
     cut = (line[:_MOST_IN_LINE] for line in lines)
-    said = " | ".join("".join(c if c.isprintable() else " " for c in line).strip() for line in cut)
-    return said or "none"
+    text = " | ".join("".join(c if c.isprintable() else " " for c in line).strip() for line in cut)
+    return text or "none"
 
 
 def _seen(kind: Class, what: str, remedy: str) -> FileFinding:
@@ -103,7 +105,7 @@ def _seen(kind: Class, what: str, remedy: str) -> FileFinding:
 
 
 def stage(view: BackupView, path: RestorePath, data_dir: Path) -> None:
-    """Write the files of a path as a server would have them, in a directory that must not hold any yet."""
+    """Write the files of a path as a server would have them, into a directory without such files."""
     version_2 = data_dir / "version-2"
     version_2.mkdir(parents=True, mode=0o700)
     if path.base.snapshot is not None:
@@ -115,7 +117,7 @@ def stage(view: BackupView, path: RestorePath, data_dir: Path) -> None:
 
 
 def _begin_empty(path: RestorePath, version_2: Path) -> None:
-    """Since 3.5 no server starts on logs alone: it gets the snapshot that one without data begins with."""
+    """Since 3.5 no server starts on logs alone: it gets the snapshot of an empty server."""
     acls, rows = rows_of(new_tree(with_config=path.with_config))
     with (version_2 / snapshot_name(0)).open("xb") as out:
         out.writelines(exact_snapshot({}, acls, rows, zxid=0, digest=None))
@@ -134,7 +136,7 @@ def _copy_slice(view: BackupView, piece: Slice, target: Path) -> None:
 
 
 def tree_differences(tree: Tree, live: Mapping[bytes, LiveNode]) -> Iterator[str]:
-    """In words, one per node. Only what the end of a session explains is passed over."""
+    """One text per node. Differences that the end of a session explains are left out."""
     children = Counter(path[: path.rindex(b"/")] for path in tree.nodes if path)
     for path, node in tree.nodes.items():
         seen = live.get(path)
@@ -148,8 +150,8 @@ def tree_differences(tree: Tree, live: Mapping[bytes, LiveNode]) -> Iterator[str
 
 
 def _different(path: bytes, node: Node, seen: LiveNode, children: int, until: int) -> list[str]:
-    left_since = seen.pzxid > until  # a session ended since, and its nodes went
-    told = {
+    left_since = seen.pzxid > until  # a session ended since, and its nodes were deleted
+    values = {
         "data": (node.data, seen.data),
         "ACL": (node.acls, seen.acls),
         "czxid": (node.czxid, seen.czxid),
@@ -163,6 +165,6 @@ def _different(path: bytes, node: Node, seen: LiveNode, children: int, until: in
         "children": (children, children if left_since and seen.children < children else seen.children),
         "pzxid": (node.pzxid, node.pzxid if left_since else seen.pzxid),
     }
-    passed = {"data"} if data_is_unlogged(path) else set()
-    passed |= {"version", "mzxid", "mtime"} if stat_is_unlogged(path) else set()
-    return [name for name, (ours, theirs) in told.items() if ours != theirs and name not in passed]
+    ignored = {"data"} if data_is_unlogged(path) else set()
+    ignored |= {"version", "mzxid", "mtime"} if stat_is_unlogged(path) else set()
+    return [name for name, (ours, theirs) in values.items() if ours != theirs and name not in ignored]

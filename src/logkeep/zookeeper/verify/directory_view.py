@@ -1,7 +1,7 @@
-"""The directories of members as a backup view: for verifying a directory where it is, and for comparing members.
+"""The directories of a server as a backup view, to verify them in place or to use them as donors of a repair.
 
-Every log is scanned and every snapshot read through once. A log that is damaged in the middle becomes several, one per
-stretch of good records; what is wrong is in `seen`. Nothing is written, and a server may go on writing meanwhile.
+Every log and every snapshot is read once. A log that is damaged in the middle becomes several, one per stretch of good
+records; the damage is in `seen`. Nothing is written, and the server may continue to write meanwhile.
 """
 
 import hashlib
@@ -18,7 +18,14 @@ from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, follow
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, DamageKind, RecordStretch, ScannedLog, header, scan, tables
 from logkeep.model.findings import Severity
 from logkeep.model.segments import Proof
-from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding, Member, digest_hex
+from logkeep.zookeeper.model.archived import (
+    ArchivedFile,
+    ArchivedLog,
+    ArchivedSnapshot,
+    LogFileEnding,
+    Member,
+    digest_hex,
+)
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import LogPart
 from logkeep.zookeeper.model.snapshot_scan import Hashed, read_facts
@@ -31,7 +38,7 @@ _HISTORY = "1"
 
 @dataclass(frozen=True)
 class FileBytes:
-    """Bytes `[start, end)` of a file; a log's header stands before them wherever they are from."""
+    """Bytes `[start, end)` of a file; of a log without its header."""
 
     path: Path
     start: int
@@ -45,17 +52,17 @@ class DirectoryView:
     snapshots: Sequence[ArchivedSnapshot]
     logs: Sequence[ArchivedLog]
     seen: tuple[FileFinding, ...]
-    """What is wrong with the files themselves."""
-    places: dict[ArchivedLog | ArchivedSnapshot, FileBytes]
+    """Findings about the files themselves."""
+    places: dict[ArchivedFile, FileBytes]
 
-    def open(self, kept: ArchivedSnapshot | ArchivedLog) -> BinaryIO:
+    def open(self, kept: ArchivedFile) -> BinaryIO:
         place = self.places[kept]
         return _opened(place, header()) if isinstance(kept, ArchivedLog) else _opened(place, b"")
 
     def salvage(self, kept: ArchivedLog) -> BinaryIO:
         return self.open(kept)
 
-    def unsealed(self, _kept: ArchivedSnapshot | ArchivedLog) -> bool:
+    def unsealed(self, _kept: ArchivedFile) -> bool:
         return False
 
 
@@ -64,35 +71,20 @@ def _opened(place: FileBytes, before: bytes) -> BinaryIO:
 
 
 def directory_view(member: Member, *, cold: bool = False) -> DirectoryView:
-    """`member.data_dir` and `log_dir` name its directories, or their version-2; the log directory may be left out.
+    """`member.data_dir` and `log_dir` are its directories, or their version-2; the log directory may be empty.
 
-    `cold`: no server runs on them and no file changes, so the last record bounds every snapshot.
+    `cold`: no server runs on them, so the last record bounds every snapshot.
     """
-    looked = _Looked(member, cold)
-    looked.take_logs(_files(member.log_dir or member.data_dir, FileKind.LOG, looked.seen))
-    looked.take_snapshots(_files(member.data_dir, FileKind.SNAPSHOT, looked.seen))
+    reader = _DirectoryReader(member, cold)
+    reader.take_logs(_files(member.log_dir or member.data_dir, FileKind.LOG, reader.seen))
+    reader.take_snapshots(_files(member.data_dir, FileKind.SNAPSHOT, reader.seen))
     return DirectoryView(
-        member.name, (member,), tuple(looked.snapshots), tuple(looked.logs), tuple(looked.seen), looked.places
-    )
-
-
-def together(name: str, views: Sequence[DirectoryView]) -> DirectoryView:
-    """Several members as one view; their names must differ."""
-    places: dict[ArchivedLog | ArchivedSnapshot, FileBytes] = {}
-    for view in views:
-        places |= view.places
-    return DirectoryView(
-        name,
-        tuple(member for view in views for member in view.members),
-        tuple(snapshot for view in views for snapshot in view.snapshots),
-        tuple(log for view in views for log in view.logs),
-        tuple(seen for view in views for seen in view.seen),
-        places,
+        member.name, (member,), tuple(reader.snapshots), tuple(reader.logs), tuple(reader.seen), reader.places
     )
 
 
 def _files(directory: str, kind: FileKind, seen: list[FileFinding]) -> list[tuple[Path, FileName]]:
-    """Files of a kind by zxid. Names that a server would read and that no server writes are findings."""
+    """Files of a kind by zxid. Names that a server would read, but never writes, are findings."""
     base = Path(directory)
     base = base if base.name == _VERSION_2 else base / _VERSION_2
     if not base.is_dir():
@@ -115,17 +107,17 @@ def _stray(name: str) -> FileFinding:
         severity=Severity.WARNING,
         where=name,
         what="no server writes such a name, and every server reads it",
-        remedy="move it out of version-2; it is not looked at here",
+        remedy="move it out of version-2; it is not read here",
     )
 
 
-class _Looked:
+class _DirectoryReader:
     def __init__(self, member: Member, cold: bool) -> None:
         self._member, self._cold = member, cold
         self.snapshots: list[ArchivedSnapshot] = []
         self.logs: list[ArchivedLog] = []
         self.seen: list[FileFinding] = []
-        self.places: dict[ArchivedLog | ArchivedSnapshot, FileBytes] = {}
+        self.places: dict[ArchivedFile, FileBytes] = {}
 
     def take_logs(self, files: Sequence[tuple[Path, FileName]]) -> None:
         scans = [(path, *_scanned(path)) for path, _ in files]
@@ -177,16 +169,16 @@ class _Looked:
         self.places[log] = place
 
     def _proof(self, stretch: RecordStretch) -> Proof:
-        """The server's word is of its own epoch: another leader may have given up the last transactions of an earlier
-        one. A lone server commits all that it logs."""
+        """The server's zxid proves its own epoch only: the next leader may have discarded the last transactions of an
+        earlier one. A standalone server commits all that it logs."""
         if self._member.zxid is None:
             return Proof.UNPROVEN
         epochs = {epoch_of(stretch.first_zxid), epoch_of(stretch.last_zxid)}
-        told = self._member.role == "standalone" or epochs == {epoch_of(self._member.zxid)}
-        return Proof.PROVEN if told else Proof.UNPROVEN
+        proven = self._member.role == "standalone" or epochs == {epoch_of(self._member.zxid)}
+        return Proof.PROVEN if proven else Proof.UNPROVEN
 
     def _join(self, whole: dict[str, None]) -> None:
-        """Ends of epochs from one file to the next: both are whole, and the first is closed."""
+        """Add ends of epochs from one file to the next, if the first is undamaged and closed."""
         for number, (log, later) in enumerate(pairwise(list(self.logs))):
             if log.name not in whole or epoch_of(log.last) == epoch_of(later.first):
                 continue
@@ -206,7 +198,7 @@ class _Looked:
                         severity=Severity.WARNING,
                         where=path.name,
                         what=str(error),
-                        remedy="it is not used; an older one and the logs behind it do the same",
+                        remedy="it is not used; an older one with the logs after it gives the same",
                         zxid=parsed.zxid,
                     )
                 )
@@ -231,7 +223,7 @@ class _Looked:
         self.places[snapshot] = FileBytes(path, 0, facts.size_bytes)
 
     def _bound(self) -> int | None:
-        """A lone server logs a transaction before it applies it: nothing in a snapshot is behind the logs."""
+        """A standalone server logs a transaction before it applies it: no snapshot is ahead of the logs."""
         alone = (self._cold or self._member.role == "standalone") and self.logs
         return self._member.zxid if not alone else max(log.last for log in self.logs)
 

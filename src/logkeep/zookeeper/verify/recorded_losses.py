@@ -1,8 +1,8 @@
-"""What a backup found missing when it was taken, as every later verification has to tell it. Pure.
+"""Losses that the backup recorded when it was taken, which every later verification must report again. Pure.
 
-Files that are whole do not tell that a server had more: its last transactions in no log, or no log at all, because
-nobody named its directory. Only the backup's own findings do. Most holes are seen again by whoever reads the logs, but
-not those behind the last record that is kept.
+Undamaged files do not show that a server had more: last transactions that are in no log, or no log at all because its
+directory was not given. Only the backup's own findings do. A verification sees most holes in the logs again, but not
+those after the last archived record.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.verify.run import VerifiedFiles
 
 ENDS_EARLY: Final = "behind-the-server"
-"""The server had said more than its files hold."""
+"""The server had reported a later zxid than its files contain."""
 _WITHOUT_LOGS: Final = "no-log"
 _HOLES: Final = frozenset({"hole", "lost-transactions"})
 _WHEN_TAKEN: Final = "when it was taken: "
@@ -23,12 +23,12 @@ _WHEN_TAKEN: Final = "when it was taken: "
 def missing_when_taken(
     findings: Sequence[Finding], found: VerifiedFiles, members: Iterable[Member], *, repaired: bool
 ) -> Iterator[FileFinding]:
-    """`found`: what was seen now. `repaired`: something was brought back since, maybe just that.
+    """`found`: the current result. `repaired`: a repair has since restored something, perhaps exactly this.
 
-    What one member lacks is no loss where others hold all that any server had said.
+    What one member lacks is not lost if others have everything that any server reported.
     """
-    said = [member.zxid for member in members if member.zxid is not None]
-    whole = bool(said) and found.end is not None and found.end >= max(said)
+    reported = [member.zxid for member in members if member.zxid is not None]
+    whole = bool(reported) and found.end is not None and found.end >= max(reported)
     seen_again = any(seen.kind is Class.LOST_TRANSACTIONS for seen in found.seen)
     for finding in findings:
         ends_early = finding.code == ENDS_EARLY and not whole
@@ -40,12 +40,12 @@ def missing_when_taken(
 
 
 def is_of_the_backup(finding: Finding) -> bool:
-    """Whether it only says again what the backup's own findings say."""
+    """Whether it only repeats the backup's own findings."""
     return finding.what.startswith(_WHEN_TAKEN)
 
 
 def lasting(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Those that a copy of the files would not find again."""
+    """Findings that a verification of the files would not make again."""
     return tuple(finding for finding in findings if finding.code in _HOLES)
 
 

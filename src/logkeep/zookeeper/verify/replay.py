@@ -1,8 +1,8 @@
-"""The level `replay`: every transaction that can be reached is applied, and every digest compared.
+"""Verification level `replay`: every reachable transaction is applied, and every digest compared.
 
 Each run of reachable transactions is replayed once, from its oldest snapshot to its end. All other snapshots in it are
-replayed to the end of their own window only, and must then have the digest that the long replay had there: that proves
-them also where no server wrote digests.
+replayed only to the end of their own window, and must then have the digest of the long replay at that point: this
+proves them even if no server wrote digests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from logkeep.zookeeper.timeline.reachable import Reach, reaches_of
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
 from logkeep.zookeeper.timeline.timeline import line_of
 
-_DO_NOT_USE = "nothing is restored from it; an older point, another member or an earlier backup may be whole"
+_DO_NOT_USE = "nothing is restored from it; an older point, another member or an earlier backup may be undamaged"
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class ReplayChecks:
     digests_compared: int = 0
     end_proven: bool = True
     holdings: Holdings | None = None
-    """With the ends of epochs that digests decided."""
+    """With the ends of epochs that digests proved."""
 
 
 def check_replay(view: BackupView, holdings: Holdings, moments: Moments) -> ReplayChecks:
-    decided, end_proven = _ends_decided(view, holdings, moments)
+    decided, end_proven = _decide_ends(view, holdings, moments)
     checks = _Checks(view, decided, moments)
     for history in decided.histories:
         line = line_of(decided, history)
@@ -43,8 +43,8 @@ def check_replay(view: BackupView, holdings: Holdings, moments: Moments) -> Repl
     return ReplayChecks(tuple(checks.seen), checks.transactions, checks.compared, end_proven, decided)
 
 
-def _ends_decided(view: BackupView, holdings: Holdings, moments: Moments) -> tuple[Holdings, bool]:
-    """Let digests decide between ends of epochs first: all that follows depends on it."""
+def _decide_ends(view: BackupView, holdings: Holdings, moments: Moments) -> tuple[Holdings, bool]:
+    """Let digests decide between possible ends of epochs first: everything else depends on it."""
     if not holdings.histories:
         return holdings, False
     try:
@@ -55,7 +55,7 @@ def _ends_decided(view: BackupView, holdings: Holdings, moments: Moments) -> tup
 
 
 def _families(reaches: Sequence[Reach]) -> Iterator[list[Reach]]:
-    """Reaches that end at the same transaction, the one that begins first before the others."""
+    """Reaches that end at the same transaction, the longest first."""
     ends = sorted({reach.last for reach in reaches})
     for end in ends:
         yield sorted((r for r in reaches if r.last == end), key=lambda r: (r.first, r.base.snapshot is None))
@@ -69,16 +69,16 @@ class _Checks:
 
     def replay(self, history: str, family: Sequence[Reach]) -> None:
         oldest, others = family[0], family[1:]
-        long = self._one(history, oldest, oldest.last, frozenset(reach.first for reach in others))
+        long = self._replay_one(history, oldest, oldest.last, frozenset(reach.first for reach in others))
         for reach in others:
-            short = self._one(history, reach, reach.first, frozenset({reach.first}))
+            short = self._replay_one(history, reach, reach.first, frozenset({reach.first}))
             if long is not None and short is not None:
-                self._same(reach, long, short)
+                self._compare(reach, long, short)
 
-    def _one(self, history: str, reach: Reach, until: int, note_at: frozenset[int]) -> ReplayedTree | None:
+    def _replay_one(self, history: str, reach: Reach, until: int, note_at: frozenset[int]) -> ReplayedTree | None:
         line = line_of(self._holdings, history)
         path = path_along(self._holdings, line, reach, until, self._moments)
-        where = _named(reach)
+        where = _base_name(reach)
         try:
             replayed = replay(self._view, path, note_at=note_at)
         except Damaged as error:
@@ -110,20 +110,20 @@ class _Checks:
             )
             self.seen.append(_damage(Class.DIGEST_MISMATCH, where, what, replayed.proven_until))
 
-    def _same(self, reach: Reach, long: ReplayedTree, short: ReplayedTree) -> None:
+    def _compare(self, reach: Reach, long: ReplayedTree, short: ReplayedTree) -> None:
         at = reach.first
         if long.digests_at.get(at) != short.digests_at.get(at):
             what = f"at {hex_zxid(at)} its tree is not the one that an older snapshot leads to"
-            found = _damage(Class.TREES_DIFFER, _named(reach), what, reach.base.zxid)
+            found = _damage(Class.TREES_DIFFER, _base_name(reach), what, reach.base.zxid)
             contents = long.contents_at.get(at), short.contents_at.get(at)
             if contents[0] is not None and contents[0] == contents[1]:
-                # no damage: servers before 3.6 themselves count children anew in the window
-                told = f"{what}, in counters of children only"
-                found = replace(found, severity=Severity.WARNING, what=told, remedy="")
+                # no damage: servers before 3.6 themselves count children again in the window
+                what += ", in counters of children only"
+                found = replace(found, severity=Severity.WARNING, what=what, remedy="")
             self.seen.append(found)
 
 
-def _named(reach: Reach) -> str:
+def _base_name(reach: Reach) -> str:
     snapshot = reach.base.snapshot
     return "the empty tree" if snapshot is None else f"{snapshot.member}/{snapshot.name}"
 

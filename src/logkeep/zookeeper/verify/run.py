@@ -1,9 +1,9 @@
-"""Verify a backup of ZooKeeper, as deep as is asked for: a list of steps, each adding findings.
+"""Verification of a ZooKeeper backup at one of four levels, as a list of steps that add findings.
 
-`files`: everything is there and has its size. `data`: every byte is what was written, every seal, checksum and end mark
-fits, and nothing is missing between the files. `replay`: all transactions are applied, every digest that a server wrote
-is compared, and all snapshots lead to the same tree. `boot`: a real server is started on a copy, and its whole tree is
-compared with the replayed one. A damaged object is left out of what follows, so the reachable intervals are honest.
+`files`: everything is there and has its size. `data`: every byte is what was written, every checksum and end mark
+matches, and nothing is missing between the files. `replay`: all transactions are applied, every digest that a server
+wrote is compared, and all snapshots lead to the same tree. `boot`: a real server is started on a copy, and its whole
+tree is compared with the replayed one. Later steps leave out damaged objects, so the reported intervals are real.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ from logkeep.zookeeper.timeline.plan import Interval, Moments, RestorePath, ToEn
 from logkeep.zookeeper.timeline.reachable import reaches_of
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 from logkeep.zookeeper.timeline.timeline import line_of
-from logkeep.zookeeper.verify.boot import Boot, booted, not_booted
+from logkeep.zookeeper.verify.boot import Boot, boot_findings, not_booted
 from logkeep.zookeeper.verify.replay import ReplayChecks, check_replay
 
 _OF_FILES = frozenset(
@@ -55,25 +55,25 @@ class VerifiedFiles:
     level: Level
     seen: tuple[FileFinding, ...]
     restorable: bool
-    """The end of the newest history can be restored, as far as this level looked."""
+    """The end of the newest history can be restored, as far as this level checks it."""
     reachable: dict[str, tuple[Interval, ...]] = field(default_factory=dict)
     """Per history."""
     old_hole: bool = False
-    """Transactions are missing before the newest interval that can be restored, or what would lead to them is."""
+    """Transactions, or snapshots needed to restore them, are missing before the newest restorable interval."""
     damaged_files: int = 0
     unsealed_files: int = 0
-    """Of those: files in which everything is whole."""
+    """Of those: files whose content is undamaged."""
     objects: int = 0
     bytes: int = 0
     transactions: int = 0
     digests_compared: int = 0
     end: int | None = None
     labels: tuple[str, ...] = ()
-    """What weakens the proof of the end, for people."""
+    """What weakens the proof of the end, as text for users."""
 
     @property
     def reads_data(self) -> bool:
-        """Names and sizes alone tell nothing of bytes."""
+        """Whether bytes were read, and not only names and sizes."""
         return self.level.covers(Level.DATA)
 
     @property
@@ -82,12 +82,12 @@ class VerifiedFiles:
 
     @property
     def lacks(self) -> bool:
-        """Transactions are gone, or moments that could be restored to."""
+        """Transactions are gone, or points in time that could be restored."""
         return any(each.kind in _OLD_HOLES for each in self.seen)
 
     @property
     def document_changed(self) -> bool:
-        """What the backup says of itself is not what was written: nobody can tell what else is."""
+        """The backup's own document is not what was written: nothing in it can be relied on."""
         return any(each.kind is Class.DOCUMENT_CHANGED for each in self.seen)
 
     @property
@@ -108,12 +108,12 @@ def verify(
     objects: ObjectChecks | None = None,
     read: ReadObjects = check_data,
 ) -> VerifiedFiles:
-    """`known`: what was found when the view was made. `boot` and `scratch`: how to start a server, and where.
+    """`known`: findings from when the view was made. `boot` and `scratch`: how to start a server, and where.
 
-    Raises what kept a server from being started, unless damage was found before: that is told first, and the level is
-    then the one that was reached.
+    Raises the error that kept a server from starting, unless damage was found before: that is reported instead, and the
+    level is then the one that was reached.
 
-    `objects`: what a look at presence and sizes saw, where somebody has looked already. `read`: how objects are read.
+    `objects`: result of `check_files`, if already known. `read`: how objects are read.
     """
     objects = check_files(view) if objects is None else objects
     if level.covers(Level.DATA):
@@ -130,7 +130,7 @@ def verify(
     seen += replayed.seen
     if level is Level.BOOT and boot is not None and scratch is not None:
         try:
-            seen += booted(view, replayed.holdings or holdings, times, boot, scratch)
+            seen += boot_findings(view, replayed.holdings or holdings, times, boot, scratch)
         except Interrupted:
             raise
         except (LogkeepError, OSError) as error:
@@ -147,14 +147,14 @@ def _counts(seen: FileFinding) -> bool:
 
 
 def _unchecked(view: BackupView) -> Iterator[FileFinding]:
-    """What this backup cannot tell, whatever is looked at."""
+    """What cannot be checked with this backup at any level."""
     if len(view.members) == 1 and view.members[0].role != "standalone":
         yield FileFinding(
             kind=Class.AGREEMENT_UNCHECKED,
             severity=Severity.NOTE,
             where=view.members[0].name,
-            what="only one member is held: whether others have the same transactions was not checked",
-            remedy="back up more members to have it checked",
+            what="only one member was backed up: whether others have the same transactions was not checked",
+            remedy="back up more members to check it",
         )
 
 
@@ -190,5 +190,5 @@ def _verified(
 
 
 def _snapshots(objects: ObjectChecks) -> list[ArchivedSnapshot]:
-    """Those that cannot be used, each once."""
+    """Snapshots that cannot be used, each once."""
     return [kept for kept in dict.fromkeys(objects.unusable) if isinstance(kept, ArchivedSnapshot)]

@@ -1,6 +1,6 @@
-"""The level `data` in units of work: objects by the megabyte, each unit read in one task, wherever the engine runs it.
+"""Verification level `data` as units of work: each unit is a list of objects that one task reads.
 
-A large object is a unit of its own; small ones share one, for a task costs more than reading them.
+A large object is a unit of its own; small ones share one, because a task costs more than reading them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.model.work import Engine, Progress
-from logkeep.zookeeper.model.archived import BackupView
-from logkeep.zookeeper.timeline.object_check import CheckedObject, Kept, ObjectChecks, checked_object, with_object
+from logkeep.zookeeper.model.archived import ArchivedFile, BackupView
+from logkeep.zookeeper.timeline.object_check import CheckedObject, ObjectChecks, checked_object, with_object
 
 UNIT_BYTES = 64 << 20
 
@@ -18,8 +18,8 @@ UNIT_BYTES = 64 << 20
 @dataclass(frozen=True)
 class ObjectsUnit:
     view: BackupView
-    """Which need not know of other objects."""
-    objects: tuple[Kept, ...]
+    """It need not contain other objects."""
+    objects: tuple[ArchivedFile, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -39,9 +39,9 @@ def check_unit(unit: ObjectsUnit, progress: Progress) -> CheckedUnit:
     return CheckedUnit(tuple(found))
 
 
-def shares(objects: Sequence[Kept], most_bytes: int = UNIT_BYTES) -> Iterator[tuple[Kept, ...]]:
-    """Which objects are read by one task, in their order. Pure."""
-    share: list[Kept] = []
+def shares(objects: Sequence[ArchivedFile], most_bytes: int = UNIT_BYTES) -> Iterator[tuple[ArchivedFile, ...]]:
+    """Divide objects into units of about `most_bytes`, in their order. Pure."""
+    share: list[ArchivedFile] = []
     held_bytes = 0
     for kept in objects:
         if share and held_bytes + kept.size_bytes > most_bytes:
@@ -54,7 +54,7 @@ def shares(objects: Sequence[Kept], most_bytes: int = UNIT_BYTES) -> Iterator[tu
 
 
 def checked_by(engine: Engine, units: Sequence[ObjectsUnit], checks: ObjectChecks) -> ObjectChecks:
-    """All units, put together in the order in which one process would have read them."""
+    """The results of all units, in the order in which one process would have read them."""
     results = engine.map(check_unit, units, CheckedUnit, label="verify", weight=lambda unit: unit.size_bytes)
     for unit, result in zip(units, results, strict=True):
         for kept, found in zip(unit.objects, result.found, strict=True):

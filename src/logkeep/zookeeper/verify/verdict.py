@@ -1,8 +1,8 @@
-"""How good a backup is, from what a verification saw of it: one judgement, for bundles and for repositories. Pure.
+"""The verdict on a backup after a verification: condition, score and exit code, for bundles and repositories. Pure.
 
-Transactions that are missing before the newest interval that can be restored make a backup worse, and do not make it
-damaged; who verifies it is told with an exit code all the same. One whose end is not the one that it was taken up to is
-damaged, however whole its files are; so is one whose own document is not what was written.
+Transactions that are missing before the newest restorable interval make a backup partial, not damaged; the exit code of
+a verification still reports them. A backup whose end cannot be restored is damaged, even if all its files are
+undamaged; so is one whose own document is not what was written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from logkeep.zookeeper.verify.run import VerifiedFiles
 
 @dataclass(frozen=True)
 class DeeperVerdict:
-    """What an earlier and deeper verification found, which a shallower one does not unsay."""
+    """Result of an earlier verification at a deeper level, which a shallower one does not replace."""
 
     condition: Condition
     score: int
@@ -26,7 +26,7 @@ class DeeperVerdict:
 
 
 _REFUSED = (Class.BOOT_FAILED, Class.BOOT_DIFFERS, Class.END_UNREACHABLE)
-"""A real server does not start on it, or shows another tree, or its end was never in it: nobody should rely on it."""
+"""A real server does not start on it or has another tree, or its end was never in it: do not rely on it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Judged:
     end: int
     """The last transaction that the backup had when it was taken."""
     given_up: int = 0
-    """Files that were damaged, that nobody else had, and that it names no more."""
+    """Damaged files without another copy that the backup no longer lists."""
     standing: DeeperVerdict | None = None
 
     @property
@@ -52,7 +52,7 @@ class Judged:
 
     @property
     def restorable(self) -> bool:
-        """The end that was taken, not one that is left when damaged files are not counted."""
+        """Whether its original end can be restored, not the one that is left without damaged files."""
         found = self.verified
         if self.standing is not None and self.standing.condition is Condition.DAMAGED:
             return False
@@ -70,22 +70,22 @@ class Judged:
 
     @property
     def damaged_files(self) -> int:
-        """Those that are gone for it too."""
+        """Including files that the backup no longer lists."""
         return self.verified.damaged_files + self.given_up
 
     @property
     def _wrong(self) -> int:
-        """How many things count against it: whatever is damaged is no valid backup, in a file or not."""
+        """Number of problems: damage outside of files counts too."""
         return max(self.damaged_files, int(self.verified.failed))
 
     @property
     def unrecoverable_files(self) -> int:
-        """Without those of which nothing but what they are stored in is damaged."""
+        """Without files whose content is undamaged."""
         return self.damaged_files - self.verified.unsealed_files
 
     @property
     def unproven_end(self) -> bool:
-        """No server said that the last transactions were committed."""
+        """No server confirmed the last transactions as committed."""
         return TAIL_UNPROVEN in self.verified.labels
 
     @property
@@ -99,16 +99,16 @@ class Judged:
 
     @property
     def exit_code(self) -> int:
-        """10: something is damaged or lost; 2: worth a look."""
+        """10: something is damaged or lost; 2: there are warnings."""
         severities = {finding.severity for finding in self.findings}
         if Severity.DAMAGE in severities or self.verified.lacks or not self.restorable:
             return 10
         return 2 if Severity.WARNING in severities else 0
 
     def new_to(self, known: Sequence[Finding]) -> list[Finding]:
-        """What nobody has told yet."""
-        told = {(finding.code, finding.where) for finding in known}
-        return [finding for finding in self.findings if (finding.code, finding.where) not in told]
+        """Findings that are not among the known ones."""
+        old = {(finding.code, finding.where) for finding in known}
+        return [finding for finding in self.findings if (finding.code, finding.where) not in old]
 
 
 def judge(
@@ -120,33 +120,33 @@ def judge(
     given_up: int = 0,
     missing: Sequence[FileFinding] = (),
 ) -> Judged:
-    """`end`: the last transaction that the backup was taken up to. `missing`: see `taken`."""
+    """`end`: the last transaction of the backup when it was taken. `missing`: see `recorded_losses`."""
     seen = (*verified.seen, *missing, *_end_missing(verified, end, where))
     found = replace(verified, seen=seen)
     return Judged(replace(found, old_hole=verified.old_hole or found.lacks), repaired_files, end, given_up)
 
 
 def with_standing(judged: Judged, standing: DeeperVerdict, where: str) -> Judged:
-    """What was found before goes for the backup still, and is told beside what was seen now."""
-    told = FileFinding(
+    """The earlier result still applies, and is reported together with the new findings."""
+    earlier = FileFinding(
         kind=Class.DAMAGED_BEFORE,
         severity=Severity.DAMAGE,
         where=where,
-        what=f"a verification at level {standing.level} found damage before; level {judged.level} looks less deep",
+        what=f"a verification at level {standing.level} found damage before; level {judged.level} checks less",
         remedy=f"verify it at level {standing.level} again, or with --fix",
     )
-    seen = (*judged.verified.seen, told)
+    seen = (*judged.verified.seen, earlier)
     return replace(judged, verified=replace(judged.verified, seen=seen), standing=standing)
 
 
 def _end_missing(verified: VerifiedFiles, wanted: int, where: str) -> Iterator[FileFinding]:
-    """Where every file is whole and the end is in none of them, only what the backup says of itself tells it."""
+    """If every file is undamaged and none has the end, only the backup's own record shows that it is missing."""
     if verified.restorable and not verified.failed and (verified.end or 0) < wanted:
         yield FileFinding(
             kind=Class.END_UNREACHABLE,
             severity=Severity.DAMAGE,
             where=where,
-            what=f"it was taken up to {hex_zxid(wanted)}, and no file holds what leads there",
-            remedy="bring what is missing back from a copy, or take a new backup",
+            what=f"it was taken up to {hex_zxid(wanted)}, and no file contains its end",
+            remedy="restore what is missing from a copy, or take a new backup",
             zxid=verified.end,
         )

@@ -160,7 +160,7 @@ def test_offsets_as_they_are(scene: Scene) -> None:
     done = scene.groups("restore", "--backup", backup, "--rename", "kept=kept-back", "--groups", "kept", "-y", code=2)
     assert {p: c.offset for p, c in scene.offsets("kept", target).items()} == {0: 4, 1: 8}
     why = {(r["topic"], r["partition"]): r["detail"] for r in done["positions"]}
-    assert why["kept-back", 1] == "it had read further than what came back"
+    assert why["kept-back", 1] == "it had read further than what was restored"
     assert why["kept", 2] == "the target does not have this partition"
     assert next_records(scene.kafka.bootstrap, "kept", [target], 1)[target, 0] == "4"
     told = scene.repo.run("kafka", "groups", "rollback", "latest", "-y", "--bootstrap-servers", scene.kafka.bootstrap)
@@ -294,7 +294,7 @@ def test_positions_are_looked_at_after_they_were_set(
     topic, backup = simple
     monkeypatch.setattr(set_groups_module, "commit_offsets", lambda _cluster, commits: dict.fromkeys(commits, ()))
     said = scene.groups("restore", "--backup", backup, "--groups", topic, "-y", code=30)
-    assert "stands at no offset and not at offset 0" in str(said)
+    assert "has no offset instead of offset 0" in str(said)
     receipt = newest_receipt(scene.repo.place(), list_restores(scene.repo.place())[-1].id)
     assert receipt is not None
     assert (receipt.verdict, [f.code for f in receipt.findings]) == (RestoreVerdict.FAILED, ["restore-failed"])

@@ -16,8 +16,8 @@ from logkeep.kafka.client.topology import TopicPartition as LogPosition
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
-from logkeep.kafka.restore.plan.topics import TopicWishes, difference_findings, plan_topic
-from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, tried
+from logkeep.kafka.restore.plan.topics import TopicOptions, difference_findings, plan_topic
+from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, validate_topics
 from logkeep.model.cache import cache_dir
 from tests.e2e.test_bad_input import one_error
 from tests.integration.kafka.restore.killing import GROUP, SOURCES, write_sources
@@ -123,10 +123,10 @@ def test_topics_of_a_restore(older: EmbeddedKafka) -> None:
         TopicRecord("restored", "0" * 32, False, 3, 1, own, inherited),
         TopicRecord("bare", "0" * 32, False, 1, 1, {}, inherited),
     ]
-    wishes, traits = TopicWishes(preserve=True), LogTraits(largest_batch_bytes=10)
+    wishes, traits = TopicOptions(preserve=True), LogTraits(largest_batch_bytes=10)
     with Cluster(ClientSettings(endpoints(older.bootstrap))) as cluster:
         target = gather_target(cluster, [r.name for r in records], "another")
-        plans, errors = tried(
+        plans, errors = validate_topics(
             cluster,
             [plan_topic(r, target, wishes, name=r.name, partitions=r.partitions, traits=traits) for r in records],
         )

@@ -315,6 +315,6 @@ def test_the_command(kafka: EmbeddedKafka, topics: Matrix, tmp_path: Path) -> No
     for level, more in (("records", ()), ("source", servers)):
         report = document(repo.run("verify", "--level", level, *more, "--json", env=compiled))
         assert (report["verdict"], report["level"]) == ("good", level)
-    assert "no cluster is named" in one_error(repo.run("verify", "--level", "source", code=40).stderr)
+    assert "no cluster is given" in one_error(repo.run("verify", "--level", "source", code=40).stderr)
     said = one_error(repo.run("verify", "--level", "source", "--bootstrap-servers", "127.0.0.1:1", code=51).stderr)
     assert "127.0.0.1:1" in said

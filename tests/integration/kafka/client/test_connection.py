@@ -196,8 +196,8 @@ def test_what_is_not_a_broker(
 def test_unreachable_servers_are_all_tried_and_named() -> None:
     waits: list[float] = []
     settings = ClientSettings((Endpoint("127.0.0.1", free_ports(1)[0]), Endpoint("no-such-host.invalid", 9092)))
-    patience = Backoff(sleep=waits.append, chance=lambda: 1.0)
-    with pytest.raises(ClusterUnreachable) as caught, Cluster(settings, patience=patience) as cluster:
+    backoff = Backoff(sleep=waits.append, chance=lambda: 1.0)
+    with pytest.raises(ClusterUnreachable) as caught, Cluster(settings, backoff=backoff) as cluster:
         cluster.metadata()
     assert caught.value.exit_code == 51
     assert caught.value.retry_helps
@@ -213,8 +213,8 @@ def test_any_of_the_servers_will_do(kafka: EmbeddedKafka) -> None:
 
 def test_leaders_that_move_are_followed_with_patience(kafka: EmbeddedKafka) -> None:
     waits: list[float] = []
-    patience = Backoff(attempts=4, sleep=waits.append, chance=lambda: 1.0)
-    with Cluster(ClientSettings(endpoints(kafka.bootstrap)), patience=patience) as cluster:
+    backoff = Backoff(attempts=4, sleep=waits.append, chance=lambda: 1.0)
+    with Cluster(ClientSettings(endpoints(kafka.bootstrap)), backoff=backoff) as cluster:
         name, _ = _topic(cluster, kafka, records=0)
         waits.clear()
         codes = iter([6, 5, 0])

@@ -56,7 +56,7 @@ def test_what_a_broker_refuses_is_told(kafka: EmbeddedKafka, cluster: Cluster) -
     assert group_offsets(cluster, [group]) == {group: {two: CommittedOffset(2, -1, "")}}
     missing = {TopicPartition("no-such-topic", 0): CommittedOffset(1, -1, "")}
     settings = ClientSettings(endpoints(kafka.bootstrap))
-    with Cluster(settings, patience=Backoff(attempts=2)) as hasty, pytest.raises(TopicMissing):
+    with Cluster(settings, backoff=Backoff(attempts=2)) as hasty, pytest.raises(TopicMissing):
         commit_offsets(hasty, {group: missing})
 
 

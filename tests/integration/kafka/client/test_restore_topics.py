@@ -16,8 +16,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
-from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicPlan, TopicWishes, plan_topic
-from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, tried
+from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicOptions, TopicPlan, plan_topic
+from logkeep.kafka.restore.topics import abort_topics, finish_topics, make_topics, validate_topics
 from tests.support.kafka.client_view_of_configs import own_configs, topic_names
 from tests.support.kafka.single_topic import create_topic, delete_topic
 from tests.support.processes import wait_for
@@ -41,7 +41,7 @@ def _planned(cluster: Cluster, archived: Mapping[str, Mapping[str, str]], partit
 
 def _plans(cluster: Cluster, records: list[TopicRecord]) -> list[TopicPlan]:
     target = gather_target(cluster, [r.name for r in records], "another")
-    wishes, traits = TopicWishes(preserve=True), LogTraits(largest_batch_bytes=5_000_000)
+    wishes, traits = TopicOptions(preserve=True), LogTraits(largest_batch_bytes=5_000_000)
     return [plan_topic(r, target, wishes, name=r.name, partitions=r.partitions, traits=traits) for r in records]
 
 
@@ -57,7 +57,7 @@ def _write(kafka: EmbeddedKafka, topic: str, time_ms: int) -> None:
 
 def test_temporary_configs_first_and_the_archived_ones_in_the_end(kafka: EmbeddedKafka, cluster: Cluster) -> None:
     plans = _planned(cluster, _ARCHIVED)
-    accepted, errors = tried(cluster, plans)
+    accepted, errors = validate_topics(cluster, plans)
     assert (accepted, errors) == (plans, [])
     assert not topic_names(kafka) & {p.name for p in plans}, "a trial makes nothing"
     ids = make_topics(cluster, plans, {})
@@ -98,7 +98,7 @@ def test_the_target_is_described(kafka: EmbeddedKafka, cluster: Cluster) -> None
 def test_what_this_version_refuses_is_told_and_left_out(kafka: EmbeddedKafka, cluster: Cluster) -> None:
     """Configs that Kafka 3.9 takes: one is gone in 4, and segments must not be as small any more."""
     archived = {"old": {"message.downconversion.enable": "false", "segment.bytes": "1024", "retention.ms": "77"}}
-    (plan,), errors = tried(cluster, _planned(cluster, archived))
+    (plan,), errors = validate_topics(cluster, _planned(cluster, archived))
     assert errors == []
     told = {(d.why, d.config): d.detail for d in plan.differences}
     assert set(told) == {
@@ -160,7 +160,7 @@ def test_topics_that_were_there_get_their_configs_back(kafka: EmbeddedKafka, clu
     for end in (finish_topics, abort_topics):
         topic = create_topic(cluster, f"before-{uuid.uuid4().hex[:8]}", partitions=3, configs=before)
         record = TopicRecord(topic.name, "0" * 32, False, 2, 1, {"retention.ms": "9"})
-        (plan,), errors = tried(cluster, _plans(cluster, [record]))
+        (plan,), errors = validate_topics(cluster, _plans(cluster, [record]))
         assert errors == []
         assert [d.why for d in plan.differences] == [DifferenceReason.KEPT]
         ids = make_topics(cluster, [plan], {})
@@ -174,7 +174,7 @@ def test_topics_that_were_there_get_their_configs_back(kafka: EmbeddedKafka, clu
 def test_when_one_topic_is_refused_none_is_left(kafka: EmbeddedKafka, cluster: Cluster) -> None:
     good, bad = _planned(cluster, {"good": {}, "bad": {}})
     bad = msgspec.structs.replace(bad, replication_factor=3)
-    _, errors = tried(cluster, [good, bad])
+    _, errors = validate_topics(cluster, [good, bad])
     assert {e.subject for e in errors} == {bad.name}
     with pytest.raises(ClusterError, match="replication factor of 3") as caught:
         make_topics(cluster, [good, bad], {})

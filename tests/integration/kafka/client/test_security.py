@@ -108,7 +108,7 @@ def test_every_way_in(secured: SecuredKafka, way: Way) -> None:
 
 
 def _refused(path: Path, kind: type[LogkeepError], code: int) -> LogkeepError:
-    with pytest.raises(kind) as caught, Cluster(load_settings(path), patience=_impatient()) as cluster:
+    with pytest.raises(kind) as caught, Cluster(load_settings(path), backoff=_impatient()) as cluster:
         cluster.metadata()
     assert type(caught.value) is kind
     assert caught.value.exit_code == code
@@ -172,13 +172,13 @@ def test_tls_on_a_plain_port_and_plain_on_a_tls_port(secured: SecuredKafka) -> N
     error = _refused(secured.client_file("EXPIRED", bootstrap__servers=plain_port), ClusterUnreachable, 51)
     assert "TLS handshake" in str(error)
     settings = ClientSettings(endpoints(f"localhost:{secured.ports['SSL']}"))
-    with pytest.raises(ClusterError) as caught, Cluster(settings, patience=_impatient()) as cluster:
+    with pytest.raises(ClusterError) as caught, Cluster(settings, backoff=_impatient()) as cluster:
         cluster.metadata()
     assert "security.protocol" in caught.value.remedy
 
 
 def test_what_an_acl_forbids(secured: SecuredKafka) -> None:
-    with Cluster(load_settings(secured.sasl_file("SASL_SSL", "PLAIN")), patience=_impatient()) as cluster:
+    with Cluster(load_settings(secured.sasl_file("SASL_SSL", "PLAIN")), backoff=_impatient()) as cluster:
         for ask in (
             lambda: cluster.metadata(["closed"]),
             lambda: log_bounds(cluster, [TopicPartition("closed", 0)]),

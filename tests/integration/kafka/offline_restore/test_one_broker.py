@@ -148,8 +148,8 @@ def test_nothing_is_amiss_and_every_file_is_proven(source: Source, restored: Res
     assert {f.code for f in report.findings} == {"transactions-aborted"}
     assert {Log(log.topic, log.partition) for log in report.logs} == set(source.logs)
     assert {Path(log.directory).parent.name for log in report.logs} == {"data", "more"}
-    assert report.foreseen.cluster_id != source.archive.record(source.backup).cluster_id
-    assert not report.foreseen.own_cluster
+    assert report.plan.cluster_id != source.archive.record(source.backup).cluster_id
+    assert not report.plan.own_cluster
     assert any(len(log.files) > 1 for log in report.logs)
 
 
@@ -233,7 +233,7 @@ def test_new_transactions_begin_and_end(restored: Restored) -> None:
 def test_the_printed_commands_give_a_topic_its_own_configs(source: Source, restored: Restored) -> None:
     """The last of all: retention is on from then on."""
     kafka, topic = restored.kafka, "append-time"
-    told = [line for line in restored.report.foreseen.procedure.splitlines() if f"--entity-name {topic} " in line]
+    told = [line for line in restored.report.plan.procedure.splitlines() if f"--entity-name {topic} " in line]
     for line in told:
         words = [word.replace("$BROKERS", kafka.bootstrap) for word in shlex.split(line)]
         assert words[0] == "kafka-configs.sh"

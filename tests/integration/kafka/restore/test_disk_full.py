@@ -74,7 +74,7 @@ def _assert_told(scene: Scene, target: CrampedKafka, restore_id: str) -> None:
     found = {each["where"]: each for each in troubles(receipt)}
     full = found[f"{TOPIC}/0"]
     assert (receipt["restore"]["state"], full["code"]) == ("failed", "disk-failed")
-    assert "broker 1 did not take a batch for offset " in full["what"]
+    assert "broker 1 did not append a batch for offset " in full["what"]
     assert "(56)" in full["what"], "Kafka's own name of it"
     assert "make room on that broker's disk" in full["remedy"]
     assert "--resume" in full["remedy"]
@@ -87,7 +87,7 @@ def _assert_told_of_the_stop(target: CrampedKafka, ended: Said) -> None:
     assert not target.two_directories
     said = one_error(ended.err)
     assert target.bootstrap in said
-    assert "a disk that is full stops a broker" in said
+    assert "a full disk stops a broker" in said
 
 
 def test_it_is_said_and_gone_on_from(

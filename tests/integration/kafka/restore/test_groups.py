@@ -17,8 +17,8 @@ from tests.support.kafka.whole_backups import new_place
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 TOPICS = ("rows-a", "rows-b")
 GROUPS = ("row-readers", "row-others")
-EXPIRED = "what it read next was gone from the source already"
-BEYOND = "it had read further than what came back"
+EXPIRED = "the source had already deleted its next record"
+BEYOND = "it had read further than what was restored"
 LAST = Row("on a record of the last partition", 2, 2)
 WHOLE = [(p, row) for p, row in enumerate(ROWS) if row.until == 1000]
 WHOLE.append((len(ROWS), LAST))

@@ -18,9 +18,9 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.replay import request_sender, rounds
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.request_sender import Sender
@@ -83,10 +83,10 @@ def _restoring(
     taken = archive.back_up(topic)
     entry = read_chain(archive.place).entry(taken.entry.id)
     assert entry is not None
-    wishes = Wishes(offsets=offsets, parts=("data",), into_existing=True)
+    wishes = PlanOptions(offsets=offsets, parts=("data",), into_existing=True)
     wish = KafkaRestoreOptions(RestoreSelection(renames=(f"{topic}={back}",)), wishes, limit_produce=limit)
     view = view_backup(archive.place, entry)
-    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), ClockAndTokens(utc_now, random_token))
     return Restoring(
         settings, KafkaRestore(archive.place, archive.place, settings, utc_now, random_token), prepared, wish
     )

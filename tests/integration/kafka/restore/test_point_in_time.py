@@ -104,8 +104,8 @@ def test_a_transaction_that_is_decided_later_record_by_record(backed: Scene, off
 
 def test_a_time_before_everything(backed: Scene) -> None:
     words = ("--topics", "times", "--until-time", "2020-01-01T00:00:00Z")
-    assert "nothing would come back" in backed.refused(*words, code=40)
-    assert "nothing would come back" in backed.refused(*words, "--by-record", code=40)
+    assert "nothing would be restored" in backed.refused(*words, code=40)
+    assert "nothing would be restored" in backed.refused(*words, "--by-record", code=40)
     some = backed.restore(
         "--topics", "times", "--until-time", MOMENT, "--by-record", "--rename", "times=some", "--dry-run"
     )
@@ -224,7 +224,7 @@ def test_a_log_of_a_run_has_the_plan(backed: Scene) -> None:
         said[flags] = done.err
     plan = ("up to 1 record", "offsets: preserve (records keep their offsets", "plain-other/0")
     told = said[()]
-    assert all(told.index(each) < told.index("begins; if it is interrupted") for each in plan), told
+    assert all(told.index(each) < told.index("begins; to resume it after an interruption") for each in plan), told
     assert not any(each in said[flags] for each in plan for flags in (("--quiet",), ("--json",)))
 
 

@@ -177,7 +177,7 @@ def test_records_that_went_after_the_end(backed: Scene, offsets: str) -> None:
     again = scene.restore("--resume", restore, code=30)
     assert (again["verdict"], [f["where"] for f in troubles(again)]) == ("changed", [f"{topic}/0"])
     said = scene.commands.say(*scene.restore_words("--resume", restore, "--yes"))
-    assert "had ended well" in said.out
+    assert "had succeeded" in said.out
     assert "abort" not in said.out
     (row,) = scene.commands.json("receipts", "list")["restores"]
     assert (row["state"], row["changed"] is not None) == ("proven", True)

@@ -15,9 +15,9 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore
-from logkeep.kafka.restore.write import LogWriting
+from logkeep.kafka.restore.write import KafkaLogWriter
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore
@@ -204,7 +204,7 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
     place, settings = source.repo.place(), ClientSettings(endpoints(target.bootstrap))
     view = view_backup(place, read_chain(place).completed[-1])
     wish = KafkaRestoreOptions(RestoreSelection(("orders",), renames=("orders=halfway",), repartition=("orders=4",)))
-    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), ClockAndTokens(utc_now, random_token))
     new = NewRestore(
         backup=view.entry.id,
         kind="kafka",
@@ -214,7 +214,7 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
     restore_id = begin_restore(place, new, utc_now, random_token)
     first = tuple(log for log in prepared.plan.logs if log.log.partition == 0)
     part = msgspec.structs.replace(prepared.plan, logs=first, prove=False)
-    LogWriting(restore_id, view, place, part, settings, InlineEngine(), "0" * 16).write()
+    KafkaLogWriter(restore_id, view, place, part, settings, InlineEngine(), "0" * 16).write()
     there = _records(target, "halfway", 4)
     assert 0 < len(there) < len(source.records)
     task = KafkaRestore(place, place, settings, utc_now, random_token)

@@ -19,11 +19,11 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore
-from logkeep.kafka.restore.write import LogWriting
+from logkeep.kafka.restore.write import KafkaLogWriter
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
@@ -79,7 +79,7 @@ class Restoring:
             logs = tuple(msgspec.structs.replace(log, end=end) for log in plan.logs)
             plan = msgspec.structs.replace(plan, logs=logs, prove=False)
         view = self.prepared.view
-        LogWriting(restore_id, view, self.place, plan, self.settings, InlineEngine(), "0" * 16).write()
+        KafkaLogWriter(restore_id, view, self.place, plan, self.settings, InlineEngine(), "0" * 16).write()
 
 
 def _restoring(
@@ -90,7 +90,7 @@ def _restoring(
     start: int = 0,
     *,
     prove: bool = True,
-    wishes: Wishes | None = None,
+    wishes: PlanOptions | None = None,
 ) -> Restoring:
     matrix = Matrix(kafka)
     matrix.create(topic)
@@ -106,10 +106,10 @@ def _restoring(
     entry = read_chain(archive.place).entry(done.entry.id)
     assert entry is not None
     settings = ClientSettings(endpoints(kafka.bootstrap))
-    wishes = wishes or Wishes(offsets=offsets, parts=("data", "configs"), prove=prove)
+    wishes = wishes or PlanOptions(offsets=offsets, parts=("data", "configs"), prove=prove)
     wish = KafkaRestoreOptions(RestoreSelection(renames=(f"{topic}={topic}-back",)), wishes)
     view = view_backup(archive.place, entry)
-    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    prepared = prepare(view, wish, settings, lambda _: InlineEngine(), ClockAndTokens(utc_now, random_token))
     assert prepared.refusals == ()
     return Restoring(archive.place, settings, prepared, wish)
 
@@ -186,7 +186,7 @@ def test_somebody_was_faster_than_a_restore_that_is_resumed(forgetful: EmbeddedK
     """Into a topic that was there: killed before the first record, and others wrote before it was resumed."""
     there = Matrix(forgetful)
     there.create("faster-back")
-    wishes = Wishes(parts=("data", "groups"), prove=False, into_existing=True, offsets=Offsets.TRANSLATE)
+    wishes = PlanOptions(parts=("data", "groups"), prove=False, into_existing=True, offsets=Offsets.TRANSLATE)
     restoring = _restoring(forgetful, tmp_path, "faster", Offsets.TRANSLATE, wishes=wishes)
     restore_id = restoring.begin()
     restoring.write(restore_id, 0)
@@ -203,11 +203,13 @@ def test_somebody_was_faster_than_a_restore_that_is_resumed(forgetful: EmbeddedK
 def test_two_restores_want_the_same_topic(forgetful: EmbeddedKafka, tmp_path: Path) -> None:
     """Both were planned before either made it: the second does not take what the first has made."""
     one = _restoring(forgetful, tmp_path, "wanted-twice", Offsets.TRANSLATE)
-    again = prepare(one.prepared.view, one.wish, one.settings, lambda _: InlineEngine(), Chance(utc_now, random_token))
+    again = prepare(
+        one.prepared.view, one.wish, one.settings, lambda _: InlineEngine(), ClockAndTokens(utc_now, random_token)
+    )
     other = Restoring(one.place, one.settings, again, one.wish)
     first, second = one.begin(), other.begin()
     one.write(first, 0)
-    with pytest.raises(TargetUnsafe, match="did not make"):
+    with pytest.raises(TargetUnsafe, match="did not create"):
         other.write(second)
     aborted = other.task.abort(other.task.stored(second))
     assert aborted.deleted == ()

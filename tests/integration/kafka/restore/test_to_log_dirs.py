@@ -64,7 +64,7 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
         refused = repo.run(*command, "--offsets", "translate", code=40)
         assert "--offsets is about a running cluster" in one_error(refused.stderr)
         refused = repo.run("kafka", "restore", "--to-log-dirs", str(data), "--until-time", "1990-01-01", "-n", code=40)
-        assert "nothing would come back" in one_error(refused.stderr)
+        assert "nothing would be restored" in one_error(refused.stderr)
         refused = repo.run(*command, "--by-record", code=40)
         assert "--by-record is about a running cluster" in one_error(refused.stderr)
         refused = repo.run("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--here-only", code=40)

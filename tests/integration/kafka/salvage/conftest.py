@@ -142,9 +142,9 @@ def _commit_in_transactions(kafka: EmbeddedKafka, group: str) -> None:
 def _refusal(data: Path) -> str:
     """What is said while the broker runs."""
     from logkeep.errors import LogDirUnusable  # noqa: PLC0415 - one use
-    from logkeep.kafka.disks.directories import held  # noqa: PLC0415 - one use
+    from logkeep.kafka.disks.directories import hold_directories  # noqa: PLC0415 - one use
 
-    with pytest.raises(LogDirUnusable) as refused, held([data]):
+    with pytest.raises(LogDirUnusable) as refused, hold_directories([data]):
         pass
     return f"{refused.value} {refused.value.remedy}"
 

@@ -98,7 +98,7 @@ def test_a_salvage_continues_the_backups_of_the_cluster(dead: Dead, tmp_path: Pa
     archive.check(done.entry.id)
     copied = {
         Log(r.wanted.topic, r.wanted.partition): (r.wanted.lo, r.wanted.hi)
-        for unit in done.foreseen.units
+        for unit in done.plan.units
         for r in unit.ranges
     }
     assert copied.keys() == {Log("busy", 0), Log("busy", 1), Log("transactions", 0)}
@@ -106,7 +106,7 @@ def test_a_salvage_continues_the_backups_of_the_cluster(dead: Dead, tmp_path: Pa
         assert (lo, hi) == (dead.first_ends.get(log, 0), dead.served.ends[log][1])
     again = salvaged(place, [dead.disk])[1]
     assert again.entry is not None
-    assert (again.foreseen.units, again.entry.summary.new_bytes) == ((), 0)
+    assert (again.plan.units, again.entry.summary.new_bytes) == ((), 0)
 
 
 def test_what_a_recovering_broker_completes_or_drops(dead: Dead, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_foreign_file_is_left_alone(tmp_path: Path, content: str) -> None:
         MetricsFile(path).check,
         lambda: MetricsFile(path).update([sample("logkeep_backup_success", 1, source="a")]),
     ):
-        with pytest.raises(ConfigError, match="left as it is"):
+        with pytest.raises(ConfigError, match="left alone"):
             step()
     assert path.read_text(encoding="latin-1") == content
 
@@ -85,7 +85,7 @@ def test_success_and_failure_are_both_told(tmp_path: Path) -> None:
 def test_work_that_is_done_stays_done_when_its_metrics_cannot_be_told(tmp_path: Path) -> None:
     done = logkeep("backup", "--source", "spoiled", "--metrics-file", "x.prom", home=tmp_path, program=TRIAL)
     assert (done.returncode, done.stdout) == (2, "saved\n")
-    assert "left as it is" in done.stderr
+    assert "left alone" in done.stderr
     assert (tmp_path / "x.prom").read_text() == "somebody else's\n"
 
 

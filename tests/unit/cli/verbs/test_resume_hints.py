@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.frame.signals import SigtermReceived
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on, go_on_ending, run_again
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, rerun_hint, resume_hints
 from logkeep.cli.verbs.zookeeper.restore.subtree_session import by_journal
 from logkeep.errors import Interrupted, RestoreFailed, Terminated, UsageError
 from logkeep.zookeeper.restore.disk import Disk
@@ -38,7 +38,7 @@ def _stopped(server: Path, when: Callable[[], bool], command: str = COMMANDS[0])
             raise KeyboardInterrupt
 
     def restore() -> None:
-        with go_on(command, server, NAME):
+        with resume_hints(command, server, NAME):
             carry_out(prepared, replace=True, disk=Disk(pressed), name=NAME)
             raise KeyboardInterrupt  # behind its end
 
@@ -66,25 +66,25 @@ def test_the_command_does_what_is_said(server: Path) -> None:
 def test_while_it_is_staged_nothing_is_to_be_continued(server: Path) -> None:
     before = files(server / "version-2")
     error = _stopped(server, lambda: any(server.glob("version-2.new-*/snapshot.*")))
-    assert error.remedy == "what was there before is in place: run it again"
+    assert error.remedy == "the earlier data is in place: run it again"
     assert files(server / "version-2") == before
     assert "is in place; `logkeep zookeeper restore --rollback" in _stopped(server, lambda: False).remedy
 
 
 def test_the_journal_of_an_earlier_restore_is_not_taken_for_this_one(server: Path) -> None:
     _stopped(server, lambda: False)
-    with pytest.raises(Interrupted) as caught, go_on(COMMANDS[0], server, "20261116040000-00000000"):
+    with pytest.raises(Interrupted) as caught, resume_hints(COMMANDS[0], server, "20261116040000-00000000"):
         raise KeyboardInterrupt
-    assert caught.value.remedy == "what was there before is in place: run it again"
+    assert caught.value.remedy == "the earlier data is in place: run it again"
 
 
 def test_before_anything_is_changed_and_behind_the_end() -> None:
-    with pytest.raises(Terminated) as before, run_again():
+    with pytest.raises(Terminated) as before, rerun_hint():
         raise SigtermReceived
     assert before.value.remedy == "nothing was changed: run it again"
 
     def ended() -> None:
-        with run_again() as begun:
+        with rerun_hint() as begun:
             begun.yes = True
             raise KeyboardInterrupt
 
@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_between_the_old_data_and_the_new(server: Path) -> N
         if (server / "version-2" / MARKER).exists():
             raise RestoreFailed("no space left on device", remedy="free space, then do something")
 
-    with pytest.raises(RestoreFailed) as caught, go_on(COMMANDS[1], server, NAME):
+    with pytest.raises(RestoreFailed) as caught, resume_hints(COMMANDS[1], server, NAME):
         carry_out(prepared, replace=True, disk=Disk(full), name=NAME)
     remedy = caught.value.remedy
     assert remedy.startswith("free space; until then start no server: `zkbackup restore --continue --zk-data-dir ")
@@ -163,7 +163,7 @@ def _rolled_back(typed: Path, last: int, command: str) -> str | None:
 
     target = ServerTarget(data_dir=typed, log_dir=None)
     try:
-        with go_on_ending(command, target):
+        with ending_hints(command, target):
             roll_back(target, disk=Disk(pressed))
     except Interrupted as stopped:
         return stopped.remedy
@@ -178,18 +178,18 @@ def test_the_end_of_a_rollback_names_no_command_that_would_undo_an_earlier_resto
         carry_out(prepare(view, view.path(), ZooKeeperRestoreOptions(targets=(target,))), replace=True, name=name)
 
     def pressed_at_the_end() -> None:
-        with go_on_ending(COMMANDS[1], target):
+        with ending_hints(COMMANDS[1], target):
             roll_back(target)
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
         pressed_at_the_end()
-    assert caught.value.remedy == "what was there before is in place"
+    assert caught.value.remedy == "the earlier data is in place"
 
 
 def test_a_journal_that_cannot_be_read_is_not_taken_for_none(server: Path) -> None:
     (server / JOURNAL).write_text("{")
-    with pytest.raises(Interrupted) as caught, go_on(COMMANDS[0], server, NAME):
+    with pytest.raises(Interrupted) as caught, resume_hints(COMMANDS[0], server, NAME):
         raise KeyboardInterrupt
-    assert caught.value.remedy.startswith("how far it had come is not known")
+    assert caught.value.remedy.startswith("its progress is not known")
     assert "--continue" in caught.value.remedy

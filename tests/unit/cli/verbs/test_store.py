@@ -28,7 +28,7 @@ def _report(*checks: ProbeCheck, commits_safe: bool = True, lease_safe: bool = T
     (
         (_report(PASSED), 0, "OK    a repository is safe here"),
         (_report(PASSED, WARNING), 2, "OK    a repository is safe here\n  try: use https"),
-        (_report(FAILED, lease_safe=False), 2, "WARN  backups are safe here, but nothing keeps two runs"),
+        (_report(FAILED, lease_safe=False), 2, "WARN  backups are safe here, but two runs could work"),
         (_report(FAILED, commits_safe=False, lease_safe=False), 40, "FAIL  a repository here could lose backups"),
     ),
 )

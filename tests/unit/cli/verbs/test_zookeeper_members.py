@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.verbs.zookeeper.members import Given, member_places, name_of, paired
+from logkeep.cli.verbs.zookeeper.members import GivenMember, member_places, name_of, paired
 from logkeep.errors import UsageError
 
 
 def test_by_position_and_by_name() -> None:
     assert paired(["/a", "/b"], [], ["h:1", "h:2"]) == [
-        Given("", Path("/a"), None, "h:1"),
-        Given("", Path("/b"), None, "h:2"),
+        GivenMember("", Path("/a"), None, "h:1"),
+        GivenMember("", Path("/b"), None, "h:2"),
     ]
     assert paired(["x=/a", "y=/b"], ["y=/l"], ["y=h:2", "x=h:1"]) == [
-        Given("x", Path("/a"), None, "h:1"),
-        Given("y", Path("/b"), Path("/l"), "h:2"),
+        GivenMember("x", Path("/a"), None, "h:1"),
+        GivenMember("y", Path("/b"), Path("/l"), "h:2"),
     ]
     assert paired(["/odd=name"], [], [])[0].data_dir == Path("/odd=name")
 
@@ -41,7 +41,7 @@ def test_a_member_is_called_as_its_myid_says(tmp_path: Path) -> None:
     assert name_of(tmp_path) == "standalone"
     (tmp_path / "myid").write_text("2\n")
     assert name_of(tmp_path) == name_of(tmp_path / "version-2") == "2"
-    with pytest.raises(UsageError, match="would be called 2"):
+    with pytest.raises(UsageError, match="would have the name 2"):
         member_places(paired([str(tmp_path), str(tmp_path / "version-2")], [], []))
 
 

@@ -31,4 +31,4 @@ def test_what_is_left_has_its_reason_beside_it() -> None:
 
 def test_backups_that_were_not_looked_at_are_counted() -> None:
     left = RepairedObject(file="zk1/log.1", object="o", kind="left", what="zk1/log.1: split", why="nobody has it")
-    assert "3 other backups may have some of it and were not looked at" in told(left, unread=3)
+    assert "3 other backups may have some of it and were not read" in told(left, unread=3)

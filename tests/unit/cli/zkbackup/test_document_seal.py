@@ -84,13 +84,13 @@ def test_no_restore_from_it_and_no_import_of_it(view: BundleView, tmp_path: Path
     refused = zkbackup(*words, "--format=json", home=tmp_path)
     said = json.loads(refused.stderr.splitlines()[-1])
     assert (refused.returncode, said["category"]) == (10, "corruption")
-    assert "its seal does not fit" in said["message"]
+    assert "its seal does not match" in said["message"]
     risked = zkbackup(*words, "--skip-verify", home=tmp_path)
-    assert (risked.returncode, "its seal does not fit" in risked.stderr) == (0, True), risked.stderr
+    assert (risked.returncode, "its seal does not match" in risked.stderr) == (0, True), risked.stderr
     place = new_place()
     with (
         archiving(place, clock=utc_now, tokens=random_token, codec=Codec.NONE) as sink,
-        pytest.raises(Damaged, match="its seal does not fit"),
+        pytest.raises(Damaged, match="its seal does not match"),
     ):
         import_bundle(BundleView(view.path), sink, INLINE)
 

@@ -25,7 +25,7 @@ def test_no_error_sends_people_to_the_other_program(kind: type[LogkeepError]) ->
 
 def test_what_an_error_says_itself_stays() -> None:
     assert remedy(UsageError("x", remedy="ask `logkeep zookeeper`")) == "ask `logkeep zookeeper`"
-    assert remedy(Damaged("x")) == "`zkbackup verify` shows what is damaged, and with --fix mends what can be mended"
+    assert remedy(Damaged("x")) == "`zkbackup verify` shows what is damaged; with --fix it repairs what can be repaired"
 
 
 def test_on_the_terminal(tmp_path: Path) -> None:

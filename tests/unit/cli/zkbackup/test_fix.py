@@ -140,7 +140,7 @@ def test_moments_that_a_lost_snapshot_led_to_are_told_for_good(tmp_path: Path) -
     )
     shown = zkbackup("info", "one", f"--backup-base-dir={view.path.parent}", home=tmp_path).stdout
     assert "Logs: ⚠️ the snapshot that an older part needs is lost" in zkbackup(*words[:2], home=tmp_path).stdout
-    assert ("Lost: 1" in shown, "Repaired: 0" in shown, "a hole in an older part" in shown) == (True, True, True), shown
+    assert ("Lost: 1" in shown, "Repaired: 0" in shown, "a gap in an older part" in shown) == (True, True, True), shown
 
 
 def test_a_lost_snapshot_that_nothing_needs_costs_no_moment(tmp_path: Path) -> None:

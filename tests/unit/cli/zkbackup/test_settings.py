@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.cli.frame.command_groups import CommandEntry
 from logkeep.cli.zkbackup.command import with_boolean_values
+from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.cli.zkbackup.options import (
     BACKUP_BEFORE_RESTORE,
     BASE_DIR,
@@ -178,3 +180,8 @@ def test_a_zxid_as_in_names_of_files() -> None:
 def test_no_names_of_bundles(text: str) -> None:
     with pytest.raises(ValueError, match="must be"):
         BundleId().parse(text)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.words)
+def test_the_list_of_commands_has_the_first_line_of_each_help_text(entry: CommandEntry) -> None:
+    assert (entry.load().help or "").splitlines()[0] == entry.summary

@@ -4,7 +4,7 @@ from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
 from logkeep.kafka.backup.visibility import hidden_topics, unlisted_topics
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition, UnreadyTopic
-from logkeep.kafka.topic_selection import meant_by
+from logkeep.kafka.topic_selection import topic_filter
 from tests.support.kafka.cluster_values import topic
 
 ON_DISK = tuple(
@@ -15,13 +15,13 @@ METADATA = ClusterMetadata("c", 1, (), (topic("seen"),), (UnreadyTopic("starting
 
 
 def test_only_what_was_meant_counts() -> None:
-    everything = meant_by((), (), internal=False)
+    everything = topic_filter((), (), internal=False)
     assert unlisted_topics(ON_DISK, METADATA, everything) == ["gone", "veiled", "veiled-test"]
-    assert unlisted_topics(ON_DISK, METADATA, meant_by((), (".*-test", "gone"), internal=False)) == ["veiled"]
-    assert unlisted_topics(ON_DISK, METADATA, meant_by((), ("veiled.*", "gone"), internal=True)) == [
+    assert unlisted_topics(ON_DISK, METADATA, topic_filter((), (".*-test", "gone"), internal=False)) == ["veiled"]
+    assert unlisted_topics(ON_DISK, METADATA, topic_filter((), ("veiled.*", "gone"), internal=True)) == [
         "__consumer_offsets"
     ]
-    assert unlisted_topics(ON_DISK, METADATA, meant_by(("seen",), (), internal=False)) == []
+    assert unlisted_topics(ON_DISK, METADATA, topic_filter(("seen",), (), internal=False)) == []
 
 
 def test_a_topic_of_the_last_moment_is_not_hidden() -> None:

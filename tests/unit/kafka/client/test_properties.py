@@ -100,7 +100,7 @@ def test_places_of_tokens(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "client.properties").notes[-1].endswith("sends the secret in clear")
     defined = tmp_path / "client.properties"
     assert place("logkeep.oauthbearer.token.command", "get 'a b'") == CommandSecret(("get", "a b"), defined)
-    with pytest.raises(ConfigError, match="no place"):
+    with pytest.raises(ConfigError, match="no source of the token"):
         place("sasl.oauthbearer.token.endpoint.url", "https://idp/token")
 
 
@@ -192,8 +192,8 @@ def test_token_commands(tmp_path: Path) -> None:
 
 def test_patience_doubles_its_waits_up_to_a_limit() -> None:
     waits: list[float] = []
-    patience = Backoff(attempts=6, first_wait_s=1, longest_wait_s=4, sleep=waits.append, chance=lambda: 1.0)
-    assert list(patience.tries()) == [0, 1, 2, 3, 4, 5]
+    backoff = Backoff(attempts=6, first_wait_s=1, longest_wait_s=4, sleep=waits.append, chance=lambda: 1.0)
+    assert list(backoff.tries()) == [0, 1, 2, 3, 4, 5]
     assert waits == [1, 2, 4, 4, 4]
     assert Backoff(first_wait_s=1, chance=lambda: 0.0).wait_s(1) == 0.5
 

@@ -9,7 +9,7 @@ import pytest
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.synthetic_batches import abort_marker
 from logkeep.kafka.offline_restore.ownership_note import NOTE
-from logkeep.kafka.offline_restore.plan import foresee, unit_of
+from logkeep.kafka.offline_restore.plan import plan_offline_restore, unit_of
 from logkeep.kafka.offline_restore.values import LogEnd, OfflineReport
 from logkeep.repository.chain.commits import read_chain
 from tests.support.kafka.broker_disks import flip
@@ -235,6 +235,6 @@ def test_units_travel_between_processes(tmp_path: Path) -> None:
     wish = wished(backed.backup, [root])
     entry = read_chain(backed.place).entry(backed.backup)
     assert entry is not None
-    (planned,) = foresee(backed.place, entry, wish).foreseen.logs
+    (planned,) = plan_offline_restore(backed.place, entry, wish).plan.logs
     unit = unit_of(planned, backed.place, wish)
     assert pickle.loads(pickle.dumps(unit)).planned == planned  # noqa: S301 - our own bytes

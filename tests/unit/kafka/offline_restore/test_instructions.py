@@ -15,7 +15,7 @@ from logkeep.kafka.offline_restore.instructions import (
     restore_words,
     usual_way,
 )
-from logkeep.kafka.offline_restore.values import OfflineWish, Way
+from logkeep.kafka.offline_restore.values import OfflineRestoreOptions, ProcedureKind
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.ids import BackupId
 
@@ -64,18 +64,18 @@ and what is older than the retention allows goes:
 
 
 def test_one_broker_word_for_word() -> None:
-    assert procedure([ORDERS], TARGET, Way.SINGLE) == SINGLE
+    assert procedure([ORDERS], TARGET, ProcedureKind.SINGLE) == SINGLE
 
 
 def test_the_commands_ask_for_what_was_asked_for() -> None:
     """A line that is copied from the procedure must not bring back another thing, or under another name."""
     choice = RestoreSelection(("orders", "u.*"), ("users-old",), ("s/^/x y-/",), ("orders:0,1",), ("orders:0=17",))
-    wish = OfflineWish(
-        backup=BackupId(20261116050000), roots=(), choice=choice, until_ms=1_700_000_000_049, repo="s3://b/it's mine",
-        replace=True, here_only=True,
+    wish = OfflineRestoreOptions(
+        backup=BackupId(20261116050000), roots=(), selection=choice, until_ms=1_700_000_000_049,
+        repo="s3://b/it's mine", replace=True, here_only=True,
     )  # fmt: skip
     told = procedure(
-        [ORDERS], replace(TARGET, restore_words=restore_words(wish), group_words=group_words(wish)), Way.EVERY
+        [ORDERS], replace(TARGET, restore_words=restore_words(wish), group_words=group_words(wish)), ProcedureKind.EVERY
     )
     typed = [shlex.split(line) for line in told.splitlines() if line.strip().startswith("logkeep")]
     repo = ["-r", "s3://b/it's mine"]
@@ -90,13 +90,13 @@ def test_the_commands_ask_for_what_was_asked_for() -> None:
 
 
 def test_replicas_decide_the_usual_way() -> None:
-    assert usual_way([ORDERS]) is Way.SINGLE
-    assert usual_way([ORDERS, USERS]) is Way.SEED
+    assert usual_way([ORDERS]) is ProcedureKind.SINGLE
+    assert usual_way([ORDERS, USERS]) is ProcedureKind.SEED
 
 
 def test_a_seed_broker_gets_everything_and_kafka_spreads_it() -> None:
-    assert "--replica-assignment 1,1 --config" in create_command(ORDERS, TARGET, Way.SEED)
-    told = procedure([ORDERS, USERS], TARGET, Way.SEED)
+    assert "--replica-assignment 1,1 --config" in create_command(ORDERS, TARGET, ProcedureKind.SEED)
+    told = procedure([ORDERS, USERS], TARGET, ProcedureKind.SEED)
     assert "--reassignment-json-file reassignment.json --execute" in told
     assert "--here-only" not in told
     plan = json.loads(reassignment([TopicToCreate("users", 3, 2, {})], TARGET))
@@ -106,11 +106,11 @@ def test_a_seed_broker_gets_everything_and_kafka_spreads_it() -> None:
 
 def test_brokers_that_are_not_known_are_asked_for() -> None:
     few = OfflineTarget(1, "prod", ("/data",), 1, (1,))
-    assert "3 replicas are wanted, and only brokers 1 are known" in procedure([USERS], few, Way.SEED)
+    assert "3 replicas are wanted, and only brokers 1 are known" in procedure([USERS], few, ProcedureKind.SEED)
 
 
 def test_every_replica_gets_the_same() -> None:
-    told = procedure([USERS], TARGET, Way.EVERY)
+    told = procedure([USERS], TARGET, ProcedureKind.EVERY)
     assert "--partitions 1 --replication-factor 3" in told
     assert "Stop every broker" in told
     assert "--to-log-dirs /var/lib/kafka/a,/var/lib/kafka/b --here-only" in told
@@ -127,6 +127,6 @@ def test_configs_go_back_to_what_was_archived() -> None:
 
 def test_long_lists_are_cut() -> None:
     many = TopicToCreate("many", 50, 1, {}, tuple((n, 0, 1) for n in range(50)))
-    told = procedure([many], TARGET, Way.SINGLE)
+    told = procedure([many], TARGET, ProcedureKind.SINGLE)
     assert "many:19 from 0 to 1\n   …" in told
     assert "many:20" not in told

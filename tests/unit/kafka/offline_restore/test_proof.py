@@ -67,7 +67,7 @@ def test_a_disk_that_changes_what_was_written(backed: Backed, root: Path, monkey
     monkeypatch.setattr(task, "put", rotting)
     before = tree(root)
     report = offline(backed.place, backed.backup, [root])
-    assert "does not read back" in report.logs[0].problem
+    assert "do not read back" in report.logs[0].problem
     assert tree(root) == before
 
 

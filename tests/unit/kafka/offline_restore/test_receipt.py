@@ -46,7 +46,7 @@ def test_what_where_when_and_the_proof(backed: Backed, root: Path) -> None:
     plan, receipt = read_plan(backed.place, row.id), newest_receipt(backed.place, row.id)
     assert receipt is not None
     assert (plan.kind, plan.target, receipt.target) == (KIND, receipt.target, plan.target)
-    assert (receipt.target.cluster_id, receipt.target.name) == (report.foreseen.cluster_id, str(root))
+    assert (receipt.target.cluster_id, receipt.target.name) == (report.plan.cluster_id, str(root))
     assert [log.directory for log in plan_body(plan, OfflineBody).logs] == [f"{root}/orders-0", f"{root}/orders-1"]
     rows = [(p.topic, p.partition, p.mode, p.records, p.end, p.outcome) for p in receipt.partitions]
     assert rows == [("orders", 0, "preserve", 10, 10, "done"), ("orders", 1, "preserve", 4, 7, "done")]

@@ -14,9 +14,9 @@ from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, U
 from logkeep.kafka.disks.layout import LogDirState, log_directory
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.offline_restore import staging
-from logkeep.kafka.offline_restore.locks import alone, broker_stopped
+from logkeep.kafka.offline_restore.locks import broker_stopped, exclude_other_restores
 from logkeep.kafka.offline_restore.run import preview
-from logkeep.kafka.offline_restore.safety import check_configs, check_topics, removing
+from logkeep.kafka.offline_restore.safety import check_configs, check_topics, removing_configs
 from logkeep.kafka.offline_restore.staging import leftovers, staged_name
 from logkeep.kafka.offline_restore.values import DirectoryState, LogEnd, OfflineRestorePlan
 from logkeep.model.time import random_token
@@ -95,7 +95,7 @@ def test_no_broker_starts_while_one_of_several_holders_is_left(root: Path) -> No
 
 
 def test_another_restore(backed: Backed, root: Path) -> None:
-    with alone([root]):
+    with exclude_other_restores([root]):
         assert "another restore" in _refused(Locked, backed, root)
     with (root / ".lock").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,7 +109,7 @@ def test_topics_that_were_not_made_yet(backed: Backed, tmp_path: Path) -> None:
     assert _foreseen(backed, bare).elsewhere == ("orders-0", "orders-1")
     report = offline(backed.place, backed.backup, [bare], here_only=True)
     assert [log.topic for log in report.logs] == ["users"]
-    assert report.foreseen.elsewhere == ("orders-0", "orders-1")
+    assert report.plan.elsewhere == ("orders-0", "orders-1")
 
 
 def test_a_directory_without_its_topic_id_is_none(backed: Backed, root: Path) -> None:
@@ -119,9 +119,9 @@ def test_a_directory_without_its_topic_id_is_none(backed: Backed, root: Path) ->
 
 def test_records_that_are_there(backed: Backed, root: Path) -> None:
     (root / "users-0" / f"{0:020d}.log").write_bytes(dense(0, 3).encode())
-    assert "users-0 hold records" in _refused(TargetUnsafe, backed, root)
+    assert "users-0 already hold records" in _refused(TargetUnsafe, backed, root)
     foreseen = _foreseen(backed, root)
-    standings = {log.name: log.standing for log in foreseen.logs}
+    standings = {log.name: log.state for log in foreseen.logs}
     assert standings == {
         "orders-0": DirectoryState.EMPTY,
         "orders-1": DirectoryState.EMPTY,
@@ -136,7 +136,7 @@ def test_what_was_written_since_is_not_ours(backed: Backed, root: Path) -> None:
     offline(backed.place, backed.backup, [root])
     with next((root / "users-0").glob("*.log")).open("ab") as file:
         file.write(dense(40, 1).encode())
-    assert "users-0 hold records" in _refused(TargetUnsafe, backed, root)
+    assert "users-0 already hold records" in _refused(TargetUnsafe, backed, root)
 
 
 def test_a_partition_in_two_directories(backed: Backed, root: Path, tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_a_partition_in_two_directories(backed: Backed, root: Path, tmp_path: Pa
         ({"include": ("(",)}, "is not a pattern"),
         ({"partitions": ("7",)}, "no topic has partition 7"),
         ({"renames": ("orders=users",)}, "would both become users"),
-        ({"renames": ("orders=../etc",)}, "no topic name"),
-        ({"until_offsets": ("orders:0=41",)}, "offset 41 is not in what the backup has"),
+        ({"renames": ("orders=../etc",)}, "not a valid topic name"),
+        ({"until_offsets": ("orders:0=41",)}, "offset 41 is outside of the backup's range"),
         ({"ends": (LogEnd("orders", 0, -1),)}, "cannot end at -1"),
     ],
 )
@@ -179,7 +179,7 @@ def test_a_directory_of_no_broker(backed: Backed, tmp_path: Path) -> None:
 def test_topics_that_would_remove_what_is_restored(
     backed: Backed, root: Path, configs: dict[str, str], wrong: list[str]
 ) -> None:
-    assert removing(configs) == wrong
+    assert removing_configs(configs) == wrong
     logs = _foreseen(backed, root, include=("users",)).logs
     image = ClusterImage(configs={"users": configs})
     if wrong:
@@ -193,7 +193,7 @@ def test_directories_of_topics_that_are_gone_or_made_again(backed: Backed, root:
     logs = _foreseen(backed, root, include=("users",)).logs
     check_topics(None, logs)
     check_topics(ClusterImage(topics={"users": TARGET_ID}), logs)
-    for topics, says in (({}, "no topic of this name"), ({"users": UUID(int=1)}, "is another")):
+    for topics, says in (({}, "no topic of this name"), ({"users": UUID(int=1)}, "has another id")):
         with pytest.raises(TargetUnsafe, match=says):
             check_topics(ClusterImage(topics=topics), logs)
 
@@ -204,7 +204,7 @@ def test_staged_names_are_those_of_a_partition_on_its_way_out(tmp_path: Path, to
     found = log_directory(name)
     assert len(name) <= 255
     assert found is not None
-    assert (found.standing, found.log.partition) == (LogDirState.DELETED, 12)
+    assert (found.state, found.log.partition) == (LogDirState.DELETED, 12)
     (tmp_path / name).mkdir()
     (tmp_path / f"{topic[:200]}-12.{'0' * 32}-delete").mkdir()
     assert leftovers(tmp_path, topic, 12) == [tmp_path / name]
@@ -223,9 +223,9 @@ def test_a_log_start_that_the_broker_remembers(backed: Backed, root: Path) -> No
     """It would hide the first records of what is restored, or delete all of it."""
     (root / "log-start-offset-checkpoint").write_text("0\n2\norders 0 0\norders 1 7\n")
     before = tree(root)
-    with pytest.raises(TargetUnsafe, match="begins at 7, and what is restored begins at 0") as refused:
+    with pytest.raises(TargetUnsafe, match="log start 7, and the restored log starts at 0") as refused:
         offline(backed.place, backed.backup, [root])
-    assert "make it again" in refused.value.remedy
+    assert "create it again" in refused.value.remedy
     assert tree(root) == before
     (root / "log-start-offset-checkpoint").write_text("0\n1\norders 1 0\n")
     assert offline(backed.place, backed.backup, [root]).good

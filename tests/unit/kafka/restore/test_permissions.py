@@ -1,12 +1,12 @@
 """From the brokers' answers to the one right that is missing."""
 
 from logkeep.kafka.restore.facts.permissions import (
-    Answers,
     Right,
+    RightsAnswers,
     RightsFound,
     RightsWanted,
+    compare_rights,
     denied,
-    judged,
     rights_findings,
 )
 
@@ -14,24 +14,24 @@ _ALL = frozenset({"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER_CONFIGS", "DESCR
 _NOTHING = RightsFound((), ())
 
 
-def _missing(wanted: RightsWanted, answers: Answers) -> list[tuple[str, str]]:
-    return [(r.name, r.operation) for r in judged(wanted, answers).missing]
+def _missing(wanted: RightsWanted, answers: RightsAnswers) -> list[tuple[str, str]]:
+    return [(r.name, r.operation) for r in compare_rights(wanted, answers).missing]
 
 
 def test_one_missing_right_of_many() -> None:
     wanted = RightsWanted(new_topics=("a", "b"), existing_topics=("c",), shortened=frozenset({"a", "c"}))
-    answers = Answers(topics={"a": _ALL, "b": _ALL - {"DELETE"}, "c": _ALL})
-    assert judged(wanted, answers) == _NOTHING, "nothing of b is deleted"
-    assert _missing(wanted, Answers(topics={"a": _ALL, "b": _ALL, "c": _ALL - {"DELETE"}})) == [("c", "DELETE")]
-    assert _missing(wanted, Answers(topics=answers.topics, creating={"b": 29, "a": 36})) == [("b", "CREATE")]
+    answers = RightsAnswers(topics={"a": _ALL, "b": _ALL - {"DELETE"}, "c": _ALL})
+    assert compare_rights(wanted, answers) == _NOTHING, "nothing of b is deleted"
+    assert _missing(wanted, RightsAnswers(topics={"a": _ALL, "b": _ALL, "c": _ALL - {"DELETE"}})) == [("c", "DELETE")]
+    assert _missing(wanted, RightsAnswers(topics=answers.topics, creating={"b": 29, "a": 36})) == [("b", "CREATE")]
 
 
 def test_who_may_not_describe_may_not_write() -> None:
     wanted = RightsWanted(new_topics=("a", "b"))
-    found = judged(wanted, Answers(topics={"a": None, "b": _ALL}, creating={"a": 29}, altering={"a": 29}))
+    found = compare_rights(wanted, RightsAnswers(topics={"a": None, "b": _ALL}, creating={"a": 29}, altering={"a": 29}))
     assert {r.operation for r in found.missing} == {"CREATE", "DESCRIBE", "WRITE", "READ", "ALTER_CONFIGS"}
     assert found.unknown == (Right("TOPIC", "a", "DESCRIBE_CONFIGS"),)
-    found = judged(wanted, Answers(topics={"a": None, "b": _ALL}))
+    found = compare_rights(wanted, RightsAnswers(topics={"a": None, "b": _ALL}))
     assert {r.operation for r in found.missing} == {"DESCRIBE", "WRITE", "READ"}
     assert found.unknown == ()
 
@@ -39,31 +39,33 @@ def test_who_may_not_describe_may_not_write() -> None:
 def test_an_idempotent_producer_needs_one_topic_or_the_cluster() -> None:
     wanted = RightsWanted(existing_topics=("a", "b"))
     one = {"a": _ALL, "b": _ALL - {"WRITE"}}
-    assert _missing(wanted, Answers(topics=one)) == [("b", "WRITE")]
+    assert _missing(wanted, RightsAnswers(topics=one)) == [("b", "WRITE")]
     none = dict.fromkeys(("a", "b"), _ALL - {"WRITE"})
     assert ("kafka-cluster", "IDEMPOTENT_WRITE") in _missing(
-        wanted, Answers(topics=none, cluster=frozenset({"DESCRIBE"}))
+        wanted, RightsAnswers(topics=none, cluster=frozenset({"DESCRIBE"}))
     )
-    unknown = judged(wanted, Answers(topics=none)).unknown
+    unknown = compare_rights(wanted, RightsAnswers(topics=none)).unknown
     assert unknown == (Right("CLUSTER", "kafka-cluster", "IDEMPOTENT_WRITE"),)
 
 
 def test_groups_and_transactional_ids() -> None:
     wanted = RightsWanted(groups=("g", "h"), transactional_ids=("t", "u"))
-    answers = Answers(groups={"g": 16, "h": 30}, describing_ids={"t": 16, "u": 105}, writing_ids={"t": 53, "u": 49})
+    answers = RightsAnswers(
+        groups={"g": 16, "h": 30}, describing_ids={"t": 16, "u": 105}, writing_ids={"t": 53, "u": 49}
+    )
     assert _missing(wanted, answers) == [("h", "READ"), ("t", "WRITE")]
 
 
 def test_acls_and_quotas_need_the_cluster() -> None:
     wanted = RightsWanted(acls=True, quotas=True)
     everything = frozenset({"ALTER", "DESCRIBE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})
-    assert judged(wanted, Answers(cluster=everything)) == _NOTHING
+    assert compare_rights(wanted, RightsAnswers(cluster=everything)) == _NOTHING
     for each in everything:
-        assert _missing(wanted, Answers(cluster=everything - {each})) == [("kafka-cluster", each)]
-    found = judged(wanted, Answers(cluster=None, quotas=31))
+        assert _missing(wanted, RightsAnswers(cluster=everything - {each})) == [("kafka-cluster", each)]
+    found = compare_rights(wanted, RightsAnswers(cluster=None, quotas=31))
     assert {r.operation for r in found.missing} == {"ALTER", "DESCRIBE", "ALTER_CONFIGS"}
     assert {r.operation for r in found.unknown} == {"DESCRIBE_CONFIGS"}
-    assert {r.operation for r in judged(wanted, Answers(cluster=None)).missing} == {"ALTER", "DESCRIBE"}
+    assert {r.operation for r in compare_rights(wanted, RightsAnswers(cluster=None)).missing} == {"ALTER", "DESCRIBE"}
 
 
 def test_what_to_grant_is_said() -> None:

@@ -11,9 +11,8 @@ from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
-from logkeep.kafka.logs.live import LiveLogs, LiveRange
+from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
 from logkeep.kafka.logs.lost_offset import LogFacts
-from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
 from logkeep.kafka.restore.proof.compare import prove_with
 from logkeep.model.segments import Codec
@@ -143,9 +142,9 @@ def test_reading_ahead_gives_everything_in_order_and_fails_in_its_turn() -> None
 
     seen: list[int] = []
     with pytest.raises(ClusterUnreachable):
-        seen.extend(ahead(items(), "test"))
+        seen.extend(read_ahead(items(), "test"))
     found = list[int]()
-    reading = ahead(items(), "test")
+    reading = read_ahead(items(), "test")
     found.append(next(reading))
     reading.close()
     assert found == [0]

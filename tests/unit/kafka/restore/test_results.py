@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome
-from logkeep.kafka.restore.finish import as_first_found
-from logkeep.kafka.restore.results import result_findings, whole
+from logkeep.kafka.restore.finish import with_first_offsets
+from logkeep.kafka.restore.results import all_restored, result_findings
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.restores import RestoredGroup
 
@@ -16,19 +16,19 @@ GOOD = LogResult(log=LOG, topic="orders", partition=0, outcome=ReplayOutcome.DON
 
 
 def test_only_what_is_there_and_proven_is_whole() -> None:
-    assert whole([GOOD], prove=True)
+    assert all_restored([GOOD], prove=True)
     unproven = msgspec.structs.replace(GOOD, proof=None)
-    assert not whole([GOOD, unproven], prove=True)
-    assert whole([GOOD, unproven], prove=False)
+    assert not all_restored([GOOD, unproven], prove=True)
+    assert all_restored([GOOD, unproven], prove=False)
     wrong = msgspec.structs.replace(GOOD, proof=msgspec.structs.replace(PROOF, first_difference=7))
-    assert not whole([wrong], prove=True)
-    assert not whole([wrong], prove=False), "nobody asked for it, and it was found all the same"
+    assert not all_restored([wrong], prove=True)
+    assert not all_restored([wrong], prove=False), "nobody asked for it, and it was found all the same"
 
 
 @pytest.mark.parametrize("outcome", [o for o in ReplayOutcome if o is not ReplayOutcome.DONE])
 def test_every_bad_outcome_is_a_finding_with_a_remedy(outcome: ReplayOutcome) -> None:
     bad = msgspec.structs.replace(GOOD, outcome=outcome, detail="why", proof=None)
-    assert not whole([bad], prove=False)
+    assert not all_restored([bad], prove=False)
     (finding,) = result_findings([GOOD, bad])
     assert (finding.code, finding.where, finding.what) == (outcome, "orders/0", "why")
     assert finding.remedy
@@ -44,7 +44,7 @@ def test_a_group_is_rolled_back_to_where_it_stood_before_the_first_attempt() -> 
     first = RestoredGroup(group="g", topic="t", partition=0, previous_offset=3, previous_metadata="m", offset=40)
     second = RestoredGroup(group="g", topic="t", partition=0, previous_offset=40, offset=41)
     new = RestoredGroup(group="h", topic="t", partition=0, previous_offset=None, offset=5)
-    kept = as_first_found((second, new), [(first,), (second,)])
+    kept = with_first_offsets((second, new), [(first,), (second,)])
     assert [(r.previous_offset, r.previous_metadata, r.offset) for r in kept] == [(3, "m", 41), (None, "", 5)]
 
 

@@ -23,7 +23,7 @@ def test_only_topics_by_name_are_renamed() -> None:
     assert (plan.present, plan.other) == ((_acl("*"),), 1)
     (finding,) = plan.findings
     assert finding.code == "acl-prefix"
-    assert "about old too" in finding.what
+    assert "it matched old," in finding.what
     assert plan_acls(archived, [], {"old": "older"}).findings == (), "the prefix still fits"
 
 
@@ -73,7 +73,7 @@ def test_quotas_fill_up_and_overwrite_nothing() -> None:
     assert (plan.present, plan.other) == (1, 1)
     (finding,) = plan.findings
     assert finding.code == "quota-differs"
-    assert finding.what == "y is 7 here and stays so; archived is 2"
+    assert finding.what == "y is 7 in the target and stays so; archived is 2"
     assert plan_quotas([], there).add == ()
 
 

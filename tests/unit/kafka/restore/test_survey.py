@@ -129,7 +129,7 @@ def test_a_lost_object_is_told_before_it_is_read(codec: Codec, lost: int) -> Non
     meter = MeteredStore(where.store)
     found = _survey(SourceRef(meter, where.repository, where.source), segments)
     assert name in found.damage
-    assert "not there" in found.damage
+    assert "does not exist" in found.damage
     assert meter.meter.usage().calls["list"] == 1, "one question for all of them"
     unseen = SurveyLog(log=LOG, start=0, end=500, segments=tuple(segments), presence=False)
     assert survey(RestoreSurveyUnit(place=where, logs=(unseen,)), lambda _: None).logs[0].damage == ""

@@ -10,7 +10,7 @@ import pytest
 
 from logkeep.errors import LogDirUnusable, OldMessageFormat
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.disks.directories import held, log_dirs, look
+from logkeep.kafka.disks.directories import hold_directories, list_directories, log_dirs
 from logkeep.kafka.disks.segment_windows import CHUNK_BYTES
 from logkeep.kafka.salvage.run import SalvageDone
 from tests.support.kafka.broker_disks import CLUSTER, ID, add_log, flip, made_disk, run_of
@@ -121,7 +121,7 @@ def test_what_lies_above_the_watermark_is_told(tmp_path: Path) -> None:
     root = made_disk(tmp_path / "disk", watermarks={ORDERS: 40})
     add_log(root, "orders-0", [run_of(0, 60)])
     _, _, done = _offsets(tmp_path, root)
-    assert "offsets [40, 60) lie above" in told(done, "unproven-tail")[0]
+    assert "offsets [40, 60) are above" in told(done, "unproven-tail")[0]
 
 
 def test_a_log_start_inside_a_batch(tmp_path: Path) -> None:
@@ -156,14 +156,14 @@ def test_a_missing_partition_is_told(tmp_path: Path, disk: Path) -> None:
 def test_two_clusters_are_not_mixed(tmp_path: Path, disk: Path) -> None:
     other = made_disk(tmp_path / "other", 2, "another-cluster")
     with pytest.raises(LogDirUnusable, match="several clusters"):
-        look([disk, other])
+        list_directories([disk, other])
 
 
 def test_no_broker_lived_here(tmp_path: Path) -> None:
     with pytest.raises(LogDirUnusable, match=r"no meta\.properties"):
-        look([tmp_path])
+        list_directories([tmp_path])
     with pytest.raises(LogDirUnusable, match="no such directory"):
-        look([tmp_path / "nothing"])
+        list_directories([tmp_path / "nothing"])
 
 
 def test_a_lock_of_another_process_is_respected(disk: Path) -> None:
@@ -172,10 +172,10 @@ def test_a_lock_of_another_process_is_respected(disk: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LogDirUnusable, match="a running broker holds it"), held([disk]):
+        with pytest.raises(LogDirUnusable, match="a running broker holds it"), hold_directories([disk]):
             pass
         holder.communicate("\n")
-    with held([disk]):
+    with hold_directories([disk]):
         pass
 
 

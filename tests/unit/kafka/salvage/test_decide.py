@@ -81,9 +81,9 @@ def test_one_salvage_after_the_other(tmp_path: Path) -> None:
     place = new_place(tmp_path / "repository")
     first = salvaged(place, [_disk(tmp_path, "first", 80)])[1]
     second = salvaged(place, [_disk(tmp_path, "second", 100)])[1]
-    assert [(r.wanted.lo, r.wanted.hi) for u in second.foreseen.units for r in u.ranges] == [(80, 100)]
+    assert [(r.wanted.lo, r.wanted.hi) for u in second.plan.units for r in u.ranges] == [(80, 100)]
     third = salvaged(place, [_disk(tmp_path, "third", 90, epoch=4)])[1]
-    assert "begins a new history" in told(third, "new-history")[0]
+    assert "starts a new history" in told(third, "new-history")[0]
     archive, fourth = salvaged(place, [_disk(tmp_path, "fourth", 60, epoch=3)])
     assert codes(fourth) >= {"archive-ahead"}
     ends = []

@@ -13,9 +13,9 @@ from logkeep.formats.kafka.metadata_records import (
 )
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.disks.scan_results import ReplicaScan
-from logkeep.kafka.salvage.findings import about_tiers
-from logkeep.kafka.salvage.groups_task import Books, FoundPosition
-from logkeep.kafka.salvage.survey_task import Survey
+from logkeep.kafka.salvage.findings import tier_findings
+from logkeep.kafka.salvage.groups_task import FoundPosition, GroupState
+from logkeep.kafka.salvage.survey_task import SalvageSurvey
 from tests.support.kafka.handmade_batches import Batch
 
 _TRANSACTIONAL, _CONTROL = 0x10, 0x20
@@ -45,7 +45,7 @@ def _sized(data: bytes | None) -> bytes:
 class _Topic:
     """Appends batches of one record each."""
 
-    books: Books = field(default_factory=Books)
+    books: GroupState = field(default_factory=GroupState)
     end: int = 0
 
     def write(self, key: bytes, value: bytes | None, producer: int = -1, attributes: int = 0) -> None:
@@ -125,7 +125,7 @@ def test_metadata_transactions_count_together_or_not_at_all() -> None:
     assert image.topics == {"topic-1": first}
     image.take(TopicConfigSet("topic-1", "remote.storage.enable", "true"))
     scan = ReplicaScan(directory="d", node=1, start=40, end=50)
-    (told,) = about_tiers([Survey(topic="topic-1", partition=0, scans=(scan,))], image)
-    assert "before offset 40" in told.what
+    (told,) = tier_findings([SalvageSurvey(topic="topic-1", partition=0, scans=(scan,))], image)
+    assert "offsets before 40" in told.what
     image.take(TopicRemoved(first))
     assert (image.topics, image.configs) == ({}, {})

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.model.findings import Finding
-from logkeep.zookeeper.backup.other_members import Elsewhere, elsewhere
+from logkeep.zookeeper.backup.other_members import OtherMembers, other_members_of
 from logkeep.zookeeper.backup.round_rules import RoundHole
 from tests.support.zookeeper.handmade_directories import MadeServer, damaged_in
 from tests.support.zookeeper.repositories import archived, archived_all, new_place
@@ -28,11 +28,11 @@ from tests.support.zookeeper.repositories import archived, archived_all, new_pla
     ],
 )
 def test_who_holds_five_to_eight(runs: dict[str, list[tuple[int, int]]], expected: tuple[str, ...]) -> None:
-    assert Elsewhere(runs).holders(RoundHole(5, 8)) == expected
+    assert OtherMembers(runs).holders(RoundHole(5, 8)) == expected
 
 
 def test_a_member_is_not_its_own_witness() -> None:
-    assert elsewhere("a", ({"a": [(1, 9)]}, {"b": [(1, 3)]}, {"b": [(4, 9)]})).runs == {"b": [(1, 3), (4, 9)]}
+    assert other_members_of("a", ({"a": [(1, 9)]}, {"b": [(1, 3)]}, {"b": [(4, 9)]})).runs == {"b": [(1, 3), (4, 9)]}
 
 
 _RUN = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda ends: (min(ends), max(ends)))
@@ -44,7 +44,7 @@ def test_someone_is_named_only_where_every_number_is_held(
 ) -> None:
     held = {zxid for some in runs.values() for first, last in some for zxid in range(first, last + 1)}
     wanted = set(range(missing[0], missing[1] + 1))
-    found = Elsewhere(runs).holders(RoundHole(*missing))
+    found = OtherMembers(runs).holders(RoundHole(*missing))
     assert bool(found) == (wanted <= held)
     touching = {n for n, some in runs.items() for first, last in some if wanted & set(range(first, last + 1))}
     assert set(found) == (touching if wanted <= held else set())

@@ -18,7 +18,8 @@ from logkeep.zookeeper.backup.server_files import FoundFile
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.model.config_files import gather_config
 from logkeep.zookeeper.model.sink import PlacedLog
-from logkeep.zookeeper.repo.claims import claimed, within
+from logkeep.zookeeper.repo.claims import claim_logs
+from logkeep.zookeeper.repo.time_window import within
 
 EPOCH = 1 << 32
 NOTHING = "0" * 64
@@ -90,7 +91,7 @@ def test_claims_and_gaps_tile_the_log_exactly(drawn: list[tuple[int, int]], befo
             runs.append((first, last))
     chain = [before, *(last for _, last in runs)] if before is not None else [last for _, last in runs]
     believed = {(a, b) for a in chain for b, _ in runs} if trusting else set()
-    found = claimed([placed(*run) for run in runs], before, believed)
+    found = claim_logs([placed(*run) for run in runs], before, believed)
     if not runs:
         assert not found.segments
         return

@@ -23,6 +23,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.model.archived import LogFileEnding
 from logkeep.zookeeper.server.four_letter import ServerState
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.encoding import LOG_HEADER
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled, content, rounds, taken, txn
 from tests.support.zookeeper.without_root import closed
@@ -158,7 +159,7 @@ def test_no_backup_goes_into_the_directories_of_the_server(tmp_path: Path, insid
 
 @pytest.mark.parametrize("backup_id", ["log.ffff", "snapshot.0", "log.1.bak", "snapshot.5.gz"])
 def test_no_backup_is_called_like_a_file_of_a_server(server: MadeServer, tmp_path: Path, backup_id: str) -> None:
-    with pytest.raises(UsageError, match="ZooKeeper's own files are called so"):
+    with pytest.raises(UsageError, match="ZooKeeper's own files have such names"):
         bundled(server, tmp_path / "out", backup_id)
     assert not (tmp_path / "out").exists()
 
@@ -453,7 +454,7 @@ def test_a_stored_file_that_was_damaged_never_reads_as_something_else(
     server: MadeServer, tmp_path: Path, codec: Codec
 ) -> None:
     view, _ = bundled(server, tmp_path / "out", codec=codec)
-    path = view.stored_path(view.logs[1])
+    path = stored_path(view, view.logs[1])
     whole, plain = path.read_bytes(), content(view)["log.4"]
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
@@ -470,7 +471,7 @@ def test_a_stored_file_that_was_damaged_never_reads_as_something_else(
 
 def test_a_link_in_place_of_a_file_is_not_followed(server: MadeServer, tmp_path: Path) -> None:
     view, _ = bundled(server, tmp_path / "out")
-    path = view.stored_path(view.logs[0])
+    path = stored_path(view, view.logs[0])
     path.unlink()
     path.symlink_to("/etc/hostname")
     with pytest.raises(Exception, match="link"):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.work import Engine
-from logkeep.zookeeper.history.around_damage import Missing, around, between
+from logkeep.zookeeper.history.around_damage import MissingTransactions, gaps_between, read_around
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import readable_units, rows
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot
 from tests.support.zookeeper.handmade_history import MemoryView, Past, add_member, backup_of, epoch
@@ -32,8 +32,8 @@ def _history(view: MemoryView, member: str | None = None) -> History:
     return history(view, ALL, _engine, member)
 
 
-def _missing(view: MemoryView, member: str | None = None) -> tuple[Missing, ...]:
-    return around(view, InlineEngine(), choice(view, _engine, member), ALL).missing
+def _missing(view: MemoryView, member: str | None = None) -> tuple[MissingTransactions, ...]:
+    return read_around(view, InlineEngine(), select_logs(view, _engine, member), ALL).missing
 
 
 def _flipped(view: MemoryView, log: ArchivedLog, at: int, bit: int = 0) -> None:
@@ -64,7 +64,7 @@ def test_rows_for_sql_are_the_same() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids,))
     bad = (3 << 32) + 2
     _flipped(view, view.logs[0], _at(view, view.logs[0], bad))
-    readable = readable_units(view, InlineEngine(), choice(view, _engine))
+    readable = readable_units(view, InlineEngine(), select_logs(view, _engine))
     found = [zxid for unit in readable.units for batch in rows(unit) for zxid in batch["zxid"].to_pylist()]
     assert found == [zxid for zxid in PAST.zxids if zxid != bad]
     assert [(one.first, one.last) for one in readable.missing] == [(bad, bad)]
@@ -131,7 +131,7 @@ def test_what_no_log_holds_between_others_is_told_without_any_damage(
     view.objects.update(zip(view.logs, list(view.objects.values())[1:], strict=True))
     found = _history(view)
     assert [event.zxid for event in found.events] == [zxid for log in logs for zxid in log]
-    assert [(one.first, one.last) for one in between(choice(view, _engine))] == missing
+    assert [(one.first, one.last) for one in gaps_between(select_logs(view, _engine))] == missing
     assert [(f.code, f.severity) for f in found.findings] == [("lost-transactions", "damage")] * len(missing)
     assert all(f"{first:#x} to {last:#x}" in found.findings[n].what for n, (first, last) in enumerate(missing))
 
@@ -141,14 +141,14 @@ def test_the_lost_end_of_an_epoch_is_told_where_a_log_knows_how_it_ended() -> No
     log = msgspec.structs.replace(view.logs[1], borders=((E1 + 12, E3 + 1),))
     view.objects[log] = view.objects[view.logs[1]]
     view.logs[1] = log
-    assert [(one.first, one.last) for one in between(choice(view, _engine))] == [(E1 + 11, E1 + 12)]
+    assert [(one.first, one.last) for one in gaps_between(select_logs(view, _engine))] == [(E1 + 11, E1 + 12)]
 
 
 def test_what_another_member_holds_is_not_missing() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids[:4], PAST.zxids[6:]))
     add_member(view, PAST, snapshot_at=(), logs=(PAST.zxids[2:8],), member="b")
     assert _history(view).findings == ()
-    assert [(one.first, one.last) for one in between(choice(view, _engine, "a"))] == [(E1 + 5, E1 + 6)]
+    assert [(one.first, one.last) for one in gaps_between(select_logs(view, _engine, "a"))] == [(E1 + 5, E1 + 6)]
 
 
 def test_a_hole_is_told_beside_damage() -> None:
@@ -176,5 +176,5 @@ def test_every_transaction_is_told_or_named(flips: list[tuple[int, int]], cut: b
 def test_a_unit_begins_where_it_is_said() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(PAST.zxids,))
     _flipped(view, view.logs[0], 20)
-    units: tuple[LogSearchUnit, ...] = readable_units(view, InlineEngine(), choice(view, _engine)).units
+    units: tuple[LogSearchUnit, ...] = readable_units(view, InlineEngine(), select_logs(view, _engine)).units
     assert [(unit.piece.first, unit.start_at > 16) for unit in units] == [((1 << 32) + 2, True)]

@@ -11,10 +11,10 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
 from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
-from logkeep.zookeeper.history.conflicts import PairUnit, compare_logs
+from logkeep.zookeeper.history.conflicts import LogPairUnit, compare_logs
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
 from logkeep.zookeeper.timeline.survey import to_compare
 from tests.support.zookeeper.encoding import body, record
@@ -65,18 +65,18 @@ def test_the_same_bytes_are_not_compared() -> None:
 
 def test_logs_are_compared_by_tasks_of_an_engine_for_as_many_bytes() -> None:
     view, engines = _ensemble(), _Engines()
-    assert choice(view, engines).findings == ()
+    assert select_logs(view, engines).findings == ()
     a, b, c1, c2 = (log.size_bytes for log in view.logs)
     assert engines.asked == [a + c1 + a + c2 + b + c1 + b + c2]
     assert len(view.opened) == 8
     alone, unused = MemoryView(members=[Member(name="a")]), _Engines()
     add_member(alone, PAST, snapshot_at=(0,), logs=(PAST.zxids,), member="a")
-    assert (len(choice(alone, unused).parts), unused.asked) == (1, [])
+    assert (len(select_logs(alone, unused).parts), unused.asked) == (1, [])
 
 
 def test_a_pair_travels_to_another_process() -> None:
     view = _diverged()
-    unit = PairUnit(view, view.logs[0], view.logs[1])
+    unit = LogPairUnit(view, view.logs[0], view.logs[1])
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert compare_logs(there, lambda _: None).runs == ((E2 + 1, E2 + 1),)
 

@@ -72,10 +72,10 @@ def test_without_a_snapshot_it_is_told_that_such_deletions_cannot_be_seen() -> N
     assert _told(found) == []
     (finding,) = found.findings
     assert (finding.code, finding.severity) == ("unseen-deletions", Severity.WARNING)
-    assert "made before 0xb and went with its session up to 0xc" in finding.what
+    assert "created before 0xb and deleted with their sessions up to 0xc" in finding.what
 
 
 def test_a_later_snapshot_tells_what_it_still_has() -> None:
     found = _history(_view(OTHER, ENDED, snapshot_at=11))
     assert [one[:2] for one in _told(found)] == [(12, "delete")]
-    assert "up to 0xb cannot be seen" in found.findings[0].what
+    assert "up to 0xb are not shown" in found.findings[0].what

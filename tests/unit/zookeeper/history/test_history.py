@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.cli.verbs.zookeeper.moment import parted
+from logkeep.cli.verbs.zookeeper.moment import split_name
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
@@ -31,7 +31,7 @@ from logkeep.zookeeper.history.compare import TreeSide, compare, one_member, wri
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents, find, wanted_path
 from logkeep.zookeeper.history.pieces import pieces, searched
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.tree_diff import DifferenceKind, differences
 from logkeep.zookeeper.model.archived import Member
 from logkeep.zookeeper.model.tree import Tree, new_tree, rows_of
@@ -64,7 +64,7 @@ def test_every_transaction_that_is_held_is_read_once(drawn: list[tuple[str, str,
 
 def test_a_member_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="no logs of this member") as refused:
-        choice(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), _engine, "b")
+        select_logs(backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),)), _engine, "b")
     assert refused.value.remedy == "choose among a"
 
 
@@ -137,7 +137,7 @@ def test_the_newest_are_told_and_all_are_counted() -> None:
 
 def test_a_unit_travels_to_another_process() -> None:
     view = backup_of(PAST, snapshot_at=(0,), logs=(range(1, 31),))
-    unit = LogSearchUnit(view, choice(view, _engine).parts[0], WantedEvents(b"/n1", Depth.ITSELF, 5))
+    unit = LogSearchUnit(view, select_logs(view, _engine).parts[0], WantedEvents(b"/n1", Depth.ITSELF, 5))
     there = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes, a line ago
     assert find(there, lambda _: None) == find(unit, lambda _: None)
 
@@ -225,7 +225,7 @@ def test_paths_are_read_as_people_write_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "//", "//old1", "/a//b", "/a//", "/a/./b", "/.."])
 def test_what_is_no_path_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no path of a node"):
+    with pytest.raises(UsageError, match="not the path of a node"):
         wanted_path(text)
 
 
@@ -258,10 +258,10 @@ def test_a_member_whose_tree_has_diverged_differs_though_it_logs_the_leaders_dig
     ],
 )
 def test_a_moment_is_named(named: str, parts: tuple[str, str, int | None]) -> None:
-    assert parted(named) == parts
+    assert split_name(named) == parts
 
 
 @pytest.mark.parametrize("named", ["latest@zk", "@0x1", "latest@", ":a"])
 def test_what_names_no_moment_is_refused(named: str) -> None:
     with pytest.raises(UsageError):
-        parted(named)
+        split_name(named)

@@ -11,7 +11,7 @@ from logkeep.model.segments import Proof
 from logkeep.model.work import Engine
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import rows, units
 from logkeep.zookeeper.model.archived import Member
 from tests.support.zookeeper.encoding import body, record
@@ -55,7 +55,7 @@ def test_what_was_never_committed_is_left_out_and_named() -> None:
 
 def test_a_query_in_sql_does_not_see_it_either() -> None:
     view = _ensemble("zk2", "zk3")
-    chosen = choice(view, _engine)
+    chosen = select_logs(view, _engine)
     seen = [zxid for unit in units(view, chosen) for batch in rows(unit) for zxid in batch["zxid"].to_pylist()]
     assert seen == list(COMMITTED.zxids)
     assert [finding.code for finding in chosen.findings] == ["never-committed"]
@@ -67,7 +67,7 @@ def test_the_best_proven_log_is_read() -> None:
     view = MemoryView(members=[Member(name=name) for name in "ab"])
     add_member(view, COMMITTED, snapshot_at=(), logs=(COMMITTED.zxids[:5],), member="a", proof=Proof.UNPROVEN)
     add_member(view, COMMITTED, snapshot_at=(), logs=(COMMITTED.zxids[2:4],), member="b")
-    parts = [(part.log.member, part.first, part.last) for part in choice(view, _engine).parts]
+    parts = [(part.log.member, part.first, part.last) for part in select_logs(view, _engine).parts]
     assert parts == [("a", E1 + 1, E1 + 2), ("b", E1 + 3, E1 + 4), ("a", E1 + 5, E1 + 5)]
 
 

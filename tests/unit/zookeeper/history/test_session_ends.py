@@ -11,7 +11,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Change, CloseSession, Create, SetData, Transaction
 from logkeep.model.work import Engine
-from logkeep.zookeeper.history.ephemeral_owners import witnesses
+from logkeep.zookeeper.history.ephemeral_owners import owner_snapshots
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, Member
@@ -166,9 +166,9 @@ def test_the_best_witness_is_asked_first() -> None:
     view = MemoryView()
     for zxid, bound, member in ((10, 14, "a"), (10, 10, "b"), (12, 12, "c"), (9, 9, "d"), (10, None, "e")):
         _snapshot(view, zxid, {}, bound=bound, member=member)
-    found = [(one.snapshot.member, one.blind_until) for one in witnesses(view.snapshots, 11, 20, ())]
+    found = [(one.snapshot.member, one.blind_until) for one in owner_snapshots(view.snapshots, 11, 20, ())]
     assert found == [("b", 10), ("a", 14), ("e", 20), ("c", 12)]
-    over = witnesses(view.snapshots, (1 << 32) + 1, (1 << 32) + 5, {(9, (1 << 32) + 1)})
+    over = owner_snapshots(view.snapshots, (1 << 32) + 1, (1 << 32) + 5, {(9, (1 << 32) + 1)})
     assert [(one.snapshot.member, one.blind_until) for one in over] == [("d", 1 << 32)]
 
 

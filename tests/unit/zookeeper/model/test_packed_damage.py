@@ -15,7 +15,7 @@ from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.history.log_task import Depth, WantedEvents
 from logkeep.zookeeper.history.run import history
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import readable_units, rows
 from logkeep.zookeeper.repo.view import ArchiveView
 from tests.support.zookeeper.encoding import LOG_HEADER, body, record
@@ -73,7 +73,7 @@ def found_by_history(view: ArchiveView) -> tuple[set[int], bool]:
     """What it tells of, and whether it names what it cannot tell."""
     told = history(view, EVERYTHING, engine)
     zxids_told = {event.zxid for event in told.events}
-    holes = readable_units(view, InlineEngine(), choice(view, lambda _: InlineEngine())).missing
+    holes = readable_units(view, InlineEngine(), select_logs(view, lambda _: InlineEngine())).missing
     named = {zxid for hole in holes for zxid in range(hole.first, hole.last + 1)}
     last = max(log.last for log in view.logs)
     assert zxids_told | named == set(range(1, last + 1))
@@ -93,7 +93,7 @@ def test_what_is_around_the_damage_is_found(packed: Packed) -> None:
     if packed.codec is Codec.ZSTD:
         assert set(range(2200, MANY + 1)) <= found, "the last frame of three is whole"
     now = newest(packed.place)
-    units = readable_units(now, InlineEngine(), choice(now, lambda _: InlineEngine())).units
+    units = readable_units(now, InlineEngine(), select_logs(now, lambda _: InlineEngine())).units
     assert {zxid for unit in units for batch in rows(unit) for zxid in batch["zxid"].to_pylist()} == found
 
 
@@ -102,7 +102,7 @@ def test_what_is_found_is_kept_by_a_repair(packed: Packed) -> None:
     found_before = set(range(1, MANY + 1))
     half_way(packed.place, view)
     found, _ = found_by_history(newest(packed.place))
-    assert len(repaired(packed.place, ids(packed.place)[0], accept_loss=True).mends) == 1
+    assert len(repaired(packed.place, ids(packed.place)[0], accept_loss=True).repaired) == 1
     kept = {zxid for first, last in zxids(newest(packed.place)) for zxid in range(first, last + 1)}
     assert kept == found < found_before
     for content in (each for key, each in bytes_of(newest(packed.place)).items() if key[2] == "log.1"):
@@ -113,9 +113,9 @@ def test_it_is_mended_by_who_has_the_rest(packed: Packed) -> None:
     view = packed.backup(MANY)
     expected = bytes_of(view)
     half_way(packed.place, view)
-    (mend,) = repaired(packed.place, ids(packed.place)[0], beside(packed.server)).mends.values()
-    assert "spliced" in mend.told
-    assert "0x1 to" not in mend.told, "what comes before the damage is its own"
+    (mend,) = repaired(packed.place, ids(packed.place)[0], beside(packed.server)).repaired.values()
+    assert "spliced" in mend.provenance
+    assert "0x1 to" not in mend.provenance, "what comes before the damage is its own"
     assert bytes_of(newest(packed.place)) == expected
     assert verified(packed.place, ids(packed.place)[0]).document.verdict == GOOD
 
@@ -128,7 +128,7 @@ def test_a_donor_that_is_damaged_itself_gives_what_is_good_in_it(packed: Packed)
     half_way(packed.place, second)
     behind = (2900,) if codec is Codec.ZSTD else ()
     damage(packed.place, first, first.logs[0], *(zxid * len(RECORDS[0]) for zxid in (500, *behind)))
-    assert len(repaired(packed.place, ids(packed.place)[0]).mends) == 1
+    assert len(repaired(packed.place, ids(packed.place)[0]).repaired) == 1
     assert bytes_of(viewed(packed.place, ids(packed.place)[0])) == expected
 
 
@@ -139,7 +139,7 @@ def test_a_wrong_checksum_of_the_packing_alone_loses_nothing(tmp_path: Path) -> 
     damage(packed.place, view, view.logs[0], -6)
     assert verified(packed.place, ids(packed.place)[0]).document.verdict == DAMAGED
     assert found_by_history(newest(packed.place)) == (set(range(1, 101)), False)
-    assert len(repaired(packed.place, ids(packed.place)[0]).mends) == 1
+    assert len(repaired(packed.place, ids(packed.place)[0]).repaired) == 1
     assert bytes_of(newest(packed.place)) == expected
 
 

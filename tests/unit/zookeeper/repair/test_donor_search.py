@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from logkeep.zookeeper.repair.donor_search import helpful
+from logkeep.zookeeper.repair.donor_search import helpful_backups
 from logkeep.zookeeper.repair.plan import RepairPlan
 from logkeep.zookeeper.repair.run import repair
 from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files
@@ -54,7 +54,7 @@ class Others:
 def test_all_are_asked_and_few_are_held_at_a_time() -> None:
     view = damaged(3, 7)
     others = Others({4: holding(PAST.zxids[:5]), 23: holding(PAST.zxids[5:])})
-    found = helpful(view, others, checked(view), at_once=3)
+    found = helpful_backups(view, others, checked(view), at_once=3)
     assert [[(log.first, log.last) for log in one.logs] for one in found] == [[(1, 5)], [(6, 12)]]
     assert others.most_alive < 10, others.most_alive
     sink = MemorySink(view)
@@ -66,7 +66,7 @@ def test_all_are_asked_and_few_are_held_at_a_time() -> None:
 def test_nobody_is_asked_when_nothing_is_missing_any_more(place: int) -> None:
     view = damaged(3, 7)
     others = Others({place: holding(PAST.zxids)})
-    (found,) = helpful(view, others, checked(view), at_once=3)
+    (found,) = helpful_backups(view, others, checked(view), at_once=3)
     assert [(log.first, log.last) for log in found.logs] == [(1, 12)]
     assert others.asked <= place + 3
 
@@ -74,7 +74,7 @@ def test_nobody_is_asked_when_nothing_is_missing_any_more(place: int) -> None:
 def test_a_snapshot_is_looked_for_too() -> None:
     view = damaged(snapshot=True)
     others = Others({23: backup_of(PAST, snapshot_at=(6,), logs=())})
-    (found,) = helpful(view, others, checked(view), at_once=3)
+    (found,) = helpful_backups(view, others, checked(view), at_once=3)
     sink = MemorySink(view)
     assert repair(view, sink, beside=(found,)).dropped == ()
     assert list(sink.made.values()) == [PAST.snapshots[6]]
@@ -82,7 +82,7 @@ def test_a_snapshot_is_looked_for_too() -> None:
 
 def test_what_nobody_has_is_asked_of_all() -> None:
     view, others = damaged(3), Others({})
-    assert helpful(view, others, checked(view), at_once=3) == ()
+    assert helpful_backups(view, others, checked(view), at_once=3) == ()
     assert others.asked == MANY
 
 
@@ -100,7 +100,7 @@ class TestWhoContradicts:
         """What is made of it in the end, and how many were kept for that."""
         view = damaged(*lost)
         others = Others(useful, range(11, 13))
-        found = helpful(view, others, checked(view), at_once=3)
+        found = helpful_backups(view, others, checked(view), at_once=3)
         assert (others.asked, others.most_alive < 10) == (MANY, True)
         (plan,) = repair(view, MemorySink(view), beside=found).repairs
         return plan, len(found)

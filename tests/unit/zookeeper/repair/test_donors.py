@@ -15,7 +15,7 @@ from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, BackupView
 from logkeep.zookeeper.repair.plan import Repair, RepairPlan
-from logkeep.zookeeper.repair.run import foresee, repair
+from logkeep.zookeeper.repair.run import plan_backup_repair, repair
 from logkeep.zookeeper.repo import repair_donors
 from logkeep.zookeeper.verify.directory_view import DirectoryView
 from tests.support.zookeeper.handmade_directories import MadeServer
@@ -56,9 +56,9 @@ class TestTheSameObject:
         first = damaged_first(place, 5)
         for done in (previewed(place, first), repaired(place, first)):
             (plan,) = done.foreseen.repairs
-            assert (plan.kind, plan.lost, plan.spliced, done.mends) == (Repair.SPLIT, ((6, 6),), (), {})
+            assert (plan.kind, plan.lost, plan.spliced, done.repaired) == (Repair.SPLIT, ((6, 6),), (), {})
             assert done.donors == (f"backup {first} itself",)
-        assert len(repaired(place, first, accept_loss=True).mends) == 1
+        assert len(repaired(place, first, accept_loss=True).repaired) == 1
 
     def test_what_nobody_has_keeps_nothing_else_from_being_mended(
         self, server: MadeServer, place: SourceRef, tmp_path: Path
@@ -74,7 +74,7 @@ class TestTheSameObject:
         damaged_first(place, 5)
         first = damaged_first(place, 2, log=1)
         done = repaired(place, first, beside(other))
-        assert [kept.name for kept in done.mends] == ["log.7"]
+        assert [kept.name for kept in done.repaired] == ["log.7"]
         assert [kept.name for kept in done.left] == ["log.1"]
 
     def test_a_damaged_donor_gives_what_lies_on_both_sides_of_its_damage(
@@ -88,7 +88,7 @@ class TestTheSameObject:
         expected = bytes_of(viewed(place, ids(place)[0]))
         damage(place, second, second.logs[0], byte_in(5))
         first = damaged_first(place, 3)
-        assert len(repaired(place, first).mends) == 1
+        assert len(repaired(place, first).repaired) == 1
         assert bytes_of(viewed(place, first)) == expected
         damaged_first(place, 6)
         done = repaired(place, first)
@@ -136,7 +136,7 @@ class TestDonorsThatFail:
 
     @pytest.mark.parametrize("times", range(12))
     def test_nothing_is_promised_that_was_not_read(self, times: int) -> None:
-        (plan,) = foresee(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
+        (plan,) = plan_backup_repair(self.damaged(), earlier=[_Fading(self.whole(), times)]).repairs
         assert plan.whole != bool(plan.lost)
 
     @pytest.mark.parametrize("times", range(12))
@@ -148,7 +148,7 @@ class TestDonorsThatFail:
         fading, others = _Fading(self.whole(), times), [self.whole()] if another else []
         sink = MemorySink(view)
         done = repair(view, sink, earlier=[fading, *others], accept_loss=False)
-        (plan,) = done.foreseen.repairs
+        (plan,) = done.plan.repairs
         if another or not plan.lost:
             assert (plan.kind, list(sink.made.values())) == (Repair.SPLICED, [whole[log]])
         else:
@@ -241,7 +241,7 @@ class TestEveryHolderAgrees:
         return view
 
     def plan(self, view: MemoryView, *earlier: MemoryView, beside: Sequence[MemoryView] = ()) -> RepairPlan:
-        (plan,) = foresee(view, earlier=earlier, beside=beside).repairs
+        (plan,) = plan_backup_repair(view, earlier=earlier, beside=beside).repairs
         return plan
 
     @pytest.mark.parametrize("zxids", [range(1, 7), range(6, 10), range(4, 9)])
@@ -327,16 +327,16 @@ class TestManyBackups:
     def test_backups_that_cannot_have_it_are_not_counted(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(repair_donors, "MOST_DONORS", 1)
+        monkeypatch.setattr(repair_donors, "MAX_DONORS", 1)
         first = self.many(server, place, 2)
         done = repaired(place, first)
-        assert (len(done.mends), len(done.foreseen.copied), done.unread) == (2, 1, 0)
+        assert (len(done.repaired), len(done.foreseen.copied), done.unread) == (2, 1, 0)
         assert verified(place, first).document.verdict == GOOD
 
     def test_those_that_were_not_looked_at_are_told(
         self, server: MadeServer, place: SourceRef, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(repair_donors, "MOST_DONORS", 0)
+        monkeypatch.setattr(repair_donors, "MAX_DONORS", 0)
         done = previewed(place, self.many(server, place, 1))
         assert (len(done.left), done.unread) == (2, 1)
 

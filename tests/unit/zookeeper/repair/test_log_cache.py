@@ -12,9 +12,9 @@ from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import unpacked_stream
 from logkeep.zookeeper.repair import run as repairing
 from logkeep.zookeeper.repair.donors import Views, disputed_in
-from logkeep.zookeeper.repair.log_cache import MOST_COPIES, Rereading
+from logkeep.zookeeper.repair.log_cache import MOST_COPIES, LogCache
 from logkeep.zookeeper.repair.plan import Donor, RepairPlan
-from logkeep.zookeeper.repair.run import foresee, repair
+from logkeep.zookeeper.repair.run import plan_backup_repair, repair
 from tests.support.zookeeper.handmade_history import MemorySink, MemoryView, Past
 
 PAST = Past(range(1, 101))
@@ -64,7 +64,7 @@ def test_it_is_unpacked_once(scratch: Path) -> None:
 
 def test_few_lie_on_the_disk_at_a_time(scratch: Path) -> None:
     views = [holding(*PAST.zxids[: 10 * number]) for number in range(1, 8)]
-    with Rereading() as reading:
+    with LogCache() as reading:
         for _ in range(2):
             for view in views:
                 ((log, content),) = view.objects.items()
@@ -79,7 +79,7 @@ def test_few_lie_on_the_disk_at_a_time(scratch: Path) -> None:
 def test_parts_are_found_whatever_was_asked_before() -> None:
     view = damaged(holding(*PAST.zxids), 40)
     (log,) = view.logs
-    with Rereading() as reading:
+    with LogCache() as reading:
         assert [(each.first_zxid, each.last_zxid) for each in reading.stretches(view, log)] == [(1, 39), (41, 100)]
         for first, last in [(1, 3), (9, 12), (13, 13), (50, 60), (5, 7), (61, 100), (41, 41), (39, 39)]:
             given = bytearray()
@@ -96,7 +96,7 @@ def test_what_a_hash_proves_is_not_compared_among_all_holders(monkeypatch: pytes
 
     monkeypatch.setattr(repairing, "disputed_in", noted)
     view, others = damaged(holding(*PAST.zxids), 5, 50), [holding(*PAST.zxids) for _ in range(3)]
-    assert [plan.whole for plan in foresee(view, earlier=others).repairs] == [True]
+    assert [plan.whole for plan in plan_backup_repair(view, earlier=others).repairs] == [True]
     assert compared == []
 
 
@@ -104,7 +104,7 @@ def test_no_room_to_unpack_is_told_with_a_remedy(scratch: Path) -> None:
     """The device that is always full stands for the disk."""
     view = damaged(holding(*PAST.zxids), 50)
     (log,) = view.logs
-    with Rereading() as reading:
+    with LogCache() as reading:
         reading.open(view, log).close()
         (directory,) = scratch.iterdir()
         (directory / "2").symlink_to("/dev/full")
@@ -126,4 +126,4 @@ def test_no_place_at_all_to_unpack_is_not_taken_for_a_loss(monkeypatch: pytest.M
     monkeypatch.setattr(tempfile, "gettempdir", nowhere)
     monkeypatch.setattr(tempfile, "_get_default_tempdir", nowhere)
     with pytest.raises(BackupFailed, match="temporary files"):
-        foresee(damaged(holding(*PAST.zxids), 50), earlier=[holding(*PAST.zxids)])
+        plan_backup_repair(damaged(holding(*PAST.zxids), 50), earlier=[holding(*PAST.zxids)])

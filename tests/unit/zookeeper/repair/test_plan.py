@@ -42,7 +42,6 @@ def test_alone_a_flipped_record_is_lost_and_its_log_becomes_two() -> None:
     assert str(plan) == "log.b: split, lost transactions 0xe to 0xe"
     assert done.verified.failed
     assert done.verified.lost == ((14, 14),)
-    assert not done.trimmed_only
 
 
 def test_another_member_gives_back_what_is_lost() -> None:
@@ -88,7 +87,7 @@ def test_a_header_is_written_anew_and_nothing_is_lost() -> None:
     done = repair(view, sink)
     assert done.repairs[0].kind is Repair.HEADER
     assert list(sink.made.values()) == [original]
-    assert done.trimmed_only
+    assert not done.lost
     assert not done.verified.failed
 
 
@@ -100,7 +99,7 @@ def test_bytes_behind_the_last_record_are_trimmed_and_nothing_is_lost() -> None:
     done = repair(view, sink)
     assert done.repairs[0].kind is Repair.TRIMMED
     assert list(sink.made.values()) == [original]
-    assert done.trimmed_only
+    assert not done.lost
 
 
 def test_an_object_that_is_gone_comes_back_from_who_has_its_last_record() -> None:

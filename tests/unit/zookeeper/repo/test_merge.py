@@ -25,7 +25,7 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.merge import merge_with
-from logkeep.zookeeper.repo.pieces import settled
+from logkeep.zookeeper.repo.pieces import find_pieces
 from logkeep.zookeeper.repo.record import log_record
 from logkeep.zookeeper.repo.sink import archiving
 from logkeep.zookeeper.repo.verify import DeepVerification
@@ -194,7 +194,7 @@ def test_a_record_and_rows_that_do_not_belong_together_are_damage(tmp_path: Path
         (replace(view.record.logs[0], last=99), *view.record.logs[1:]),
     ):
         with pytest.raises(Damaged, match="does not have"):
-            settled(replace(view.record, logs=wrong), rows, "zk")
+            find_pieces(replace(view.record, logs=wrong), rows, "zk")
 
 
 class _StopAfter:

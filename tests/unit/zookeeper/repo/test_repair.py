@@ -107,7 +107,7 @@ class TestRepair:
         archived(place, server)
         generation = read_chain(place).generation
         done = repaired(place, ids(place)[0])
-        assert (done.foreseen.damaged, done.mends) == ((), {})
+        assert (done.foreseen.damaged, done.repaired) == ((), {})
         assert read_chain(place).generation == generation
         with pytest.raises(UnknownBackup):
             repaired(place, 7)
@@ -131,7 +131,7 @@ class TestRepair:
         assert list(done.names.values()) == [name]
         assert [bytes_of(viewed(place, backup_id)) for backup_id in ids(place)] == expected
         assert [verified(place, backup_id).document.verdict for backup_id in ids(place)] == [GOOD, GOOD]
-        assert newest(place).mended == 1
+        assert newest(place).repaired == 1
         assert place.store.head(name).size, "the original stays"
 
     @pytest.mark.parametrize("which", ["log", "snapshot"])
@@ -144,7 +144,7 @@ class TestRepair:
         expected, view = bytes_of(viewed(place, first)), viewed(place, first)
         damage(place, view, view.logs[1] if which == "log" else view.snapshots[0])
         done = repaired(place, first)
-        assert len(done.mends) == 1
+        assert len(done.repaired) == 1
         assert verified(place, first).document.verdict == GOOD
         assert bytes_of(viewed(place, first)) == expected
 
@@ -154,15 +154,15 @@ class TestRepair:
         damage(place, view, view.logs[1])
         beside = directory_view(Member(name="zk2", data_dir=str(server.snapshot_dir), log_dir=str(server.log_dir)))
         done = repaired(place, ids(place)[0], beside)
-        (mend,) = done.mends.values()
-        assert "0x8 taken from the directories of zk2, member zk2" in mend.told
+        (mend,) = done.repaired.values()
+        assert "0x8 taken from the directories of zk2, member zk2" in mend.provenance
         assert bytes_of(newest(place)) == expected
 
     def test_what_nobody_has_is_named_and_the_rest_of_it_serves(self, server: MadeServer, place: SourceRef) -> None:
         archived(place, server)
         first, view = ids(place)[0], newest(place)
         name = damage(place, view, view.logs[1], len(LOG_HEADER) + 2 * len(txn(4)) + 40)
-        assert repaired(place, first).mends == {}, "nobody accepted the loss"
+        assert repaired(place, first).repaired == {}, "nobody accepted the loss"
         done = repaired(place, first, accept_loss=True)
         (plan,) = done.foreseen.repairs
         assert (plan.kind, plan.lost) == (Repair.SPLIT, ((6, 6),))
@@ -226,7 +226,7 @@ class TestRepair:
         view = newest(place)
         damage(place, view, view.snapshots[1])
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
-        assert repaired(place, ids(place)[0]).mends == {}
+        assert repaired(place, ids(place)[0]).repaired == {}
         repaired(place, ids(place)[0], accept_loss=True)
         assert [s.zxid for s in newest(place).snapshots] == [2]
         assert verified(place, ids(place)[0]).document.verdict == GOOD
@@ -237,7 +237,7 @@ class TestRepair:
         archived(place, server)
         view = newest(place)
         damage(place, view, view.snapshots[0])
-        assert repaired(place, ids(place)[0], accept_loss=True).mends == {}
+        assert repaired(place, ids(place)[0], accept_loss=True).repaired == {}
         assert [s.zxid for s in newest(place).snapshots] == [2]
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
 
@@ -249,7 +249,7 @@ class TestRepair:
         path = Path(place.store.url.removeprefix("file://")) / view.object_name(view.logs[0])
         path.chmod(0o600)
         path.write_bytes(LOG_HEADER + txn(1) + txn(2, b"evil") + txn(3))
-        assert repaired(place, ids(place)[0], accept_loss=True).mends == {}
+        assert repaired(place, ids(place)[0], accept_loss=True).repaired == {}
         assert verified(place, ids(place)[0]).document.verdict == DAMAGED
 
 
@@ -274,9 +274,9 @@ class TestForeseen:
         foreseen = previewed(place, ids(place)[0], *helping, accept_loss=accept_loss)
         done = repaired(place, ids(place)[0], *helping, accept_loss=accept_loss)
         assert foreseen.left == done.left
-        assert done.mends.keys() == set(foreseen.foreseen.damaged) - foreseen.left.keys()
+        assert done.repaired.keys() == set(foreseen.foreseen.damaged) - foreseen.left.keys()
         mended = case == "spliced" or (accept_loss and case in ("lost", "snapshot"))
-        assert bool(done.mends) == mended
+        assert bool(done.repaired) == mended
         assert all(done.left.values())
 
 
@@ -317,7 +317,7 @@ class TestMergedObjects:
         optimize(place)
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[0], 60)
-        assert len(repaired(place, ids(place)[1], self.beside(growing)).mends) == 1
+        assert len(repaired(place, ids(place)[1], self.beside(growing)).repaired) == 1
         assert everything(place) == before
         self.good(place)
 
@@ -338,7 +338,7 @@ class TestMergedObjects:
         self, growing: Growing, place: SourceRef, orphan: str, which: int
     ) -> None:
         done = repaired(place, ids(place)[which], self.beside(growing))
-        assert [done.names[kept] for kept in done.mends] == [orphan]
+        assert [done.names[kept] for kept in done.repaired] == [orphan]
         self.good(place)
         assert repaired(place, ids(place)[-1]).foreseen.damaged == ()
 
@@ -353,7 +353,7 @@ class TestMergedObjects:
     def test_what_was_mended_is_merged_with_its_neighbours(self, growing: Growing, place: SourceRef) -> None:
         before, view = everything(place), newest(place)
         damage(place, view, view.logs[1], 60)
-        assert len(repaired(place, ids(place)[-1], self.beside(growing)).mends) == 1
+        assert len(repaired(place, ids(place)[-1], self.beside(growing)).repaired) == 1
         optimize(place)
         growing.backup()
         optimize(place)

@@ -9,7 +9,7 @@ from logkeep.errors import Damaged
 from logkeep.model.segments import Collection, Segment
 from logkeep.zookeeper.model.archived import ArchivedLog, ArchivedSnapshot, LogFileEnding
 from logkeep.zookeeper.repo.record import EnsembleRecord, log_of
-from logkeep.zookeeper.repo.replaced import as_served, last_adler_in, tokens_of, told_adler
+from logkeep.zookeeper.repo.replaced import adler_digest, last_adler_in, tokens_of, with_repairs
 
 A, B, C, D = (letter * 16 for letter in "abcd")
 EPOCH = 1 << 32
@@ -50,12 +50,12 @@ def record(*logs: ArchivedLog, snapshots: tuple[ArchivedSnapshot, ...] = ()) -> 
 
 def test_what_was_not_replaced_is_as_it_was() -> None:
     told = record(log(A, 1, 8))
-    assert as_served(told, [row(A, 1, 8), row(B, 9, 12)]) is told
+    assert with_repairs(told, [row(A, 1, 8), row(B, 9, 12)]) is told
 
 
 def test_a_whole_log_in_another_object_is_the_same_log() -> None:
     told = record(log(A, 1, 8, ((0, 1),)), log(B, 9, 12))
-    found = as_served(told, [row(C, 1, 8), row(B, 9, 12)])
+    found = with_repairs(told, [row(C, 1, 8), row(B, 9, 12)])
     assert [(one.token, one.first, one.last, one.last_adler, one.ending) for one in found.logs] == [
         (C, 1, 8, 77, LogFileEnding.CLEAN),
         (B, 9, 12, 77, LogFileEnding.CLEAN),
@@ -68,31 +68,31 @@ def test_what_is_left_of_a_log_says_where_it_ends() -> None:
     """The border belongs to the run that begins behind it."""
     told = record(log(A, 5, EPOCH + 9, ((8, EPOCH + 1),)))
     left = [row(B, 5, 6, digest="adler32:0000002a"), row(C, EPOCH + 1, EPOCH + 9)]
-    found = as_served(told, left)
+    found = with_repairs(told, left)
     assert [(one.first, one.last, one.last_adler, one.ending, one.borders) for one in found.logs] == [
         (5, 6, 42, LogFileEnding.DAMAGED, ()),
         (EPOCH + 1, EPOCH + 9, 77, LogFileEnding.CLEAN, ((8, EPOCH + 1),)),
     ]
     assert {one.name for one in found.logs} == {"log.5"}
-    with pytest.raises(Damaged, match="how its last record ends"):
-        as_served(told, [row(B, 5, 6)])
+    with pytest.raises(Damaged, match="no checksum of its last record"):
+        with_repairs(told, [row(B, 5, 6)])
 
 
 def test_a_log_of_which_nothing_is_left_is_none_and_a_merged_one_is_not_meant() -> None:
     told = record(log(A, 5, 6), log(B, 9, 10))
     nothing = msgspec.structs.replace(row(C, 4, 7), has_object=False)
-    assert as_served(told, [nothing, row(D, 8, 12)]).logs == (log(B, 9, 10),)
+    assert with_repairs(told, [nothing, row(D, 8, 12)]).logs == (log(B, 9, 10),)
 
 
 def test_a_snapshot_is_only_the_very_same_file() -> None:
     told = record(log(A, 1, 8), snapshots=(snapshot(B, 2, "file"),))
     other = row(C, 2, 2, Collection.SNAPSHOTS, held="written anew")
     same = row(D, 2, 2, Collection.SNAPSHOTS, held="file")
-    assert as_served(told, [row(A, 1, 8), other, same]).snapshots[0].token == D
-    assert as_served(told, [row(A, 1, 8), other]).snapshots == ()
+    assert with_repairs(told, [row(A, 1, 8), other, same]).snapshots[0].token == D
+    assert with_repairs(told, [row(A, 1, 8), other]).snapshots == ()
 
 
 def test_rows_tell_checksums_as_they_always_will() -> None:
-    assert told_adler(0xBEEF) == "adler32:0000beef"
-    assert last_adler_in(row(A, 1, 2, digest=told_adler(0xFFFF_FFFF))) == 0xFFFF_FFFF
+    assert adler_digest(0xBEEF) == "adler32:0000beef"
+    assert last_adler_in(row(A, 1, 2, digest=adler_digest(0xFFFF_FFFF))) == 0xFFFF_FFFF
     assert last_adler_in(row(A, 1, 2)) is None

@@ -22,6 +22,7 @@ from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
 from logkeep.zookeeper.convert import export_backup, import_bundle
 from logkeep.zookeeper.repo.sink import archiving
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.encoding import LOG_HEADER
 from tests.support.zookeeper.handmade_directories import INLINE, MadeServer, bundled, content, txn
 from tests.support.zookeeper.repositories import (
@@ -360,7 +361,7 @@ class TestConversion:
         from logkeep.errors import Damaged  # noqa: PLC0415
 
         bundle, _ = bundled(server, tmp_path / "out")
-        path = bundle.stored_path(bundle.logs[1])
+        path = stored_path(bundle, bundle.logs[1])
         whole = bytearray(path.read_bytes())
         whole[50] ^= 1
         path.write_bytes(whole)

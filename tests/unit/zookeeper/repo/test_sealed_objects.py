@@ -16,12 +16,14 @@ from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.prune import delete
 from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup import rounds
-from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, look
+from logkeep.zookeeper.backup.server_files import MemberPlace, ServerFiles, list_files
 from logkeep.zookeeper.bundle.view import BundleView
+from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.timeline.object_check import Kept, ObjectChecks, check_data, check_files, to_read
+from logkeep.zookeeper.timeline.object_check import ObjectChecks, check_data, check_files, to_read
 from logkeep.zookeeper.verify.tasks import ObjectsUnit, checked_by, shares
+from tests.support.zookeeper.changed_documents import stored_path
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.merged_backups import optimize
 from tests.support.zookeeper.repaired_backups import byte_in, damage, ids, repaired, verified, viewed
@@ -83,12 +85,12 @@ def test_what_nothing_depends_on_is_mended_too(tmp_path: Path, which: str, merge
     place = grown(tmp_path, Codec.GZIP, merged=merged)
     newest = ids(place)[-1]
     view = viewed(place, newest)
-    everything: list[Kept] = [*view.logs, *view.snapshots]
+    everything: list[ArchivedFile] = [*view.logs, *view.snapshots]
     bad = next(kept for kept in everything if kept.name.startswith(which))
     damage(place, view, bad, GZIP_TIME)
     assert verified(place, newest).document.verdict == DAMAGED
-    (mend,) = repaired(place, newest).mends.values()
-    assert ("repacked" if which == "log" else "from its own bytes") in mend.told
+    (mend,) = repaired(place, newest).repaired.values()
+    assert ("repacked" if which == "log" else "from its own bytes") in mend.provenance
     assert verified(place, newest).document.verdict == GOOD
 
 
@@ -105,7 +107,7 @@ def test_what_is_whole_helps_others_although_it_is_badly_stored(tmp_path: Path) 
     middle = len(place.store.get(view.object_name(first), 1 << 30)) // 2
     damage(place, view, first, middle)
     damage(place, view, second, GZIP_TIME)
-    told = {kept.member: mend.told for kept, mend in repaired(place, newest, accept_loss=True).mends.items()}
+    told = {kept.member: mend.provenance for kept, mend in repaired(place, newest, accept_loss=True).repaired.items()}
     assert ("spliced" in told["zk1"], "repacked" in told["zk2"]) == (True, True), told
     assert verified(place, newest).document.verdict == GOOD
 
@@ -135,9 +137,9 @@ def test_it_is_told_also_where_a_note_speaks_of_the_same_object(
 
     def written_meanwhile(where: MemberPlace) -> ServerFiles:
         os.utime(log, ns=(moment := next(moments), moment))
-        return look(where)
+        return list_files(where)
 
-    monkeypatch.setattr(rounds, "look", written_meanwhile)
+    monkeypatch.setattr(rounds, "list_files", written_meanwhile)
     archived(place, server, codec=Codec.GZIP)
     (newest,) = ids(place)
     view = viewed(place, newest)
@@ -163,7 +165,7 @@ def test_no_moment_is_given_up_for_it(tmp_path: Path) -> None:
     newest = ids(place)[-1]
     view = viewed(place, newest)
     before = looked(place, newest)
-    everything: list[Kept] = [*view.logs, *view.snapshots]
+    everything: list[ArchivedFile] = [*view.logs, *view.snapshots]
     for kept in everything:
         damage(place, view, kept, GZIP_TIME)
     assert looked(place, newest) == before
@@ -173,9 +175,9 @@ def looked(place: SourceRef, backup_id: int) -> list[str]:
     """What can be restored to."""
     looks: list[DeepVerification] = []
     verified(place, backup_id, looks=looks)
-    (look,) = looks
-    assert look.verified is not None
-    return [str(interval) for reachable in look.verified.reachable.values() for interval in reachable]
+    (found,) = looks
+    assert found.verified is not None
+    return [str(interval) for reachable in found.verified.reachable.values() for interval in reachable]
 
 
 def test_of_many_pieces_in_one_object_only_the_last_has_it_read_as_a_whole(tmp_path: Path) -> None:
@@ -196,7 +198,7 @@ def test_a_wrong_bit_is_found_anywhere_in_a_file_of_a_bundle(tmp_path: Path, cod
     view, _ = bundled(server, tmp_path / "backups", codec=codec)
     missed = []
     for kept in (view.logs[0], view.snapshots[0]):
-        stored = view.stored_path(kept)
+        stored = stored_path(view, kept)
         stored.chmod(0o600)
         whole = stored.read_bytes()
         for at, bit in product(range(len(whole)), (1, 16)):

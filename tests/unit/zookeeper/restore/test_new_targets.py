@@ -46,7 +46,7 @@ def test_a_wiped_directory_whose_logs_may_lie_elsewhere(tmp_path: Path) -> None:
 
 def test_a_log_directory_that_is_named_or_seen(tmp_path: Path) -> None:
     assert _planned(_of(_TWO_DIRECTORIES), _named(tmp_path)).obstacles == ()
-    together = replace(_TWO_DIRECTORIES, log_dir="/zk/data")
+    together = msgspec.structs.replace(_TWO_DIRECTORIES, log_dir="/zk/data")
     assert _planned(_of(together), ServerTarget(data_dir=tmp_path)).obstacles == ()
     old_server(tmp_path / "with-logs")
     assert _planned(_of(_TWO_DIRECTORIES), ServerTarget(data_dir=tmp_path / "with-logs")).obstacles == ()

@@ -262,7 +262,7 @@ def test_a_tree_that_the_digests_disprove(tmp_path: Path) -> None:
     receipt = _restore(view, _wish(tmp_path, accept_mismatch="a bit flipped, told by the owner"))
     assert receipt.proof.startswith("disproven: the server's digest at 0x3")
     (told,) = [finding.what for finding in receipt.findings if finding.code == "digest-mismatch"]
-    assert told.endswith("it was accepted: a bit flipped, told by the owner")
+    assert told.endswith("this was accepted: a bit flipped, told by the owner")
 
 
 def test_the_next_steps_name_both_zxids(server: Path) -> None:

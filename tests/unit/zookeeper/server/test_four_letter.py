@@ -65,7 +65,7 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ("", "::1", "zk1:", "zk1:0", "zk1:65536", "zk1:x", "zk1:2181,zk2:2181/x:1"))
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not the address"):
         parse_address(text)
 
 

@@ -38,7 +38,7 @@ class ModelSession:
     def catch_up(self) -> None:
         """It is never behind."""
 
-    def look(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
+    def read_nodes(self, paths: Sequence[bytes]) -> Iterator[LiveNode]:
         return (self.model.nodes[path] for path in paths if path in self.model.nodes)
 
     def ask(self, batch: Batch, _: str) -> int:

@@ -15,10 +15,9 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import collect
 from logkeep.repository.upkeep.prune import delete
-from logkeep.zookeeper.model.archived import ArchivedLog
+from logkeep.zookeeper.model.archived import ArchivedFile, ArchivedLog
 from logkeep.zookeeper.repair.cuts import cuts_for
 from logkeep.zookeeper.repo.whole_objects import whole_view
-from logkeep.zookeeper.timeline.object_check import Kept
 from tests.crash.points import AT_ONCE
 from tests.support.zookeeper.handmade_directories import txn
 from tests.support.zookeeper.merged_backups import Growing, everything, optimize
@@ -71,9 +70,9 @@ def test_every_backup_finds_what_is_left_of_its_pieces(growing: Growing, named: 
         growing.backup()
     before = everything(place)
     lose(place, 2)
-    assert repaired(place, ids(place)[-1]).mends == {}, "nobody has accepted it"
+    assert repaired(place, ids(place)[-1]).repaired == {}, "nobody has accepted it"
     assert not previewed(place, ids(place)[-1], accept_loss=True).left
-    assert len(repaired(place, ids(place)[-1], accept_loss=True).mends) == 1
+    assert len(repaired(place, ids(place)[-1], accept_loss=True).repaired) == 1
     assert everything(place) == without(before, 2)
     assert [zxids(viewed(place, one)) for one in ids(place)[:4]] == [
         [(1, 1)], [(1, 1)], [(1, 1), (3, 3)], [(1, 1), (3, 4)],
@@ -119,7 +118,7 @@ def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing, 
     growing.backup()
     before = everything(place)
     lose(place, 2)
-    assert len(repaired(place, ids(place)[which], accept_loss=True).mends) == 1
+    assert len(repaired(place, ids(place)[which], accept_loss=True).repaired) == 1
     assert everything(place) == without(before, 2)
     assert [one for first, last in zxids(newest(place)) for one in range(first, last + 1)] == [1, 3, 4, 5, 6]
 
@@ -145,13 +144,13 @@ def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: 
         lose(place, *lost)
         first = repaired(place, ids(place)[which % len(ids(place))], accept_loss=True)
         then = repaired(place, ids(place)[-1], accept_loss=True)
-        gone, stay = within(lost, first.mends) | within(lost, then.mends), within(lost, then.left)
+        gone, stay = within(lost, first.repaired) | within(lost, then.repaired), within(lost, then.left)
         expected, after = without(before, *gone), everything(place)
         readable = [backup for backup in before if not _holds(before[backup], stay)]
         assert {backup: after[backup] for backup in readable} == {backup: expected[backup] for backup in readable}
 
 
-def within(lost: set[int], damaged: Iterable[Kept]) -> set[int]:
+def within(lost: set[int], damaged: Iterable[ArchivedFile]) -> set[int]:
     return {zxid for one in damaged if isinstance(one, ArchivedLog) for zxid in lost if one.first <= zxid <= one.last}
 
 

@@ -57,7 +57,7 @@ def test_a_log_without_records_is_told() -> None:
 def test_a_header_of_another_kind_holds_no_information() -> None:
     (seen,) = log_findings("log.5", scanned(b"X" * 16 + log_of(RECORDS)[16:]), newest=False)
     assert seen.kind is Class.LOG_HEADER
-    assert "writes it anew" in seen.remedy
+    assert "writes it again" in seen.remedy
 
 
 def test_damage_is_told_with_its_place_and_what_is_lost() -> None:

@@ -1,6 +1,6 @@
 """Which moments are lost with a snapshot, although every transaction is there."""
 
-from logkeep.zookeeper.timeline.lost_moments import moments_lost, shared_out
+from logkeep.zookeeper.timeline.lost_moments import by_snapshot, moments_lost
 from logkeep.zookeeper.timeline.survey import survey
 from tests.support.zookeeper.handmade_history import Past, backup_of
 
@@ -12,7 +12,7 @@ def lost(snapshots: list[int], gone: list[int], logs: list[range]) -> list[tuple
     view = backup_of(PAST, snapshot_at=snapshots, logs=logs)
     dropped = [snapshot for snapshot in view.snapshots if snapshot.zxid in gone]
     found = moments_lost(survey(view, without=dropped), dropped)
-    return [(snapshot.zxid, spans) for snapshot, spans in shared_out(found, dropped)]
+    return [(snapshot.zxid, spans) for snapshot, spans in by_snapshot(found, dropped)]
 
 
 def test_an_older_one_led_to_what_comes_before_the_next() -> None:

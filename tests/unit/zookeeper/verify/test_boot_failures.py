@@ -112,7 +112,11 @@ def test_trouble_of_the_checker_hides_no_damage_that_was_found_without_a_server(
     found = verify(view, Level.BOOT, boot=failing(error), scratch=tmp_path / "data")
     assert (found.level, found.failed) == (Level.REPLAY, True)
     told = next(seen for seen in found.seen if seen.kind is Class.NOT_BOOTED)
-    assert (told.severity, told.what, told.remedy) == ("warning", f"no server looked at it: {error.what}", error.remedy)
+    assert (told.severity, told.what, told.remedy) == (
+        "warning",
+        f"no server could check it: {error.what}",
+        error.remedy,
+    )
 
 
 class Unstartable:

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""The verbs of `logkeep kafka`."""

@@ -1,4 +1,4 @@
-"""`logkeep kafka backup`: the cluster's logs byte for byte, with everything that is needed to put them back."""
+"""`logkeep kafka backup`: the cluster's logs byte for byte, and everything that a restore needs."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -77,31 +77,17 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
         yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=report.source)
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *KAFKA_TARGET, CLIENT_RACK, *TOPIC_SELECTION, INTERNAL, SCRAM_TO, CONTROLLERS,
+    CONTROLLER_CONFIG, BACKUP_ID, SEGMENT_BYTES, COMPRESSION, ALLOW_GAPS, RESUME, FOLLOW, INTERVAL, TAG,
+    *ENGINE_OPTIONS, LIMIT_DOWNLOAD, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=KafkaBackupReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        *KAFKA_TARGET,
-        CLIENT_RACK,
-        *TOPIC_SELECTION,
-        INTERNAL,
-        SCRAM_TO,
-        CONTROLLERS,
-        CONTROLLER_CONFIG,
-        BACKUP_ID,
-        SEGMENT_BYTES,
-        COMPRESSION,
-        ALLOW_GAPS,
-        RESUME,
-        FOLLOW,
-        INTERVAL,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_DOWNLOAD,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=copied_code,
     changes=True,
@@ -115,66 +101,66 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
 def backup(run: Run) -> KafkaBackupReport:
     """Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.
 
-    Every run goes on where the last one ended, per topic id and partition. The cut is the high watermark of each
-    partition, moved behind the marker of every transaction that was decided meanwhile. What retention removed before
-    it could be copied is a gap: the backup is completed, the gap is recorded, and the run ends with 21.
+    Every run continues where the last one ended, per topic id and partition. The cut is the high watermark of each
+    partition, moved past the markers of transactions that ended meanwhile. Records that retention removed before they
+    were copied are a gap: the backup is completed, the gap is recorded, and the run ends with 21.
 
-    With --follow it goes on, round after round, until SIGTERM or SIGINT: the first ends the round and commits, the
-    second gives it up. A round in which nothing changed commits nothing. Each round prints a line, with --json a
-    document in a line; the summary of the whole run is the last.
+    With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
+    commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
+    --json one document; the last line sums up the whole run.
     """
     refuse_contradictions(run)
     place = written_source(run, FIRST_SOURCE)
-    settings = _racked(run, client_settings(run))
-    task, wish = KafkaBackup(place, settings, run.clock, run.token), _wish(run, settings)
+    settings = _with_rack(run, client_settings(run))
+    task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
     if run[FOLLOW]:
-        return _followed(run, task, wish)
+        return _follow(run, task, options)
     if run.dry_run:
-        prepared = task.prepare(wish)
-        return _foreseen(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(wish, lambda size_bytes: chosen_engine(run, size_bytes))
+        prepared = task.prepare(options)
+        return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+    done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes))
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
-def _followed(run: Run, task: KafkaBackup, wish: KafkaBackupOptions) -> KafkaBackupReport:
+def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBackupReport:
     from logkeep.cli.verbs.kafka.follow import follow_cluster  # noqa: PLC0415 - only --follow needs it
 
     refuse_single_backup(run)
-    if wish.scram is not None:
+    if options.scram is not None:
         raise UsageError(
-            "--follow does not see that a password was changed, so it archives no SCRAM credentials",
-            remedy="archive them with a run of its own, every night say: `kafka backup --scram-to …` beside --follow",
+            "--follow cannot detect a changed password, so it archives no SCRAM credentials",
+            remedy="archive them with a separate run, for example every night: `kafka backup --scram-to …`",
         )
-    return follow_cluster(run, task, wish, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
+    return follow_cluster(run, task, options, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 
 def client_settings(run: Run) -> ClientSettings:
-    """How to reach the cluster that the settings name. What is odd about them is said."""
+    """How to reach the given cluster. Prints notes about unusual settings."""
     servers, path = run[BOOTSTRAP_SERVERS], run[COMMAND_CONFIG]
     if path is not None:
         settings = load_settings(path, bootstrap=servers or "")
     elif servers is not None:
         settings = settings_from({}, Path(), bootstrap=servers)
     else:
-        raise UsageError("no cluster is named", remedy="pass --bootstrap-servers, or --command-config with them in it")
+        raise UsageError("no cluster is given", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:
         run.console.note(note)
     return settings
 
 
-def _racked(run: Run, settings: ClientSettings) -> ClientSettings:
+def _with_rack(run: Run, settings: ClientSettings) -> ClientSettings:
     rack = run[CLIENT_RACK]
     return settings if rack is None else replace(settings, rack=rack)
 
 
 def _scram(run: Run, settings: ClientSettings) -> ScramOptions | None:
-    """The controllers' listeners may ask for other keys than the brokers' do."""
+    """The controllers' listeners may need other credentials than the brokers'."""
     servers, path = run[CONTROLLERS], run[CONTROLLER_CONFIG]
     if not run[SCRAM_TO]:
         if servers or path:
             raise UsageError(
-                "controllers are asked for SCRAM credentials alone, and these are archived only encrypted",
-                remedy="name who may open them with --scram-to age1…, or leave --controllers out",
+                "--controllers is used only for SCRAM credentials, and these are archived only encrypted",
+                remedy="name a recipient with --scram-to age1…, or leave --controllers out",
             )
         return None
     if path is not None:
@@ -182,7 +168,7 @@ def _scram(run: Run, settings: ClientSettings) -> ScramOptions | None:
     return ScramOptions(run[SCRAM_TO], replace(settings, bootstrap=endpoints(servers)) if servers else None)
 
 
-def _wish(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
+def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
     wanted = run[BACKUP_ID]
     return KafkaBackupOptions(
         include=run[TOPICS],
@@ -199,7 +185,7 @@ def _wish(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
     )
 
 
-def _foreseen(
+def _plan_report(
     source: str, facts: Facts, plan: Plan, findings: tuple[Finding, ...], allow_gaps: bool
 ) -> KafkaBackupReport:
     return KafkaBackupReport(
@@ -223,9 +209,9 @@ def _foreseen(
 
 def _report(source: str, done: KafkaBackupDone, allow_gaps: bool) -> KafkaBackupReport:
     summary = done.entry.summary
-    foreseen = _foreseen(source, done.facts, done.plan, done.findings, allow_gaps)
+    planned = _plan_report(source, done.facts, done.plan, done.findings, allow_gaps)
     return msgspec.structs.replace(
-        foreseen,
+        planned,
         id=done.entry.id,
         new_offsets=done.offsets,
         new_bytes=summary.new_bytes,

@@ -28,9 +28,9 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     open_transactions: int
     units: int
     new_offsets: int
-    """Positions that this run covers beyond the last backup; not all of them need hold a record."""
+    """Offsets that this run adds to the last backup; not every offset has a record."""
     new_bytes: int
-    """As stored; on a dry run, about what would be."""
+    """As stored; an estimate on a dry run."""
     stored_bytes: int | None
     gaps: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -85,7 +85,7 @@ CopiedT = TypeVar("CopiedT", bound=KafkaCopied)
 
 
 def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
-    """What was copied, from where, and what is wrong with it."""
+    """What was copied, from which cluster, and the findings."""
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
     about = "about " if report.dry_run else ""
     return [

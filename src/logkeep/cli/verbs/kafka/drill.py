@@ -24,9 +24,9 @@ from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import Wishes
+from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics
 from logkeep.model.findings import Finding
@@ -41,13 +41,13 @@ from logkeep.repository.restores import RestoreState, list_restores, topic_ids
 
 def drill_kafka(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
     with ExitStack() as stack:
-        settings, alone = _where(run, stack)
+        settings, alone = _target(run, stack)
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
-        view, wish = view_backup(place, held), _wish(run, alone=alone)
-        chance = Chance(run.clock, run.token)
+        view, options = view_backup(place, held), _restore_options(run, alone=alone)
+        chance = ClockAndTokens(run.clock, run.token)
         engines = partial(chosen_engine, run)
-        # Not looked for beforehand: a lost object is what a drill is to find out, and to leave a receipt of.
-        prepared = prepare(view, wish, settings, engines, chance, presence=False)
+        # Objects are not checked beforehand: a drill is to find a lost object, and to leave a receipt that says so.
+        prepared = prepare(view, options, settings, engines, chance, presence=False)
         if prepared.refusals:
             raise prepared.refusals[0]
         task = KafkaRestore(place, restores_place(run, place, create=True), settings, run.clock, run.token)
@@ -55,17 +55,17 @@ def drill_kafka(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
         if not alone:
             stack.callback(_sweep, task, prepared.plan.cluster_id)
             _sweep(task, prepared.plan.cluster_id)
-        done = task.begin(prepared, wish, engine, {}, drill=True)
+        done = task.begin(prepared, options, engine, {}, drill=True)
         left = () if alone else _clean_up(task, done)
     return _report(place.source, done, left, alone=alone)
 
 
-def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
-    """How to reach the cluster, and whether it is one of our own."""
+def _target(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
+    """How to reach the cluster, and whether it is an embedded broker of this drill."""
     if not run[EMBEDDED]:
         return client_settings(run), False
     if run.settings.origin(BOOTSTRAP_SERVERS).place is SettingPlace.FLAG:
-        raise UsageError("--embedded starts a broker of its own", remedy="leave --bootstrap-servers out")
+        raise UsageError("--embedded starts its own broker", remedy="leave --bootstrap-servers out")
     from logkeep.embedded.kafka import EmbeddedKafka  # noqa: PLC0415 - only this way needs Java
 
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH)))
@@ -73,9 +73,9 @@ def _where(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
     return settings_from({}, Path(), bootstrap=broker.bootstrap), True
 
 
-def _wish(run: Run, *, alone: bool) -> KafkaRestoreOptions:
+def _restore_options(run: Run, *, alone: bool) -> KafkaRestoreOptions:
     asked = run[OFFSETS]
-    wishes = Wishes(
+    wishes = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         parts=("data", "configs"),
         keep_all=True,
@@ -87,13 +87,13 @@ def _wish(run: Run, *, alone: bool) -> KafkaRestoreOptions:
 
 
 def _clean_up(task: KafkaRestore, done: KafkaRestoreDone) -> tuple[Finding, ...]:
-    """Scratch topics go, by the ids that were stored when they were made; those that stay are told."""
+    """Delete scratch topics by the ids that were stored when they were created; those that stay are findings."""
     with Cluster(task.settings) as cluster:
         return tuple(abort_topics(cluster, done.plan.topics, topic_ids(task.state, done.restore_id))[1])
 
 
 def _sweep(task: KafkaRestore, cluster_id: str) -> None:
-    """Scratch topics that are still there, of drills whose process is gone, or that this one could not end."""
+    """Delete remaining scratch topics of drills whose process has died, or that this process could not complete."""
     here = this_process(task.tokens())
     with Cluster(task.settings) as cluster:
         there = {(t.name, t.id.hex) for t in cluster.metadata().topics if t.name.startswith(SCRATCH)}

@@ -87,19 +87,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
 
     def nothing(self) -> KafkaBackupReport:
         return KafkaBackupReport(
-            source=self.source,
-            id=None,
-            cluster_id="",
-            topics=0,
-            partitions=0,
-            groups=0,
-            open_transactions=0,
-            units=0,
-            new_offsets=0,
-            new_bytes=0,
-            stored_bytes=None,
-            gaps=(),
-            findings=(),
-            allow_gaps=self.run[ALLOW_GAPS],
-            dry_run=False,
-        )
+            source=self.source, id=None, cluster_id="", topics=0, partitions=0, groups=0, open_transactions=0,
+            units=0, new_offsets=0, new_bytes=0, stored_bytes=None, gaps=(), findings=(),
+            allow_gaps=self.run[ALLOW_GAPS], dry_run=False,
+        )  # fmt: skip

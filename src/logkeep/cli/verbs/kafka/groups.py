@@ -1,6 +1,6 @@
-"""`logkeep kafka groups`: where groups stood, from an archived `__consumer_offsets`, also where it was erased since.
+"""`logkeep kafka groups`: offsets of consumer groups, from an archived `__consumer_offsets`, also deleted ones.
 
-Beside `info`, and not in it: `info` reads no archived data and answers at once, this reads the whole archived topic.
+Separate from `info`, because `info` reads no archived data, and this reads the whole archived topic.
 """
 
 import re
@@ -37,7 +37,7 @@ class PositionRow(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str
     committed_ms: int
     erased_ms: int | None
-    """When the cluster forgot it: its topic was deleted, it expired, or its group was deleted. Null: it had not."""
+    """When the cluster deleted it, with its topic or group or because it expired; null when it did not."""
 
 
 class GroupsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class GroupsReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def _text(report: GroupsReport, look: TerminalStyle) -> str:
     if not report.positions:
-        return look.text(f"no position of a group is archived in backup {report.id}")
+        return look.text(f"no offset of a group is archived in backup {report.id}")
     shown = report.positions if report.all else report.positions[:_SHOWN]
     rows = [
         (r.group, r.topic, str(r.partition), count(r.offset), moment(r.committed_ms, look), moment(r.erased_ms, look))
@@ -73,13 +73,13 @@ def _text(report: GroupsReport, look: TerminalStyle) -> str:
     examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
 )
 def groups(run: Run, backup: str) -> GroupsReport:
-    """Tell where groups stood, also in topics that were deleted since, from archived internal topics.
+    """Show the archived offsets of consumer groups, also for topics that were deleted since.
 
-    Needs a backup that was taken with --internal. When a topic is deleted, the cluster forgets the positions of its
-    groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` puts
-    groups where they stood, `kafka groups rollback` undoes it.
+    Needs a backup that was taken with --internal. When a topic is deleted, the cluster deletes the offsets of
+    its groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` sets
+    them again, `kafka groups rollback` undoes that.
     """
-    place = chosen_source(run)
+    place = chosen_source(run, read_only=True)
     chosen, logs = archived_logs(place, run, backup)
     wanted: tuple[str, ...] = run[GROUP]
     meant = _patterns(wanted)
@@ -102,7 +102,7 @@ def _patterns(texts: tuple[str, ...]) -> list[re.Pattern[str]]:
 
 
 def _rows(found: dict[PositionKey, GroupPosition]) -> Iterator[PositionRow]:
-    """Erased ones first: they are what nobody else can tell."""
+    """Deleted ones first: only the archive has them."""
     for key, p in sorted(found.items(), key=lambda each: (each[1].erased_ms is None, each[0])):
         yield PositionRow(
             group=key.group,

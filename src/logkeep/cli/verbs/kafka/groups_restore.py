@@ -1,4 +1,4 @@
-"""`logkeep kafka groups restore` and `rollback`: positions of groups alone, again, or undone."""
+"""`logkeep kafka groups restore` and `rollback`: set only the offsets of consumer groups, and undo it."""
 
 from collections.abc import Mapping
 
@@ -47,7 +47,7 @@ from logkeep.repository.restores import RestoredGroup
 
 
 class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or would be, set. A position without an offset was left out, or is removed; `detail` says why."""
+    """What was, or would be, set. A row without an offset was left out, or is removed; `detail` says why."""
 
     source: str
     id: int | None
@@ -58,12 +58,12 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     groups: int
     overwritten: int
-    """Positions that stood elsewhere before."""
+    """Offsets that had another value before."""
     reread: int
     """Records that groups will read a second time."""
     positions: tuple[RestoredGroup, ...]
     untouched: tuple[str, ...]
-    """Groups that were meant and have no position in anything that came back."""
+    """Chosen groups that have no offset in any restored topic."""
     rollback: bool
     dry_run: bool
     all: bool
@@ -74,8 +74,8 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
     for name in report.untouched:
-        lines.append(look.line(f"NOTE  group {name} has no position in what was restored; it is left alone"))
-    would = "would put" if report.dry_run else f"restore {report.id}: put"
+        lines.append(look.line(f"NOTE  group {name} has no offset in what was restored; it is not changed"))
+    would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
     lines.append(
         look.prose(
@@ -89,7 +89,7 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
 
 
 def _code(report: GroupsMoved) -> int:
-    """2 when a group is not exactly where it was, or there was none to put anywhere, so that somebody looks."""
+    """2 when an offset is not exact, or there was no group to set: the user should check."""
     return 0 if report.groups and all(row.exact for row in report.positions) else 2
 
 
@@ -111,46 +111,46 @@ _EXITS = (10, 30, 31, 50, *STORE_EXITS)
     ),
 )
 def restore(run: Run, restore: str | None) -> GroupsMoved:
-    """Put groups where they stood, in the cluster that their records were restored to.
+    """Restore the offsets of consumer groups, in the cluster that has their records.
 
-    With RESTORE-ID positions are translated by the exact map of that restore. With --backup they are taken as they
-    are, for records that stand at their own offsets, and kept inside of the logs that are there. A group goes on with
-    the record that it would have read next; where that is not possible it is said why, and how many records are read
-    again. Groups that are being read by are refused. What stood there before is kept: `kafka groups rollback`.
+    With RESTORE-ID offsets are translated by the exact map of that restore. With --backup they are used as they are,
+    for records at their original offsets, within the bounds of the target's logs. A group continues with the record
+    that it would have read next; where that is not possible, the reason and the number of records read again are
+    shown. A group with active consumers is refused. Earlier offsets are stored: see `kafka groups rollback`.
     """
     _refuse_contradictions(run, restore)
     place = chosen_source(run)
     restores = restores_place(run, place, create=not run.dry_run)
     restore_id = choose_restore(restores, restore) if restore is not None else None
     manifest, record = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
-    recovered = _recovered(run, place)
+    deleted = _deleted_offsets(run, place)
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
-        routes = task.routes_of_restore(restore_id.id) if restore_id else _as_they_are(run, task, record, manifest)
+        routes = task.routes_of_restore(restore_id.id) if restore_id else _routes_of_backup(run, task, record, manifest)
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
-            plan = task.plan(record, routes, run[RESTORED_GROUPS], recovered)
-            return plan, _foreseen(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
+            return plan, _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
 
-        plan, foreseen = decide()
+        plan, planned = decide()
         if run.dry_run or not plan.groups:
-            return foreseen
-        if _asked(run, foreseen):
+            return planned
+        if _confirm(run, planned):
             plan, now = decide()
-            _refuse_change(foreseen, now)
+            _refuse_change(planned, now)
         done = task.restore(plan, manifest.id, _options(run, restore))
-        return msgspec.structs.replace(foreseen, id=done, dry_run=False)
+        return msgspec.structs.replace(planned, id=done, dry_run=False)
 
 
 def _refuse_contradictions(run: Run, restore: str | None) -> None:
     if (restore is None) == (run[FROM_BACKUP] is None):
         raise UsageError(
-            "name a restore, whose map is used, or a backup with --backup, whose offsets are taken as they are",
+            "give a restore, to use its map of offsets, or --backup, to use its offsets as they are",
             remedy="`logkeep receipts list` shows restores, `logkeep list` backups",
         )
     if restore is not None and (run[RENAME] or run[TOPICS] or run[EXCLUDE]):
         raise UsageError(
-            "a restore knows which topics it brought back, and under which names",
+            "a restore already determines the topics and their names",
             remedy="leave --rename, --topics and --exclude out; --groups chooses groups",
         )
 
@@ -163,18 +163,18 @@ def _backup(run: Run, place: SourceRef, text: str) -> tuple[Manifest, ClusterRec
     return manifest, record
 
 
-def _recovered(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
+def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
     text = run[ERASED_FROM]
     return archived_positions(place, archived_logs(place, run, text)[1].values()) if text is not None else {}
 
 
-def _as_they_are(run: Run, task: GroupsTask, record: ClusterRecord, manifest: Manifest) -> Routes:
+def _routes_of_backup(run: Run, task: GroupsTask, record: ClusterRecord, manifest: Manifest) -> Routes:
     standing = not run.settings.typed(TOPICS)
     choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
     return task.routes_as_they_are(choose(record, manifest.cut, choice))
 
 
-def _foreseen(
+def _plan_report(
     run: Run, place: SourceRef, backup: int, cluster: Cluster, plan: GroupsPlan, restore_id: int | None
 ) -> GroupsMoved:
     return GroupsMoved(
@@ -194,19 +194,19 @@ def _foreseen(
     )
 
 
-def _asked(run: Run, foreseen: GroupsMoved) -> bool:
-    """Show what is going to happen and ask. False when nobody had to be asked."""
+def _confirm(run: Run, planned: GroupsMoved) -> bool:
+    """Show the plan and ask. False when no question was needed."""
     asks = run.console.interactive and not run[YES]
     if asks:
-        run.console.note(_text(foreseen, run.console.err_look))
-    back = " back" if foreseen.rollback else ""
-    run.confirm(f"put {plural(foreseen.groups, 'group')}{back} in cluster {foreseen.cluster_id}?")
+        run.console.note(_text(planned, run.console.err_look))
+    back = " back" if planned.rollback else ""
+    run.confirm(f"set {plural(planned.groups, 'group')}{back} in cluster {planned.cluster_id}?")
     return asks
 
 
-def _refuse_change(foreseen: GroupsMoved, now: GroupsMoved) -> None:
-    if now.positions != foreseen.positions:
-        raise CommitConflict("the groups changed while you were asked; nothing was changed", subject=now.cluster_id)
+def _refuse_change(planned: GroupsMoved, now: GroupsMoved) -> None:
+    if now.positions != planned.positions:
+        raise CommitConflict("the groups changed during the confirmation; nothing was changed", subject=now.cluster_id)
 
 
 def _options(run: Run, restore: str | None) -> dict[str, str]:
@@ -233,10 +233,10 @@ def _options(run: Run, restore: str | None) -> dict[str, str]:
     examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
 )
 def rollback(run: Run, restore: str) -> GroupsMoved:
-    """Put groups back to where they stood before a restore moved them.
+    """Undo a restore of consumer groups: each gets the offsets it had before.
 
-    Positions that were overwritten are set again, those that did not exist are removed, and so are groups that have
-    nothing else. Groups that are being read by are refused. A rollback can be rolled back.
+    Overwritten offsets are set again. Offsets that did not exist before are removed, and so are groups that have no
+    others. A group with active consumers is refused. A rollback can be rolled back.
     """
     place = chosen_source(run)
     restores = restores_place(run, place)
@@ -244,7 +244,7 @@ def rollback(run: Run, restore: str) -> GroupsMoved:
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
         plan, backup = task.plan_rollback(chosen.id)
-        foreseen = GroupsMoved(
+        planned = GroupsMoved(
             source=place.source,
             id=None,
             backup=backup,
@@ -260,10 +260,10 @@ def rollback(run: Run, restore: str) -> GroupsMoved:
             all=run[ALL],
         )
         if run.dry_run:
-            return foreseen
-        if _asked(run, foreseen):
+            return planned
+        if _confirm(run, planned):
             again, _ = task.plan_rollback(chosen.id)
-            _refuse_change(foreseen, msgspec.structs.replace(foreseen, positions=again.rows))
+            _refuse_change(planned, msgspec.structs.replace(planned, positions=again.rows))
             plan = again
         done = task.rollback(plan, backup, {"rollback": str(chosen.id)})
-        return msgspec.structs.replace(foreseen, id=done, dry_run=False)
+        return msgspec.structs.replace(planned, id=done, dry_run=False)

@@ -1,12 +1,12 @@
-"""A backup of a Kafka cluster for people: what is large, what is old, what is missing, what a restore would need.
+"""Text of `logkeep info` for Kafka: large and old topics, gaps, groups, what a restore needs.
 
-Pure: a `KafkaReport` in, text out. Large things first, and only as many as fit on a screen unless all are asked for.
+Pure. Large items come first, and only as many as fit on a screen, unless --all is given.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.kafka.record.contents import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
 from logkeep.kafka.record.restore_needs import RestoreNeeds
 
@@ -18,18 +18,18 @@ _GROUPS = ("GROUP", "KIND", "STATE", "TOPIC", "PARTS", "LAG", "NOTES")
 
 
 def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
-    """The first thing to know."""
+    """The cluster and totals."""
     topics = report.topics
-    sums = f"{_some(len(topics), 'topic')} · {_some(sum(t.partitions for t in topics), 'partition')}"
-    acls = "ACLs unknown" if report.acls is None else _some(report.acls, "ACL")
-    besides = [_some(len(report.groups), "group"), acls, _some(report.quotas, "quota")]
-    besides.append(f"configs of {_some(sum(bool(t.configs) for t in topics), 'topic')}")
+    sums = f"{plural(len(topics), 'topic')} · {plural(sum(t.partitions for t in topics), 'partition')}"
+    acls = "ACLs unknown" if report.acls is None else plural(report.acls, "ACL")
+    besides = [plural(len(report.groups), "group"), acls, plural(report.quotas, "quota")]
+    besides.append(f"configs of {plural(sum(bool(t.configs) for t in topics), 'topic')}")
     if report.scram_credentials is not None:
-        besides.append(f"{_some(report.scram_credentials, 'SCRAM credential')}, encrypted")
+        besides.append(f"{plural(report.scram_credentials, 'SCRAM credential')}, encrypted")
     return {
         "cluster": report.cluster_id,
-        "continues": "none, it stands alone" if base is None else str(base),
-        "holds": f"{sums} · {_some(sum(t.records for t in topics), 'record')} · "
+        "continues": "none, it is independent" if base is None else str(base),
+        "holds": f"{sums} · {plural(sum(t.records for t in topics), 'record')} · "
         f"{size(sum(t.stored_bytes for t in topics))}",
         "besides": " · ".join(besides),
     }
@@ -46,7 +46,7 @@ def topic_table(topics: Sequence[TopicReport], look: TerminalStyle, *, every: bo
     left = topics[len(shown) :]
     if left:
         rest = size(sum(t.stored_bytes for t in left))
-        yield look.text(f"… and {_some(len(left), 'smaller topic')} with {rest}; --all shows them")
+        yield look.text(f"… and {plural(len(left), 'smaller topic')} with {rest}; --all shows them")
     old = oldest(topics)
     if old is not None and len(topics) > 1:
         yield look.line(f"oldest record: {moment(old.oldest_ms, look)} in {old.name}; times are {_zone(look)}")
@@ -64,7 +64,7 @@ def topic_details(topic: TopicReport, look: TerminalStyle) -> Iterator[str]:
         "id": topic.id,
         "replication": str(topic.replication_factor),
         "configs": ", ".join(f"{k}={v}" for k, v in sorted(topic.configs.items())) or "all defaults",
-        "open at cut": _some(topic.open_transactions, "transaction"),
+        "open at cut": plural(topic.open_transactions, "transaction"),
     }
     yield look.pairs(facts)
     rows = [
@@ -84,20 +84,20 @@ def gap_lines(topics: Iterable[TopicReport], look: TerminalStyle, *, every: bool
     gaps = [(t.name, gap) for t in topics for gap in t.gaps]
     shown = gaps if every else gaps[:SHOWN]
     for name, gap in shown:
-        missing = f"{_some(gap.end - gap.start, 'offset')} missing"
+        missing = f"{plural(gap.end - gap.start, 'offset')} missing"
         yield look.line(f"GAP   {name}/{gap.partition} [{gap.start}, {gap.end}): {gap.reason}; {missing}")
     if len(gaps) > len(shown):
-        yield look.text(f"… and {_some(len(gaps) - len(shown), 'more gap')}; --all shows them")
+        yield look.text(f"… and {plural(len(gaps) - len(shown), 'more gap')}; --all shows them")
 
 
 def group_table(groups: Sequence[GroupReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:
-    """One row for each group and topic: who is how far behind."""
+    """One row for each group and topic, with its lag."""
     rows = [row for group in groups for row in _group_rows(group)]
     shown = rows if every else rows[:SHOWN]
     if rows:
         yield look.table(_GROUPS, shown, right="PARTS,LAG", spare="PARTS,STATE", free="NOTES")
     if len(rows) > len(shown):
-        yield look.text(f"… and {_some(len(rows) - len(shown), 'more line')}; --all shows them")
+        yield look.text(f"… and {plural(len(rows) - len(shown), 'more line')}; --all shows them")
 
 
 def _group_rows(group: GroupReport) -> list[tuple[str, ...]]:
@@ -118,7 +118,7 @@ def _group_rows(group: GroupReport) -> list[tuple[str, ...]]:
 
 
 def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Iterator[str]:
-    """What a restore would need; no command is named that is not there."""
+    """What a restore would need."""
     batch = "unknown" if needs.largest_batch_bytes is None else f"{count(needs.largest_batch_bytes)} bytes"
     if needs.largest_batch_bytes is None and needs.max_message_bytes:
         batch += f"; the largest limit that a topic set is {count(max(needs.max_message_bytes.values()))} bytes"
@@ -126,7 +126,7 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Ite
     codecs = "unknown" if needs.codecs is None else ", ".join(needs.codecs) or "none"
     facts = {
         "disk": f"{size(needs.disk_bytes)} over all brokers, with {count(needs.replicas)} replicas",
-        "to create": f"{_some(needs.topics, 'topic')} with {_some(needs.partitions, 'partition')}",
+        "to create": f"{plural(needs.topics, 'topic')} with {plural(needs.partitions, 'partition')}",
         "brokers": f"at least {needs.brokers}",
         "largest batch": batch,
         "codecs": codecs,
@@ -138,7 +138,7 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Ite
 
 
 def moment(time_ms: int | None, look: TerminalStyle) -> str:
-    """To the minute, in the zone of the look; producers choose times, so any number may come."""
+    """To the minute, in the terminal's time zone. Producers choose timestamps, so any number is possible."""
     if time_ms is None:
         return "-"
     try:
@@ -188,10 +188,6 @@ def _position_notes(lag: int | None, below_start: int, clamped: int) -> Iterator
     if lag is None:
         yield "topic not in this backup"
     if below_start:
-        yield f"{_some(below_start, 'position')} before the log start"
+        yield f"{plural(below_start, 'position')} before the log start"
     if clamped:
-        yield f"{_some(clamped, 'position')} set to the cut"
-
-
-def _some(number: int, thing: str) -> str:
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}"
+        yield f"{plural(clamped, 'position')} set to the cut"

@@ -1,4 +1,4 @@
-"""Writing a stored map of offsets as CSV, to a new file or to stdout."""
+"""Write a stored map of offsets as CSV, to a new file or to stdout."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from logkeep.repository.restores import read_map
 
 
 def write_map(console: Console, place: SourceRef, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
-    """Write it whole; None is stdout. A file that is there already is left alone. Raises UsageError and Damaged."""
+    """Write the whole map; None is stdout. An existing file is not changed. Raises UsageError and Damaged."""
     from logkeep.formats.run_map.csv_text import csv_chunks  # noqa: PLC0415 - Arrow, as well
     from logkeep.formats.run_map.stored import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
 
@@ -27,18 +27,16 @@ def write_map(console: Console, place: SourceRef, restore_id: RestoreId, ref: Ob
         with path.open("xb") as file, _removed_when_unfinished(path):
             file.writelines(chunks)
     except FileExistsError:
-        raise UsageError(
-            "this file is there already", subject=str(path), remedy="choose another, or remove it"
-        ) from None
+        raise UsageError("this file already exists", subject=str(path), remedy="choose another, or remove it") from None
     except OSError as error:
         raise UsageError(
-            f"the map cannot be written: {error.strerror}", subject=str(path), remedy="choose another place for it"
+            f"the map cannot be written: {error.strerror}", subject=str(path), remedy="choose another place"
         ) from error
 
 
 @contextmanager
 def _removed_when_unfinished(path: Path) -> Iterator[None]:
-    """Half a map would look like a whole one."""
+    """Remove an incomplete map: it would look like a complete one."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""`logkeep kafka restore`: a backup put back into a running cluster."""
+"""`logkeep kafka restore`: restore a backup into a running cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +12,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
-from logkeep.cli.verbs.kafka.confirm import ask
-from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, restore_text
+from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
 from logkeep.cli.wiring import (
     STORE_EXITS,
     chosen_engine,
@@ -57,14 +56,15 @@ from logkeep.config.options import (
     UNTIL_OFFSET,
     UNTIL_TIME,
     WHAT,
+    Options,
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, RestorePlan, Wishes
+from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.prepare import Chance, KafkaRestoreOptions, PreparedKafkaRestore, prepare
+from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
@@ -97,60 +97,33 @@ def _metrics(outcome: CommandOutcome[KafkaRestoreReport]) -> Iterator[MetricSamp
         yield sample("logkeep_restore_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
-_TOLD: tuple[Option[Any], ...] = (
-    *TOPIC_SELECTION,
-    RENAME,
-    PARTITIONS,
-    REPARTITION,
-    UNTIL_TIME,
-    UNTIL_OFFSET,
-    OFFSETS,
-    ISOLATION,
-    WHAT,
+_STORED_OPTIONS: Options = (
+    *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
     RESTORED_GROUPS,
-)
-_PLANNING = (*_TOLD, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
-_ONLINE: tuple[Option[Any], ...] = (
+)  # fmt: skip
+_PLANNING = (*_STORED_OPTIONS, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_ONLINE: Options = (
     BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
     REPLICATION_FACTOR, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
-"""Options that mean nothing to a restore into files."""
-_OFFLINE: tuple[Option[Any], ...] = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
-"""Options that mean nothing to any other."""
+"""Options that have no effect on a restore into files."""
+_OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
+"""Options that have no effect on any other restore."""
 _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
+
+
+_OPTIONS: Options = (
+    *_CLUSTER, *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, BY_RECORD, UNTIL_OFFSET, OFFSETS,
+    ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, CONFIRM_CLUSTER, TO_LOG_DIRS,
+    REPLACE_RECORDS, HERE_ONLY, BROKERS, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE, LIMIT_DOWNLOAD,
+    *ENGINE_OPTIONS, PROGRESS,
+)  # fmt: skip
 
 
 @verb(
     report=KafkaRestoreReport,
     text=restore_text,
-    options=(
-        *_CLUSTER,
-        *TOPIC_SELECTION,
-        RENAME,
-        PARTITIONS,
-        REPARTITION,
-        UNTIL_TIME,
-        BY_RECORD,
-        UNTIL_OFFSET,
-        OFFSETS,
-        ISOLATION,
-        WHAT,
-        RESTORED_GROUPS,
-        INTO_EXISTING,
-        REPLICATION_FACTOR,
-        CONFIRM_CLUSTER,
-        TO_LOG_DIRS,
-        REPLACE_RECORDS,
-        HERE_ONLY,
-        BROKERS,
-        RESUME_RESTORE,
-        KEEP_ALL,
-        NO_PROOF,
-        LIMIT_PRODUCE,
-        LIMIT_DOWNLOAD,
-        *ENGINE_OPTIONS,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     exit_code=_code,
@@ -164,97 +137,99 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
     ),
 )
 def restore(run: Run, backup: str) -> KafkaRestoreReport:
-    """Put a backup back into a Kafka cluster: records, configs, groups, and a proof.
+    """Restore a backup into a Kafka cluster: records, configs, groups, and a proof.
 
-    The plan is shown and asked for first; --dry-run ends there. Topics are made with the archived partition counts,
-    filled by an idempotent producer, fetched back and compared record by record, and only then get their own configs;
-    then groups are set to the very record that each would have read next. Topics that hold records are refused.
-    Whatever happens on the way, --resume RESTORE-ID goes on, and nothing comes twice.
+    The plan is shown and confirmed first; --dry-run ends there. Topics are created with the archived partition counts,
+    filled by an idempotent producer, read back and compared record by record, and only then get their own configs.
+    Then each group is set to the record that it would have read next. Topics that hold records are refused. After any
+    interruption --resume RESTORE-ID continues, and no record is written twice.
 
-    With --to-log-dirs nothing is sent: segment files are written into the directories of a broker that is stopped.
-    The dry run prints the whole procedure for this cluster.
+    With --to-log-dirs nothing is sent: segment files are written into the directories of a stopped broker. The dry run
+    prints the whole procedure for this cluster.
     """
     refuse_contradictions(run)
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
-        return _offline(run, place, backup)
-    if (other := _typed(run, _OFFLINE)) is not None:
-        raise UsageError(f"{other} is about files of a broker", remedy="name its directories with --to-log-dirs")
+        return _restore_offline(run, place, backup)
+    if (other := _typed_flag(run, _OFFLINE)) is not None:
+        raise UsageError(f"{other} is only for files of a broker", remedy="name its directories with --to-log-dirs")
     settings, resumed = client_settings(run), run[RESUME_RESTORE]
     if resumed is not None:
-        return _resumed(run, place, settings, RestoreId(resumed))
+        return _resume(run, place, settings, RestoreId(resumed))
     entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
-        view, wish = view_backup(place, held), _wish(run)
+        view, options = view_backup(place, held), _restore_options(run)
         engines = partial(_engine, run, view)
-        prepared = prepare(view, wish, settings, engines, Chance(run.clock, run.token))
+        prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
-            return _planned(place.source, prepared)
-        _ask(run, prepared)
+            return _plan_report(place.source, prepared)
+        _confirm_plan(run, prepared)
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
-        with _telling(run) as begun:
-            done = task.begin(prepared, wish, engines(prepared.plan.bytes), _options(run), begun=begun)
-        return _done(place.source, done)
+        with _naming_restore(run) as begun:
+            done = task.begin(prepared, options, engines(prepared.plan.bytes), _options(run), begun=begun)
+        return _result_report(place.source, done)
 
 
-def _offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
+def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
     from logkeep.cli.verbs.kafka.restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
-    if (other := _typed(run, _ONLINE)) is not None:
-        raise UsageError(f"{other} is about a running cluster, --to-log-dirs about one that is stopped")
+    if (other := _typed_flag(run, _ONLINE)) is not None:
+        raise UsageError(f"{other} is only for a running cluster, and --to-log-dirs is for a stopped broker")
     entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
 
 
-def _typed(run: Run, options: Sequence[Option[Any]]) -> str | None:
+def _typed_flag(run: Run, options: Sequence[Option[Any]]) -> str | None:
     """The first of these flags that the user typed."""
     return next((o.spellings()[0].flag for o in options if run.settings.typed(o)), None)
 
 
-def _resumed(run: Run, place: SourceRef, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
-    """What was planned then is done: nothing else may be asked for now."""
+def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: RestoreId) -> KafkaRestoreReport:
+    """The stored plan is carried out; options that change it are refused."""
     if run.dry_run:
-        raise UsageError("a restore that is resumed has its plan already", remedy="leave --dry-run out")
-    if (other := _typed(run, _PLANNING)) is not None:
-        raise UsageError(f"a restore that is resumed has its plan already: {other} cannot change it")
+        raise UsageError("a resumed restore already has its plan", remedy="leave --dry-run out")
+    if (other := _typed_flag(run, _PLANNING)) is not None:
+        raise UsageError(f"a resumed restore already has its plan: {other} cannot change it")
     task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
     stored = task.stored(restore_id)
     backup = BackupId(stored.document.backup)
-    with reading(place, backup, this_process(run.token()), "restore", run.token), _telling(run) as begun:
+    with reading(place, backup, this_process(run.token()), "restore", run.token), _naming_restore(run) as begun:
         view = task.view(stored)
         if not stored.ended_well:
             begun(restore_id)
         done = task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE])
     if stored.ended_well and not run[QUIET]:
-        run.console.note(f"restore {restore_id} had ended: nothing was sent, it was only compared once more")
-    return _done(place.source, done)
+        run.console.note(
+            f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
+        )
+    return _result_report(place.source, done)
 
 
 @contextmanager
-def _telling(run: Run) -> Iterator[Callable[[RestoreId], None]]:
-    """Whoever is interrupted must know how to go on: the id is told at once, and with every error after that."""
-    told: list[RestoreId] = []
+def _naming_restore(run: Run) -> Iterator[Callable[[RestoreId], None]]:
+    """Name the id at the start and with every later error, so that the user can resume or abort the restore."""
+    begun_ids: list[RestoreId] = []
 
     def begun(restore_id: RestoreId) -> None:
-        told.append(restore_id)
+        begun_ids.append(restore_id)
         if not run[QUIET]:
             way = f"logkeep kafka restore --resume {restore_id}"
-            run.console.note(f"restore {restore_id} begins; if it is interrupted: {way}")
+            run.console.note(f"restore {restore_id} begins; to resume it after an interruption: {way}")
 
     try:
         yield begun
     except LogkeepError as error:
-        if told:
-            ways = f"`kafka restore --resume {told[0]}` goes on, `kafka restore abort {told[0]}` gives it up"
+        if begun_ids:
+            ways = f"`kafka restore --resume {begun_ids[0]}` resumes it, `kafka restore abort {begun_ids[0]}` aborts it"
             error.remedy = ways if isinstance(error, Interrupted) else f"{error.remedy}; then {ways}"
         raise
 
 
 def _engine(run: Run, view: KafkaBackupView, total: int) -> Engine:
-    """One engine for all of a run: a small survey before large work is not worth another one."""
+    """One engine for the whole run: a small survey before large work does not need its own."""
     return chosen_engine(run, total if runs_inline(run, total) else max(total, view.entry.summary.stored_bytes))
 
 
@@ -264,24 +239,24 @@ def _refuse_damaged(place: SourceRef, backup_id: BackupId) -> None:
         raise VerificationFailed(
             f"a verification at level {verdict.level} found this backup damaged",
             subject=f"backup {backup_id}",
-            remedy="restore another one; or bring the damaged objects back, verify again, and restore then",
+            remedy="restore another backup; or repair the damaged objects, verify again, and restore then",
         )
 
 
-def _wish(run: Run) -> KafkaRestoreOptions:
+def _restore_options(run: Run) -> KafkaRestoreOptions:
     parts = tuple(part for text in run[WHAT] for part in text.split(",") if part) or DEFAULT_PARTS
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise UsageError(f"--what {unknown[0]} is unknown", remedy=f"choose among {', '.join(PARTS)}")
     if "groups" in parts and "data" not in parts:
         raise UsageError(
-            "groups come back with the records they stand on",
+            "offsets of groups are restored together with their records",
             remedy="add data to --what; or set groups alone with `logkeep kafka groups restore`",
         )
     if run[BY_RECORD] and run[UNTIL_TIME] is None:
-        raise UsageError("--by-record is about a point in time", remedy="give one with --until-time")
+        raise UsageError("--by-record needs a point in time", remedy="give one with --until-time")
     asked = run[OFFSETS]
-    wishes = Wishes(
+    wishes = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
         isolation=RestoreIsolation(run[ISOLATION]),
         parts=tuple(part for part in PARTS if part in parts),
@@ -301,35 +276,35 @@ def _wish(run: Run) -> KafkaRestoreOptions:
 
 
 def _options(run: Run) -> dict[str, str]:
-    """What was asked for, as people will want to read it in the stored plan."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
-    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
+    """The chosen options, as text for the stored plan."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
+    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
-def _ask(run: Run, prepared: PreparedKafkaRestore) -> None:
-    """Refuse what must not be, show the plan, ask. Writing to the source itself takes its id, typed."""
+def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:
+    """Refuse what is unsafe, show the plan, ask. To write to the source cluster itself, its id must be typed."""
     if prepared.refusals:
-        raise _with_unfinished(run, prepared)
+        raise _refusal(run, prepared)
     target = prepared.target
-    planned = _planned(prepared.view.place.source, prepared)
+    planned = _plan_report(prepared.view.place.source, prepared)
     amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
-    ask(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
+    confirm_plan(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
 
-def _with_unfinished(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
-    """The first refusal. Topics that are in the way may be those of a restore that was interrupted."""
+def _refusal(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
+    """The first refusal. Existing topics may be those of an interrupted restore."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
     unfinished = [r.id for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
     if unfinished:
         refusal.remedy = (
             f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "
-            f"`kafka restore --resume {unfinished[-1]}` goes on with it, `kafka restore abort` takes its topics away"
+            f"`kafka restore --resume {unfinished[-1]}` resumes it, `kafka restore abort` deletes its topics"
         )
     return refusal
 
 
-def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
+def _plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
     plan = prepared.plan
     return KafkaRestoreReport(
         source=source,
@@ -341,9 +316,9 @@ def _planned(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
         topics=tuple(t.name for t in plan.topics),
         records=plan.records,
         bytes=plan.bytes,
-        seconds=prepared.foreseen.seconds,
+        seconds=prepared.checked.seconds,
         verdict="planned",
-        partitions=_planned_partitions(plan),
+        partitions=_plan_rows(plan),
         groups=prepared.group_rows,
         group_names=tuple(g.name for g in prepared.groups.groups),
         refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
@@ -358,11 +333,11 @@ def _own_cluster(cluster_id: str) -> Finding:
         code="source-cluster",
         severity=Severity.NOTE,
         where=cluster_id,
-        what="this is the cluster that the backup was taken of: a run asks for its id, or for --confirm-cluster",
+        what="this is the cluster that was backed up: a run asks for its id, or for --confirm-cluster",
     )
 
 
-def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
+def _plan_rows(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
     return tuple(
         RestoredPartition(
             source_topic=log.log.name,
@@ -380,7 +355,7 @@ def _planned_partitions(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
     )
 
 
-def _done(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
+def _result_report(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
     receipt, plan = done.receipt, done.plan
     return KafkaRestoreReport(
         source=source,

@@ -1,4 +1,4 @@
-"""`logkeep kafka restore abort`: a restore given up."""
+"""`logkeep kafka restore abort`: delete what an unfinished restore created."""
 
 import click
 import msgspec
@@ -24,7 +24,7 @@ class KafkaRestoreAbortReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     restore: int
     deleted: tuple[str, ...]
-    """Topics that the restore had made."""
+    """Topics that the restore had created."""
     kept: tuple[str, ...]
     """Topics that were there before: they keep what was written, and got their configs back."""
     findings: tuple[Finding, ...]
@@ -51,10 +51,10 @@ def _abort_text(report: KafkaRestoreAbortReport, look: TerminalStyle) -> str:
     examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
 )
 def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
-    """Give a restore up: topics that it made are deleted, others get their configs back.
+    """Abort a restore: topics that it created are deleted, others get their configs back.
 
-    Topics are known by their ids: one that somebody made again under the same name is left alone. The restore cannot
-    be resumed afterwards; its documents stay.
+    Topics are identified by their ids: a topic that was created again under the same name is not deleted. The restore
+    cannot be resumed afterwards; its documents are kept.
     """
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
@@ -64,7 +64,9 @@ def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
     kept = tuple(t.name for t in stored.plan.topics if t.existing)
     findings: tuple[Finding, ...] = ()
     if not run.dry_run:
-        run.confirm(f"delete {plural(len(made), 'topic')} that restore {restore_id} made ({', '.join(made[:_NAMED])})?")
+        run.confirm(
+            f"delete {plural(len(made), 'topic')} that restore {restore_id} created ({', '.join(made[:_NAMED])})?"
+        )
         aborted = task.abort(stored)
         made, findings = aborted.deleted, aborted.findings
     return KafkaRestoreAbortReport(

@@ -1,4 +1,4 @@
-"""`logkeep kafka restore --to-log-dirs`: a backup as segment files of a broker that is stopped."""
+"""`logkeep kafka restore --to-log-dirs`: restore a backup as segment files of a stopped broker."""
 
 from datetime import datetime
 
@@ -6,8 +6,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import count
-from logkeep.cli.verbs.kafka.confirm import ask
-from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart
+from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, confirm_plan
 from logkeep.cli.wiring import chosen_engine, restores_place
 from logkeep.config.options import (
     BROKERS,
@@ -31,8 +30,8 @@ from logkeep.kafka.offline_restore.values import (
     LogWritten,
     OfflineReport,
     OfflineRestoreLog,
+    OfflineRestoreOptions,
     OfflineRestorePlan,
-    OfflineWish,
 )
 from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
@@ -47,28 +46,28 @@ _WHY = "files hold every record at its own offset"
 
 
 def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> KafkaRestoreReport:
-    """The dry run tells the whole procedure, before and after; a run writes the files and proves them."""
-    wish = _wish(run, place, entry)
-    foreseen = preview(wish, place, run.token)
+    """The dry run shows the whole procedure; a run writes the files and proves them."""
+    options = _offline_options(run, place, entry)
+    plan = preview(options, place, run.token)
     if run.dry_run:
-        return _planned(place.source, foreseen)
-    question = f"write the files of {count(len(foreseen.logs))} partitions?"
-    ask(run, _planned(place.source, foreseen), question, foreseen.cluster_id if foreseen.own_cluster else "")
-    engine = chosen_engine(run, foreseen.size_bytes)
+        return _plan_report(place.source, plan)
+    question = f"write the files of {count(len(plan.logs))} partitions?"
+    confirm_plan(run, _plan_report(place.source, plan), question, plan.cluster_id if plan.own_cluster else "")
+    engine = chosen_engine(run, plan.size_bytes)
     state = restores_place(run, place, create=True)
-    return _done(place.source, restore_offline(wish, place, engine, run.clock, run.token, state))
+    return _result_report(place.source, restore_offline(options, place, engine, run.clock, run.token, state))
 
 
-def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
+def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineRestoreOptions:
     named: tuple[str, ...] = run[TO_LOG_DIRS]
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
         standing=not run.settings.typed(TOPICS),
     )  # fmt: skip
-    return OfflineWish(
+    return OfflineRestoreOptions(
         backup=BackupId(entry.id),
         roots=log_dirs(named),
-        choice=choice,
+        selection=choice,
         ends=_ends(run, place, entry, choice),
         until_ms=run[UNTIL_TIME],
         repo=run.repo() if run.settings.typed(REPO) else "",
@@ -79,7 +78,7 @@ def _wish(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineWish:
 
 
 def _ends(run: Run, place: SourceRef, entry: BackupEntry, choice: RestoreSelection) -> tuple[LogEnd, ...]:
-    """Where each log ends by --until-time. Raises UsageError when that is before everything, Damaged."""
+    """The end of each log by --until-time. Raises UsageError when that is before all records, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
         return ()
@@ -98,30 +97,30 @@ def _brokers(texts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-def _planned(source: str, foreseen: OfflineRestorePlan) -> KafkaRestoreReport:
+def _plan_report(source: str, plan: OfflineRestorePlan) -> KafkaRestoreReport:
     return KafkaRestoreReport(
         source=source,
-        backup=foreseen.backup,
+        backup=plan.backup,
         restore=None,
-        cluster_id=foreseen.cluster_id,
+        cluster_id=plan.cluster_id,
         offsets="preserve",
         why=_WHY,
-        topics=tuple(dict.fromkeys(log.topic for log in foreseen.logs)),
-        records=sum(s.records for log in foreseen.logs for s in log.segments),
-        bytes=foreseen.size_bytes,
+        topics=tuple(dict.fromkeys(log.topic for log in plan.logs)),
+        records=sum(s.records for log in plan.logs for s in log.segments),
+        bytes=plan.size_bytes,
         seconds=0.0,
         verdict="planned",
-        partitions=tuple(_planned_row(log) for log in foreseen.logs),
+        partitions=tuple(_plan_row(log) for log in plan.logs),
         groups=(),
         group_names=(),
         refusals=(),
-        findings=foreseen.findings,
-        offline=_offline(foreseen),
+        findings=plan.findings,
+        offline=_offline_part(plan),
         dry_run=True,
     )
 
 
-def _planned_row(log: OfflineRestoreLog) -> RestoredPartition:
+def _plan_row(log: OfflineRestoreLog) -> RestoredPartition:
     return RestoredPartition(
         source_topic=log.log.name,
         source_partition=log.log.partition,
@@ -136,11 +135,11 @@ def _planned_row(log: OfflineRestoreLog) -> RestoredPartition:
     )
 
 
-def _offline(foreseen: OfflineRestorePlan, written: tuple[LogWritten, ...] = ()) -> OfflinePart:
+def _offline_part(plan: OfflineRestorePlan, written: tuple[LogWritten, ...] = ()) -> OfflinePart:
     return OfflinePart(
-        running=foreseen.running,
-        elsewhere=foreseen.elsewhere,
-        procedure=foreseen.procedure,
+        running=plan.running,
+        elsewhere=plan.elsewhere,
+        procedure=plan.procedure,
         files=tuple(
             OfflineFile(path=f"{log.directory}/{f.name}", size=f.size_bytes, records=f.records, sha256=f.sha256)
             for log in written
@@ -149,11 +148,11 @@ def _offline(foreseen: OfflineRestorePlan, written: tuple[LogWritten, ...] = ())
     )
 
 
-def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
-    """The plan, with what became of it."""
+def _result_report(source: str, done: OfflineReport) -> KafkaRestoreReport:
+    """The plan with its results."""
     took = datetime.fromisoformat(done.finished) - datetime.fromisoformat(done.started)
     return msgspec.structs.replace(
-        _planned(source, done.foreseen),
+        _plan_report(source, done.plan),
         restore=done.restore,
         records=done.records,
         bytes=sum(log.size_bytes for log in done.logs),
@@ -161,6 +160,6 @@ def _done(source: str, done: OfflineReport) -> KafkaRestoreReport:
         verdict="proven" if done.good else "failed",
         partitions=tuple(row_of(log) for log in done.logs),
         findings=done.findings,
-        offline=_offline(done.foreseen, done.logs),
+        offline=_offline_part(done.plan, done.logs),
         dry_run=False,
     )

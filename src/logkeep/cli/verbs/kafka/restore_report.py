@@ -1,12 +1,15 @@
-"""What `logkeep kafka restore` says: the plan before, and what became of it after."""
+"""The report of `logkeep kafka restore`: the plan, its confirmation, and the result."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
 
+from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition_lines, planned_lines
+from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
+from logkeep.errors import TargetUnsafe
 from logkeep.model.findings import Finding
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
@@ -28,9 +31,9 @@ class OfflinePart(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: tuple[str, ...]
     """Partitions without a directory here."""
     procedure: str
-    """What is done before and after, step by step."""
+    """The steps before and after, for the operator."""
     files: tuple[OfflineFile, ...]
-    """As they were read back."""
+    """The files as read back."""
 
 
 class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,20 +49,20 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
     """In the target."""
     records: int
-    """On a dry run at most so many: those of aborted transactions are counted."""
+    """An upper bound on a dry run: records of aborted transactions are counted."""
     bytes: int
     seconds: float
-    """That it took; on a dry run about what it will take."""
+    """The duration; an estimate on a dry run."""
     verdict: str
-    """`proven`, `unproven`, `failed`, or `planned` on a dry run; `changed`: it had ended well, and compared once more,
-    target or archive are no longer what they were."""
+    """`proven`, `unproven`, `failed`, or `planned` on a dry run; `changed`: it had succeeded, and a later comparison
+    found that target or archive have changed."""
     partitions: tuple[RestoredPartition, ...]
     groups: tuple[RestoredGroup, ...]
     group_names: tuple[str, ...]
     refusals: tuple[str, ...]
     """Why the plan must not be carried out; only on a dry run, otherwise it is an error."""
     refusal_code: int = 0
-    """With which a run would end."""
+    """The exit code of a run."""
     findings: tuple[Finding, ...]
     offline: OfflinePart | None = None
     """Only with --to-log-dirs."""
@@ -89,37 +92,37 @@ def _blocks(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
 
 
 def _what_now(report: KafkaRestoreReport, look: TerminalStyle) -> list[str]:
-    """The next command, for somebody who has been up for hours."""
+    """The next command to run."""
     if report.offline:
         return [
-            look.text("now go on with the procedure that the dry run prints: start the broker, then check"),
+            look.text("continue with the procedure that the dry run prints: start the broker, then check"),
             look.text(f"receipt: logkeep receipts show {report.restore}"),
         ]
     if report.verdict == RestoreVerdict.CHANGED:
-        return ["", *map(look.text, _since(report))]
+        return ["", *map(look.text, _after_change(report))]
     if report.verdict == RestoreVerdict.FAILED:
-        return ["", *map(look.text, _ways_on(report))]
+        return ["", *map(look.text, _next_steps(report))]
     return [look.text(f"receipt: logkeep receipts show {report.restore}")]
 
 
-def _since(report: KafkaRestoreReport) -> Iterator[str]:
-    yield "the restore itself had ended well; this is what happened since, and nothing was changed now"
+def _after_change(report: KafkaRestoreReport) -> Iterator[str]:
+    yield "the restore itself had succeeded; this changed since then, and nothing was written now"
     yield f"its own receipt:           logkeep receipts show {report.restore}"
     yield f"groups can still be set:   logkeep kafka groups restore {report.restore}"
     yield "records that are missing:  restore them again, under another name (--rename)"
 
 
-def _ways_on(report: KafkaRestoreReport) -> Iterator[str]:
+def _next_steps(report: KafkaRestoreReport) -> Iterator[str]:
     if any(finding.code in _FOR_GOOD for finding in report.findings):
-        yield "it cannot go on where somebody else has written or deleted"
-        yield f"give it up, then begin anew:  logkeep kafka restore abort {report.restore}"
+        yield "it cannot be resumed: another client has written to the target or deleted from it"
+        yield f"abort it, then start again:  logkeep kafka restore abort {report.restore}"
         return
-    yield f"when it is mended, go on:  logkeep kafka restore --resume {report.restore}"
-    yield f"or give it up:             logkeep kafka restore abort {report.restore}"
+    yield f"after the cause is fixed:  logkeep kafka restore --resume {report.restore}"
+    yield f"or abort it:               logkeep kafka restore abort {report.restore}"
 
 
 def _where(report: KafkaRestoreReport) -> str:
-    """What was not finished has no offsets to speak of yet."""
+    """An unfinished restore has no final offsets."""
     offsets = (
         "" if report.verdict == RestoreVerdict.FAILED else f", offsets {_OFFSETS.get(report.offsets, report.offsets)}"
     )
@@ -146,7 +149,7 @@ def plan_lines(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]
 
 
 def _about(seconds: float) -> str:
-    """Below this the start of all things counts for more than the data: nothing better can be promised."""
+    """For short restores the start takes longer than the data: there is no better estimate."""
     return f"about {duration(seconds)}" if seconds >= _SHORT_S else "less than a minute"
 
 
@@ -173,7 +176,34 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
 
 
+def confirm_plan(run: Run, planned: KafkaRestoreReport, question: str, own_cluster: str) -> None:
+    """Show the plan and ask. With --yes it is printed too, so that a log of the run has it.
+
+    Raises Declined. If the target is the cluster that was backed up, its id must be typed or given as an option.
+
+    `own_cluster` is that id when it is the target, else empty.
+    """
+    if run.console.interactive and not run[YES]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+    if not own_cluster or run[CONFIRM_CLUSTER] == own_cluster:
+        run.confirm(question)
+        _print_plan(run, planned)
+        return
+    if run[YES] or not run.console.interactive:
+        raise TargetUnsafe(
+            _OWN, subject=own_cluster, remedy=f"if this is intended, pass --confirm-cluster {own_cluster}"
+        )
+    run.console.confirm(f"{_OWN}; {question}", typed=own_cluster)
+
+
+def _print_plan(run: Run, planned: KafkaRestoreReport) -> None:
+    """With --yes the plan is for later readers of the log; with --json there is no text."""
+    if run[YES] and not run[QUIET] and not run[JSON]:
+        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+
+
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}
 _FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone"})
-"""Findings after which going on leads nowhere. A failed proof is none: perhaps only the right to read was missing."""
+"""Findings after which a resume cannot succeed. A failed proof is not one: perhaps a read permission was missing."""
 _NAMED, _SHORT_S = 8, 30.0
+_OWN = "this is the cluster that was backed up"

@@ -1,4 +1,4 @@
-"""`logkeep kafka salvage`: a backup from the disks of brokers that run no more."""
+"""`logkeep kafka salvage`: a backup from the disks of brokers that no longer run."""
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -29,7 +29,7 @@ from logkeep.config.options import (
     WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
-from logkeep.kafka.disks.directories import held, log_dirs, look
+from logkeep.kafka.disks.directories import hold_directories, list_directories, log_dirs
 from logkeep.kafka.salvage.findings import LOST
 from logkeep.kafka.salvage.plan import SalvageOptions
 from logkeep.kafka.salvage.run import KafkaSalvage, SalvageDone
@@ -50,22 +50,16 @@ def _code(report: KafkaSalvageReport) -> int:
     return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, LOG_DIRS, *TOPIC_SELECTION, INTERNAL, BACKUP_ID, SEGMENT_BYTES, ALLOW_GAPS, TAG,
+    *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=KafkaSalvageReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        LOG_DIRS,
-        *TOPIC_SELECTION,
-        INTERNAL,
-        BACKUP_ID,
-        SEGMENT_BYTES,
-        ALLOW_GAPS,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 50, *STORE_EXITS),
     exit_code=_code,
     changes=True,
@@ -76,25 +70,25 @@ def _code(report: KafkaSalvageReport) -> int:
     ),
 )
 def salvage(run: Run) -> KafkaSalvageReport:
-    """Back up a Kafka cluster from the disks of its brokers, when they run no more.
+    """Back up a Kafka cluster from the disks of brokers that no longer run.
 
-    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several copies of a
-    partition the one with the highest leader epoch is taken, and others fill in what is damaged. The result is a
-    backup of the same source as those that `kafka backup` takes, and goes on where the last one ended.
+    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several replicas of a
+    partition the one with the highest leader epoch is used; others supply what is damaged. The result is a backup of
+    the same source as those of `kafka backup`, and continues where the last one ended.
     """
     named: tuple[str, ...] = run[LOG_DIRS]
     roots = log_dirs(named)
     if not roots:
-        raise UsageError("no directory is named", remedy="pass --log-dirs with what the broker has as log.dirs")
+        raise UsageError("no directory is given", remedy="pass --log-dirs with what the broker has as log.dirs")
     place = written_source(run, FIRST_SOURCE)
-    with held(roots):
-        task, wish = KafkaSalvage(place, look(roots), run.clock, run.token), _wish(run)
+    with hold_directories(roots):
+        task, options = KafkaSalvage(place, list_directories(roots), run.clock, run.token), _salvage_options(run)
         engine = chosen_engine(run, task.size_bytes)
-        done = task.preview(wish, engine) if run.dry_run else task.run(wish, engine)
+        done = task.preview(options, engine) if run.dry_run else task.run(options, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])
 
 
-def _wish(run: Run) -> SalvageOptions:
+def _salvage_options(run: Run) -> SalvageOptions:
     wanted = run[BACKUP_ID]
     return SalvageOptions(
         include=run[TOPICS],
@@ -108,19 +102,19 @@ def _wish(run: Run) -> SalvageOptions:
 
 
 def _report(source: str, task: KafkaSalvage, done: SalvageDone, allow_gaps: bool) -> KafkaSalvageReport:
-    foreseen, summary = done.foreseen, done.entry.summary if done.entry else None
+    plan, summary = done.plan, done.entry.summary if done.entry else None
     return KafkaSalvageReport(
         source=source,
         id=done.entry.id if done.entry else None,
         cluster_id=task.disks.cluster_id,
         nodes=tuple(sorted(task.disks.nodes)),
-        topics=len(foreseen.facts.topics),
-        partitions=len(foreseen.facts.bounds),
-        groups=len(foreseen.facts.groups),
-        open_transactions=len(foreseen.facts.open_transactions),
-        units=len(foreseen.units),
+        topics=len(plan.facts.topics),
+        partitions=len(plan.facts.bounds),
+        groups=len(plan.facts.groups),
+        open_transactions=len(plan.facts.open_transactions),
+        units=len(plan.units),
         new_offsets=done.offsets,
-        new_bytes=summary.new_bytes if summary else foreseen.size_bytes,
+        new_bytes=summary.new_bytes if summary else plan.size_bytes,
         stored_bytes=summary.stored_bytes if summary else None,
         gaps=tuple(map(gap_text, done.gaps)),
         findings=done.findings,

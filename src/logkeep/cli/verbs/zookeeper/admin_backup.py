@@ -1,13 +1,11 @@
-"""`logkeep zookeeper backup --admin-server`: a snapshot over HTTP, where nobody has access to the server's disk."""
+"""`logkeep zookeeper backup --admin-server`: a snapshot over HTTP, without access to the server's disk."""
 
 import re
 import time
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.members import named_value
 from logkeep.cli.wiring import WarmEngines
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ADMIN_SERVER,
     AUTH_FILE,
@@ -16,6 +14,7 @@ from logkeep.config.options import (
     INCLUDE_CONFIG,
     NEW_HISTORY,
     ZK_MEMBERS,
+    Options,
 )
 from logkeep.errors import UsageError
 from logkeep.model.secret import Secret
@@ -24,7 +23,7 @@ from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.repo.sink import ArchiveSink
 from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
-_OF_DISKS: tuple[Option[Any], ...] = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
+_DISK_OPTIONS: Options = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
 
 
 def admin_member(run: Run) -> tuple[str, AdminServer] | None:
@@ -32,19 +31,19 @@ def admin_member(run: Run) -> tuple[str, AdminServer] | None:
     given: str | None = run[ADMIN_SERVER]
     if given is None:
         if run[AUTH_FILE] is not None:
-            raise UsageError("--auth-file is for an AdminServer here", remedy="add --admin-server http://HOST:8080")
+            raise UsageError("--auth-file is only for an AdminServer", remedy="add --admin-server http://HOST:8080")
         return None
     name, text = named_value(given)
     url = admin_url(text)
-    other = next((option for option in _OF_DISKS if run.settings[option] != option.default), None)
+    other = next((option for option in _DISK_OPTIONS if run.settings[option] != option.default), None)
     if other is not None or run.dry_run:
         flag = "--dry-run" if other is None else f"--{other.name}"
-        why = "a server asked for a snapshot writes one" if other is None else "that takes the server's own files"
+        why = "the server writes a snapshot to answer" if other is None else "that needs the server's own files"
         raise UsageError(f"--admin-server and {flag} exclude each other: {why}", remedy=f"leave {flag} out")
-    return name or _name_in(url), AdminServer(url, _authorization(run))
+    return name or _host_name(url), AdminServer(url, _authorization(run))
 
 
-def _name_in(url: str) -> str:
+def _host_name(url: str) -> str:
     host = url.partition("://")[2].rpartition(":")[0]
     return re.sub(r"[^A-Za-z0-9._-]", "-", host)[:64].strip("-")
 
@@ -57,7 +56,7 @@ def _authorization(run: Run) -> Secret | None:
 
     credentials = read_credentials(path)
     if len(credentials) > 1:
-        what = f"it names {len(credentials)} credentials, and an AdminServer takes one"
+        what = f"it has {len(credentials)} credentials, and an AdminServer takes one"
         raise UsageError(what, subject=str(path), remedy="name a file with the one that has all permissions on /")
     return authorization_of(*credentials[0])
 

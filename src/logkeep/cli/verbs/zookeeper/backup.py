@@ -1,4 +1,4 @@
-"""`logkeep zookeeper backup`: the files of one server or of several, into a repository, while the servers run."""
+"""`logkeep zookeeper backup`: copy the files of one or several running servers into a repository."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -43,7 +43,7 @@ from logkeep.model.work import EngineFor
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.zookeeper.backup.findings import exit_code
-from logkeep.zookeeper.backup.preview import Nowhere, foresee
+from logkeep.zookeeper.backup.preview import PreviewSink, preview_backup
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupOptions, back_up
 from logkeep.zookeeper.repo.record import KIND, known_from
@@ -66,27 +66,16 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *ZK_MEMBERS, ADMIN_SERVER, AUTH_FILE, NEW_HISTORY, ZK_COMPRESSION, INCLUDE_CONFIG, CONFIG_DIRS,
+    BACKUP_ID, TAG, FOLLOW, ZK_INTERVAL, ZK_SEGMENT_BYTES, *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperBackupReport,
     text=backup_text,
-    options=(
-        *STORE_OPTIONS,
-        *ZK_MEMBERS,
-        ADMIN_SERVER,
-        AUTH_FILE,
-        NEW_HISTORY,
-        ZK_COMPRESSION,
-        INCLUDE_CONFIG,
-        CONFIG_DIRS,
-        BACKUP_ID,
-        TAG,
-        FOLLOW,
-        ZK_INTERVAL,
-        ZK_SEGMENT_BYTES,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        *WRITE_OPTIONS,
-    ),
+    options=_OPTIONS,
     exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,
     changes=True,
@@ -102,17 +91,18 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
 def backup(run: Run) -> ZooKeeperBackupReport:
     """Back up ZooKeeper from the files of one server or of several, while they run.
 
-    Snapshots come first, then the logs up to the last whole record that the server has committed, again and again until
-    the newest snapshot is covered. Only used bytes are copied, and only what earlier backups do not have. A run proves
+    Snapshots are copied first, then the logs up to the last record that the server has committed, repeated until the
+    newest snapshot is covered. Only used bytes are copied, and only what earlier backups do not have. A run proves
     that the directories continue what is archived; restored data, or another ensemble, ends with 31 unless
-    --new-history says that it is meant. Transactions that no file holds any more end with 21. Where no server could be
-    asked, the newest transactions are kept and labelled unproven, and the run ends with 2.
+    --new-history confirms it. Transactions that no file has any more end with 21. Where no server answers, the newest
+    transactions are archived and labelled unproven, and the run ends with 2.
 
-    Without access to the disks, --admin-server asks a server of 3.9 for a snapshot. It is the tree of one transaction
-    if the digest in it proves that; under load it is fuzzy, which a finding says, and the run ends with 2.
+    Without access to the disks, --admin-server requests a snapshot from a 3.9 server. It is the tree of one
+    transaction if its digest proves that; under load it is fuzzy, a finding says so, and the run ends with 2.
 
-    With --follow it goes on, round after round, until SIGTERM or SIGINT; a round with nothing new commits nothing, and
-    now and then the small objects that rounds leave are merged, as `zookeeper optimize` does.
+    With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round, a
+    second one aborts it. A round with nothing new commits nothing. From time to time the small objects of rounds are
+    merged, as `zookeeper optimize` does.
     """
     refuse_contradictions(run)
     over_http = admin_member(run)
@@ -121,20 +111,20 @@ def backup(run: Run) -> ZooKeeperBackupReport:
         with opened_sink(run, place) as sink:
             done = back_up_over_http(run, *over_http, sink)
         return done_report(place, done, sink.entry)
-    place, wish = written_source(run, FIRST_SOURCE), _wish(run)
+    place, options = written_source(run, FIRST_SOURCE), _backup_options(run)
     if run[FOLLOW]:
         from logkeep.cli.verbs.zookeeper.follow import follow_ensemble  # noqa: PLC0415 - only --follow needs it
 
-        return follow_ensemble(run, place, wish, lambda: opened_sink(run, place), rounds, ask_word)
+        return follow_ensemble(run, place, options, lambda: opened_sink(run, place), round_settings, ask_word)
     if run.dry_run:
-        return _foreseen(run, place, wish)
+        return _preview(run, place, options)
     with opened_sink(run, place) as sink:
-        done = back_up(wish, sink, rounds(WarmEngines(run)), ask_word)
+        done = back_up(options, sink, round_settings(WarmEngines(run)), ask_word)
     return done_report(place, done, sink.entry)
 
 
 def opened_sink(run: Run, place: SourceRef) -> AbstractContextManager[ArchiveSink]:
-    """The repository, ready for one backup."""
+    """The sink of one backup in the repository."""
     wanted = run[BACKUP_ID]
     return archiving(
         place,
@@ -147,7 +137,7 @@ def opened_sink(run: Run, place: SourceRef) -> AbstractContextManager[ArchiveSin
     )
 
 
-def rounds(engines: EngineFor) -> RoundSettings:
+def round_settings(engines: EngineFor) -> RoundSettings:
     return RoundSettings(engines, lambda host: server_state(host, ASK_S))
 
 
@@ -155,10 +145,10 @@ def ask_word(host: str, word: str) -> str:
     return four_letter(host, word, ASK_S)
 
 
-def _wish(run: Run) -> ZooKeeperBackupOptions:
+def _backup_options(run: Run) -> ZooKeeperBackupOptions:
     config_dirs: tuple[str, ...] = run[CONFIG_DIRS]
     if config_dirs and not run[INCLUDE_CONFIG]:
-        raise UsageError("--config-dir is about configuration files", remedy="add --include-config")
+        raise UsageError("--config-dir is only for configuration files", remedy="add --include-config")
     return ZooKeeperBackupOptions(
         members=member_places(given_members(run)),
         new_history=run[NEW_HISTORY],
@@ -167,11 +157,11 @@ def _wish(run: Run) -> ZooKeeperBackupOptions:
     )
 
 
-def _foreseen(run: Run, place: SourceRef, wish: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
+def _preview(run: Run, place: SourceRef, options: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
-    sink = Nowhere(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
-    found = foresee(wish, sink, rounds(WarmEngines(run)))
+    sink = PreviewSink(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
+    found = preview_backup(options, sink, round_settings(WarmEngines(run)))
     return ZooKeeperBackupReport(
         source=place.source,
         id=None,

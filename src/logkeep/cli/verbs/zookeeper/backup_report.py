@@ -19,10 +19,10 @@ FIRST_SOURCE = "zookeeper"
 class BackedUpMember(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     role: str
-    """Empty when no server could be asked."""
+    """Empty when no server answered."""
     version: str
     zxid: str | None
-    """What the server said it had processed."""
+    """The last transaction that the server reports."""
 
 
 class ZooKeeperRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,14 +55,14 @@ class ZooKeeperBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     id: int | None
     """Null on a dry run, and when a run with --follow found nothing new."""
     history: str
-    """In another history the same zxids mean other transactions."""
+    """The same zxid in another history is another transaction."""
     members: tuple[BackedUpMember, ...]
     backup_zxid: str | None
-    """The newest transaction that the backup knows of; null on a dry run."""
+    """The newest transaction in the backup; null on a dry run."""
     new_snapshots: int
     new_logs: int
     new_bytes: int
-    """As stored; on a dry run, at most what would be."""
+    """As stored; an upper bound on a dry run."""
     stored_bytes: int | None
     findings: tuple[Finding, ...]
     exit_code: int
@@ -79,13 +79,13 @@ def backup_text(report: ZooKeeperBackupReport, look: TerminalStyle) -> str:
     amount = f"{plural(report.new_snapshots, 'snapshot')}, {plural(report.new_logs, 'log piece')}"
     lines = [look.line(f"{done} {amount}, {most}{size(report.new_bytes)}")]
     reached = f" · up to {report.backup_zxid}" if report.backup_zxid else ""
-    lines.append(look.line(f"history {report.history} · {_members(report)}{reached}"))
+    lines.append(look.line(f"history {report.history} · {_members_text(report)}{reached}"))
     return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
-def _members(report: ZooKeeperBackupReport) -> str:
-    told = [f"{m.name} ({m.role} {m.version})" if m.role else f"{m.name} (not asked)" for m in report.members]
-    return f"{count(len(told))} member{'s' * (len(told) != 1)}: {', '.join(told)}"
+def _members_text(report: ZooKeeperBackupReport) -> str:
+    members = [f"{m.name} ({m.role} {m.version})" if m.role else f"{m.name} (not asked)" for m in report.members]
+    return f"{count(len(members))} member{'s' * (len(members) != 1)}: {', '.join(members)}"
 
 
 def round_text(one: ZooKeeperRound) -> str:
@@ -108,7 +108,7 @@ def member_report(member: Member) -> BackedUpMember:
 
 
 def done_report(place: SourceRef, done: ZooKeeperBackupDone, entry: BackupEntry | None) -> ZooKeeperBackupReport:
-    """Of a backup that was committed."""
+    """The report of a committed backup."""
     gathered = done.gathered
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     return ZooKeeperBackupReport(

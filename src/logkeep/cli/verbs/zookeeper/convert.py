@@ -1,4 +1,4 @@
-"""`logkeep zookeeper export` and `import`: between a repository and bundles, which are complete alone."""
+"""`logkeep zookeeper export` and `import`: copy backups between a repository and bundles."""
 
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +40,7 @@ from logkeep.zookeeper.backup.findings import exit_code
 from logkeep.zookeeper.bundle.layout import checked_id
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.bundle.writer import new_bundle
-from logkeep.zookeeper.convert import Beside, export_backup, import_bundle
+from logkeep.zookeeper.convert import ExportExtras, export_backup, import_bundle
 from logkeep.zookeeper.model.config_files import ConfigFile
 from logkeep.zookeeper.model.sink import MemberText
 from logkeep.zookeeper.repo.sink import archiving
@@ -56,7 +56,7 @@ class ExportReport(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: int
     logs: int
     bytes: int
-    """Plain; the bundle may be packed."""
+    """Uncompressed; the bundle may be compressed."""
     stored_bytes: int
     backup_zxid: str
     findings: tuple[Finding, ...]
@@ -84,12 +84,12 @@ def _export_text(report: ExportReport, look: TerminalStyle) -> str:
 def export(run: Run, backup: str) -> ExportReport:
     """Write one member's files of a backup as a bundle, which `zkbackup` reads.
 
-    Every object is compared with its checksum on the way, and the plain bytes stay as they are. The bundle appears
-    under its name when it is complete. Its exit code is the one that the backup itself had.
+    Every object is checked by its checksum, and the uncompressed bytes do not change. The bundle gets its name when it
+    is complete. The exit code is that of the backup itself.
     """
     directory = run[TO_DIR]
     if directory is None:
-        raise UsageError("no directory is named", remedy="say where the bundle shall be made: --to DIR")
+        raise UsageError("no directory is given", remedy="give the directory to create the bundle in: --to DIR")
     place = chosen_source(run)
     entry = read_source(place, run.clock()).completed(backup)
     name = checked_id(run[BUNDLE_ID] or bundle_name(entry.id))
@@ -119,9 +119,9 @@ def bundle_name(number: int) -> str:
     return f"backup-{text[:8]}-{text[8:]}" if len(text) == 14 else f"backup-{text}"
 
 
-def beside_of(view: ArchiveView) -> Beside:
+def beside_of(view: ArchiveView) -> ExportExtras:
     record = view.record
-    return Beside(
+    return ExportExtras(
         findings=view.manifest.findings,
         schemes=record.schemes,
         texts={m.name: MemberText(m.mntr, m.stat, m.conf) for m in record.members},
@@ -130,31 +130,26 @@ def beside_of(view: ArchiveView) -> Beside:
     )
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, MEMBER, NEW_HISTORY, ZK_COMPRESSION, BACKUP_ID, TAG, *ENGINE_OPTIONS, LIMIT_UPLOAD, LEASE_TTL,
+    PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperBackupReport,
     text=backup_text,
-    options=(
-        *STORE_OPTIONS,
-        MEMBER,
-        NEW_HISTORY,
-        ZK_COMPRESSION,
-        BACKUP_ID,
-        TAG,
-        *ENGINE_OPTIONS,
-        LIMIT_UPLOAD,
-        LEASE_TTL,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["bundle"], metavar="DIR"),),
     exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,
     examples=("logkeep zookeeper import /backups/backup-20261116-091500 -r s3://bucket/logkeep",),
 )
 def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
-    """Take a bundle into a repository, as the next backup of its source.
+    """Import a bundle into a repository, as the next backup of its source.
 
-    Its files go through the same checks as those of a server: it must continue what is archived, unless --new-history
-    says that it begins anew. The bundle's time becomes the id where no later backup is there; its name becomes a tag.
+    Its files get the same checks as those of a server: it must continue what is archived, unless --new-history is
+    given. The bundle's time becomes the id unless later backups exist; its name becomes a tag.
     """
     view, place = BundleView(Path(bundle).expanduser().absolute()), written_source(run, FIRST_SOURCE)
     with archiving(
@@ -162,7 +157,7 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
         clock=run.clock,
         tokens=run.token,
         codec=Codec(run[ZK_COMPRESSION]),
-        wanted=_wanted(run, view, place),
+        wanted=_id_from_bundle(run, view, place),
         tags=(*run[TAG], view.name),
         lease_ttl=run[LEASE_TTL],
     ) as sink:
@@ -171,8 +166,8 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
     return done_report(place, done, sink.entry)
 
 
-def _wanted(run: Run, view: BundleView, place: SourceRef) -> BackupId | None:
-    """The time of the bundle; None, which is now, where ids have gone beyond it."""
+def _id_from_bundle(run: Run, view: BundleView, place: SourceRef) -> BackupId | None:
+    """The id from the bundle's time; None, for the present time, where later ids exist."""
     if (named := run[BACKUP_ID]) is not None:
         return backup_id(named)
     try:

@@ -23,8 +23,8 @@ class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
     zxid: str
     time: str | None
     labels: tuple[str, ...] = ()
-    """What weakens the proof that this was the tree: an end of an epoch that is believed, or, of one member, digests
-    that contradict what it holds."""
+    """What weakens the proof of this tree: an unproven end of an epoch, or digests of one member that contradict its
+    files."""
 
 
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +33,8 @@ class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     equal: bool
     by: str
-    """`digest`: both rest on the same archived bytes, with the digest that servers wrote of the whole tree; `replay`:
-    every node was compared."""
+    """`digest`: both come from the same archived bytes and end with the same digest; `replay`: every node was
+    compared."""
     counts: dict[str, int]
     """Nodes by what differs; one may differ in several ways."""
     total: int
@@ -56,8 +56,8 @@ def _text(report: DiffReport, look: TerminalStyle) -> str:
 
 
 def _side_text(side: DiffSide) -> str:
-    told = f"{side.backup} at {side.zxid}" + (f" ({side.time})" if side.time else "")
-    return ", ".join([told, *side.labels])
+    text = f"{side.backup} at {side.zxid}" + (f" ({side.time})" if side.time else "")
+    return ", ".join([text, *side.labels])
 
 
 def _change(one: NodeDifference) -> str:
@@ -87,13 +87,13 @@ def _bytes(size_bytes: int | None) -> str:
     ),
 )
 def diff(run: Run, before: str, after: str) -> DiffReport:
-    """Tell how two archived trees differ: two backups, two transactions, two members.
+    """Compare two archived trees: two backups, two transactions or two members.
 
-    A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (without it the
-    end is meant) and, behind an id, :MEMBER for what one member's disk held. When both rest on the same archived bytes
-    and end with the same digest, the answer is there at once; otherwise both trees are replayed and compared: data,
-    ACL, every field of stat. What servers change without a transaction is not compared. A tree behind an end of an
-    epoch that nothing proves is compared with --believe only. A path that is in neither tree is refused.
+    A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (default: the
+    end) and, after an id, :MEMBER for one member's files. When both come from the same archived bytes and end with the
+    same digest, they are equal without a replay; otherwise both trees are replayed and compared: data, ACL, every field
+    of stat. What servers change without a transaction is not compared. A tree after an unproven end of an epoch is
+    compared only with --believe. A path that is in neither tree is refused.
     """
     path = wanted_path(run[BELOW])
     below = b"" if path == b"/" else path

@@ -1,14 +1,12 @@
-"""`logkeep drill` of a backup of ZooKeeper: a restore into a directory that is thrown away, and a real server on it."""
+"""`logkeep drill` of a backup of ZooKeeper: a restore into a temporary directory, and a real server on it."""
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
 from logkeep.cli.wiring import restores_place
-from logkeep.config.option import Option
-from logkeep.config.options import ZK_MOMENT
+from logkeep.config.options import ZK_MOMENT, Options
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -28,7 +26,7 @@ from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.restore.values import ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_TOLD: tuple[Option[Any], ...] = ZK_MOMENT
+_STORED_OPTIONS: Options = ZK_MOMENT
 
 
 def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
@@ -42,19 +40,19 @@ def drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillRepo
         began = run.world.monotonic()
         view = view_of(place, held)
         chosen = choose(view, asked_moment(run))
-        prepared = prepare(view, chosen.path, _wish(data_dir), replayed=chosen.replayed)
+        prepared = prepare(view, chosen.path, _restore_options(data_dir), replayed=chosen.replayed)
         before_s = run.world.monotonic() - began
-        done, receipt = _drilled(run, state, view, prepared, chosen, data_dir, before_s)
+        done, receipt = _run_drill(run, state, view, prepared, chosen, data_dir, before_s)
     return _report(place.source, view, prepared, done, receipt)
 
 
-def _wish(data_dir: Path) -> ZooKeeperRestoreOptions:
-    """Without sessions: nothing of the tree shall go away while it is compared."""
+def _restore_options(data_dir: Path) -> ZooKeeperRestoreOptions:
+    """Without sessions: no ephemeral node may disappear during the comparison."""
     target = ServerTarget(data_dir=data_dir, log_dir=data_dir)
     return ZooKeeperRestoreOptions(targets=(target,), sessions=Sessions.DROP, alone=True, jute_maxbuffer=MAXBUFFER)
 
 
-def _drilled(
+def _run_drill(
     run: Run,
     state: SourceRef,
     view: ArchiveView,
@@ -65,14 +63,14 @@ def _drilled(
 ) -> tuple[DrillOutcome, ReceiptDocument]:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
-    options = {o.name: o.kind.show(value) for o in _TOLD if (value := run.settings[o]) is not None}
+    options = {o.name: o.kind.show(value) for o in _STORED_OPTIONS if (value := run.settings[o]) is not None}
     wanted = RestoreStart(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
         boot = boot_of(version_of(view), run.cache)
         done = drill(prepared, data_dir, boot, wanted.journal, run.clock, run.token)
     except (ServerFailed, ClusterError, EngineUnavailable) as error:
-        _give_up(run, stored, error)
+        _abort(run, stored, error)
         raise
     except LogkeepError as error:
         note_failed(run, stored, error)
@@ -83,12 +81,12 @@ def _drilled(
     return done, stored.ended(verdict, findings, facts_of(body, done.receipt))
 
 
-def _give_up(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
-    """The drill could not be held on this machine, which tells nothing of the backup: no receipt shall say so."""
+def _abort(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """The drill could not be run on this machine, which says nothing about the backup: store no receipt."""
     try:
-        stored.abort(f"the drill could not be held: {error}")
+        stored.abort(f"the drill could not be run: {error}")
     except LogkeepError as problem:
-        run.console.warn(f"that drill {stored.id} was given up cannot be stored: {problem}")
+        run.console.warn(f"the abort of drill {stored.id} cannot be stored: {problem}")
 
 
 def _report(

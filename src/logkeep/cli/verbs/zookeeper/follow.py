@@ -26,6 +26,7 @@ from logkeep.model.work import EngineFor
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.follow import MERGE_LEAST, FollowRound
 from logkeep.repository.upkeep.merge_plan import MergeRule
+from logkeep.repository.upkeep.optimize import Optimized
 from logkeep.zookeeper.backup.findings import PARTIAL
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import AskWord, ZooKeeperBackupDone, ZooKeeperBackupOptions
@@ -46,8 +47,9 @@ def follow_ensemble(
     interval_s = run[ZK_INTERVAL].total_seconds()
 
     def begin(engines: WarmEngines) -> "tuple[FollowedEnsemble, _ZooKeeperReporter]":
-        rule = MergeRule(run[ZK_SEGMENT_BYTES], MERGE_LEAST)
-        merge = lambda: merger(run, place, ZOOKEEPER).run(rule, engines)  # noqa: E731
+        def merge() -> Optimized:
+            return merger(run, place, ZOOKEEPER).run(MergeRule(run[ZK_SEGMENT_BYTES], MERGE_LEAST), engines)
+
         ensemble = FollowedEnsemble(place, archiving, options, settings_for(engines), ask_word, interval_s, merge)
         return ensemble, _ZooKeeperReporter(run, engines, place)
 
@@ -90,23 +92,13 @@ class _ZooKeeperReporter(FollowReporter[ZooKeeperBackupDone, ZooKeeperBackupRepo
 
     def nothing(self) -> ZooKeeperBackupReport:
         return ZooKeeperBackupReport(
-            source=self.source,
-            id=None,
-            history="",
-            members=(),
-            backup_zxid=None,
-            new_snapshots=0,
-            new_logs=0,
-            new_bytes=0,
-            stored_bytes=None,
-            findings=(),
-            exit_code=0,
-            dry_run=False,
-        )
+            source=self.source, id=None, history="", members=(), backup_zxid=None, new_snapshots=0, new_logs=0,
+            new_bytes=0, stored_bytes=None, findings=(), exit_code=0, dry_run=False,
+        )  # fmt: skip
 
 
 def round_code(one: FollowRound[ZooKeeperBackupDone], report: ZooKeeperBackupReport | None) -> int:
-    """The exit code that one round stands for: that of its backup, and of what a merge found."""
+    """The exit code of one round: that of its backup, or of damage that a merge found."""
     merged = one.merged.findings if one.merged is not None else ()
     damaged = any(finding.severity is Severity.DAMAGE for finding in merged)
     return max(report.exit_code if report else 0, Damaged.exit_code if damaged else 0)

@@ -1,4 +1,4 @@
-"""`logkeep zookeeper history`: who made, changed and deleted a znode."""
+"""`logkeep zookeeper history`: which sessions created, changed and deleted a znode."""
 
 from datetime import datetime
 
@@ -36,7 +36,7 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     op: str
     txn: str
-    """The transaction that did it: the same as `op`, or multi, or closeSession."""
+    """The type of the transaction: the same as `op`, or multi, or closeSession."""
     path: str
     version: int | None
     """Of the data, or of the ACL, after it."""
@@ -49,7 +49,7 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Searched(msgspec.Struct, frozen=True, kw_only=True):
-    """Every transaction from one to the other was looked at."""
+    """A range of which every transaction was read."""
 
     history: str
     first: str
@@ -65,8 +65,8 @@ class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
     searched: tuple[Searched, ...]
     transactions: int
     findings: tuple[Finding, ...] = ()
-    """With damage, what could not be read or is held by no log: it is not in the answer, and the run ends with 10; with
-    a note, what was never committed: left out too; with a warning, what is there and not proven, or cannot be seen."""
+    """Damage: transactions that could not be read or that no log has; they are not in the answer, and the run ends with
+    10. Notes: what was never committed, left out too. Warnings: what is not proven, or cannot be read."""
 
 
 def _text(report: HistoryReport, look: TerminalStyle) -> str:
@@ -78,8 +78,10 @@ def _text(report: HistoryReport, look: TerminalStyle) -> str:
     if report.total > len(report.events):
         left_out = count(report.total - len(report.events))
         lines.append(look.line(f"{left_out} older ones are not shown: --limit shows more"))
-    told = plural(report.total, "change") if report.total else f"{report.path} was not changed"
-    lines.append(look.prose(f"{told} in {plural(report.transactions, 'transaction')}: {ranges or 'no log is held'}"))
+    found_text = plural(report.total, "change") if report.total else f"{report.path} was not changed"
+    lines.append(
+        look.prose(f"{found_text} in {plural(report.transactions, 'transaction')}: {ranges or 'no log is held'}")
+    )
     return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
@@ -103,13 +105,13 @@ def _cells(row: HistoryRow, look: TerminalStyle) -> tuple[str, ...]:
     ),
 )
 def history(run: Run, path: str, backup: str) -> HistoryReport:
-    """Tell who made, changed and deleted a znode, and when, from archived transactions.
+    """Show which sessions created, changed and deleted a znode, and when.
 
-    Every change that was applied is a line: its transaction, the time on the leader's clock, the session that asked for
-    it, and the version and size of the data after it. In place of an id the directory of a bundle may be named. Of what
-    several members hold, one member's is read, the best proven. The last line tells what was looked through. Behind
-    damage it goes on, with another member's log if there is one; transactions that nobody can read, or that no log
-    holds between others, are named, and it ends with 10. What was proposed and never committed is left out, and named.
+    Every applied change is one line: its transaction, the time on the leader's clock, the session that requested it,
+    and the version and size of the data after it. Instead of an id the directory of a bundle can be given. Where
+    several members have a log, the best proven one is read. The last line shows which transactions were read. After
+    damage it continues, with another member's log if there is one; transactions that cannot be read, or that no log
+    has, are named, and it ends with 10. What was proposed and never committed is left out, and named.
     """
     wanted = WantedEvents(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:
@@ -119,7 +121,7 @@ def history(run: Run, path: str, backup: str) -> HistoryReport:
 
 def _depth(run: Run) -> Depth:
     if run[CHILDREN] and run[RECURSIVE]:
-        raise UsageError("--recursive has the children too", remedy="leave --children out")
+        raise UsageError("--recursive includes the children", remedy="leave --children out")
     return Depth.EVERYTHING if run[RECURSIVE] else Depth.CHILDREN if run[CHILDREN] else Depth.ITSELF
 
 

@@ -1,4 +1,4 @@
-"""A backup of a ZooKeeper ensemble for people: how far each member reaches, and what can be restored to."""
+"""Text of `logkeep info` for ZooKeeper: the last transaction of each member, and what can be restored."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ def ensemble_lines(report: ZooKeeperReport, base: int | None, look: TerminalStyl
     facts = {
         "kind": "zookeeper",
         "history": report.history,
-        "continues": "none, it stands alone" if base is None else str(base),
+        "continues": "none, it is independent" if base is None else str(base),
         "reaches to": report.backup_zxid,
         "ACL schemes": ", ".join(report.schemes),
         "configs": ", ".join(report.config),

@@ -1,4 +1,4 @@
-"""`logkeep zookeeper log`: archived transactions, asked in SQL."""
+"""`logkeep zookeeper log`: query archived transactions with SQL."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,8 +25,8 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.history.around_damage import UNREADABLE, Missing, between
-from logkeep.zookeeper.history.selection import choice
+from logkeep.zookeeper.history.around_damage import UNREADABLE, MissingTransactions, gaps_between
+from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, rows, units
 
 Cell = str | int | float | bool | None
@@ -36,12 +36,12 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
     backup: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    """What JSON has no type for is text."""
+    """Types that JSON does not have are text."""
     more: bool
     """Whether the answer has more rows than `limit`."""
     findings: tuple[Finding, ...] = ()
-    """With damage, what could not be read or is held by no log: the query did not see it, and it ends with 10; with
-    a note, what was never committed: not seen either; with a warning, what it saw and may never have been committed."""
+    """Damage: transactions that could not be read or that no log has; the query did not see them, and the run ends with
+    10. Notes: what was never committed, not seen either. Warnings: what it saw and may never have been committed."""
 
 
 def _text(report: LogReport, look: TerminalStyle) -> str:
@@ -75,14 +75,14 @@ def _text(report: LogReport, look: TerminalStyle) -> str:
     ),
 )
 def log(run: Run, backup: str) -> LogReport:
-    """Ask archived transactions anything, in SQL.
+    """Query archived transactions with SQL.
 
-    The view `transactions` has one row per change. A multi is taken apart (txn is multi); where one of its parts
-    failed, none has `applied`. A session's end is a row, and one more for each ephemeral node that it deleted, where
-    the server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. It needs
-    Spark, which reads one log per task; in place of an id the directory of a bundle may be named. Where logs are
-    damaged, the query sees what can be read; transactions that nobody can read any more, or that no log holds between
-    others, are named, and it ends with 10. What was proposed and never committed is left out, and named.
+    The view `transactions` has one row per change. A multi has one row per part (txn is multi); if one part failed,
+    none has `applied`. The end of a session is one row, and one more for each ephemeral node that it deleted, where the
+    server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. Needs Spark,
+    which reads one log per task. Instead of an id the directory of a bundle can be given. Where logs are damaged, the
+    query sees what can be read; transactions that cannot be read, or that no log has, are named, and it ends with 10.
+    What was proposed and never committed is left out, and named.
     """
     sql = run[SQL]
     if sql is None:
@@ -91,17 +91,17 @@ def log(run: Run, backup: str) -> LogReport:
 
     with opened_backup(run, backup) as view:
         engine = spark_engine(run)
-        chosen = choice(view, lambda _: engine, run[MEMBER])
+        chosen = select_logs(view, lambda _: engine, run[MEMBER])
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
-        missing: Sequence[Missing] = between(chosen)
+        missing: Sequence[MissingTransactions] = gaps_between(chosen)
         try:
             found = engine.query(asked)
         except UNREADABLE:
             readable = readable_units(view, engine, chosen)
             found, missing = engine.query(replace(asked, units=readable.units)), readable.missing
         findings = (*chosen.findings, *(one.finding for one in missing))
-        told = tuple(tuple(_cell(value) for value in row) for row in found.rows)
-        return LogReport(backup=view.name, columns=found.columns, rows=told, more=found.more, findings=findings)
+        cells = tuple(tuple(_cell(value) for value in row) for row in found.rows)
+        return LogReport(backup=view.name, columns=found.columns, rows=cells, more=found.more, findings=findings)
 
 
 def _cell(value: Any) -> Cell:

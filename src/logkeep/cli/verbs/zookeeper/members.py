@@ -1,7 +1,7 @@
-"""Which servers are meant by --data-dir, --log-dir and --zk-host, each given once for every member. Pure but for myid.
+"""The servers that --data-dir, --log-dir and --zk-host name, each given once per member. Pure except for reading myid.
 
 The n-th of one belongs to the n-th of the others; or all begin with the member's name: `--data-dir zk1=/var/zk`. A
-member without a name is called as its `myid` says, and one without that is `standalone`.
+member without a name gets the number in its `myid`, and without that the name `standalone`.
 """
 
 import re
@@ -22,8 +22,8 @@ _ONCE_EACH = "give each once for every member, in the same order, or with names:
 
 
 @dataclass(frozen=True)
-class Given:
-    """One member as it was typed; without a name where none was given."""
+class GivenMember:
+    """One member as given on the command line; the name may be empty."""
 
     name: str
     data_dir: Path
@@ -31,27 +31,27 @@ class Given:
     host: str
 
 
-def given_members(run: Run) -> list[Given]:
-    """Raises UsageError for what does not belong together."""
+def given_members(run: Run) -> list[GivenMember]:
+    """Raises UsageError for values that do not match."""
     data_dirs: tuple[str, ...] = run[ZK_DATA_DIRS]
     log_dirs: tuple[str, ...] = run[ZK_LOG_DIRS]
     hosts: tuple[str, ...] = run[ZK_HOSTS]
     found = paired(data_dirs, log_dirs, hosts)
     if not found:
-        raise UsageError("no server is named", remedy="pass --data-dir with what its zoo.cfg has as dataDir")
+        raise UsageError("no server is given", remedy="pass --data-dir with what its zoo.cfg has as dataDir")
     for each in found:
         if each.host:
             parse_address(each.host)
     return found
 
 
-def paired(data_dirs: Sequence[str], log_dirs: Sequence[str], hosts: Sequence[str]) -> list[Given]:
-    """What belongs to which member."""
+def paired(data_dirs: Sequence[str], log_dirs: Sequence[str], hosts: Sequence[str]) -> list[GivenMember]:
+    """Match the values to members."""
     dirs = [named_value(text) for text in data_dirs]
-    logs, asked = _matched("--log-dir", log_dirs, dirs), _matched("--zk-host", hosts, dirs)
+    logs, addresses = _matched("--log-dir", log_dirs, dirs), _matched("--zk-host", hosts, dirs)
     return [
-        Given(name, Path(value).expanduser(), Path(log).expanduser() if log else None, host)
-        for (name, value), log, host in zip(dirs, logs, asked, strict=True)
+        GivenMember(name, Path(value).expanduser(), Path(log).expanduser() if log else None, host)
+        for (name, value), log, host in zip(dirs, logs, addresses, strict=True)
     ]
 
 
@@ -70,21 +70,23 @@ def _matched(flag: str, texts: Sequence[str], dirs: Sequence[tuple[str, str]]) -
         return _by_name(flag, values, [name for name, _ in dirs])
     if any(name for name, _ in values) or len(values) != len(dirs):
         what = f"{flag} is given {len(values)} times and --data-dir {len(dirs)} times"
-        raise UsageError(what if len(values) != len(dirs) else f"only some of {flag} have a name", remedy=_ONCE_EACH)
+        raise UsageError(
+            what if len(values) != len(dirs) else f"only some values of {flag} have a name", remedy=_ONCE_EACH
+        )
     return [value for _, value in values]
 
 
 def _by_name(flag: str, values: Sequence[tuple[str, str]], names: Sequence[str]) -> list[str]:
     known = dict(values)
-    strange = next((name for name in known if name not in names), None)
-    if strange is not None or len(known) != len(values):
-        what = f"{flag} names {strange}, and no --data-dir does" if strange else f"{flag} names a member twice"
+    unknown = next((name for name in known if name not in names), None)
+    if unknown is not None or len(known) != len(values):
+        what = f"{flag} names {unknown}, and no --data-dir does" if unknown else f"{flag} names a member twice"
         raise UsageError(what, remedy=_ONCE_EACH)
     return [known.get(name, "") for name in names]
 
 
-def member_places(given: Sequence[Given]) -> tuple[MemberPlace, ...]:
-    """With their names. Raises UsageError when two have the same."""
+def member_places(given: Sequence[GivenMember]) -> tuple[MemberPlace, ...]:
+    """Members with names. Raises UsageError when two have the same."""
     places = tuple(
         MemberPlace(each.name or name_of(each.data_dir), each.data_dir, each.log_dir or each.data_dir, each.host)
         for each in given
@@ -92,12 +94,12 @@ def member_places(given: Sequence[Given]) -> tuple[MemberPlace, ...]:
     names = [place.name for place in places]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise UsageError(f"two members would be called {double}", remedy="name them: --data-dir zk1=DIR")
+        raise UsageError(f"two members would have the name {double}", remedy="name them: --data-dir zk1=DIR")
     return places
 
 
 def name_of(data_dir: Path) -> str:
-    """As its `myid` says."""
+    """The number in its `myid`."""
     above = data_dir.parent if data_dir.name == VERSION_2 else data_dir
     try:
         with (above / "myid").open("rb") as file:

@@ -1,4 +1,4 @@
-"""What the verbs that look into ZooKeeper's past share: naming a backup or a bundle, and a moment in it."""
+"""Parse and open the backup, bundle, member and zxid that `history`, `diff` and `log` name."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from logkeep.zookeeper.timeline.plan import ToEnd, ToZxid
 
 
 def damaged_if(findings: Sequence[Finding]) -> int:
-    """What a run ends with: an answer that lacks what could not be read is told from a whole one, notes or not."""
+    """The exit code: an answer that lacks unreadable transactions ends with 10."""
     return Damaged.exit_code if any(finding.severity is Severity.DAMAGE for finding in findings) else 0
 
 
@@ -33,7 +33,7 @@ def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
     """A backup of the repository by its id, held while it is read; or a bundle by its directory."""
     if is_bundle(named):
         view = BundleView(Path(named).expanduser().absolute())
-        view.require_intact()  # what is wrong with it is told before any work
+        view.require_intact()  # report damage before any work
         yield view
         return
     place = chosen_source(run)
@@ -43,26 +43,26 @@ def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
 
 
 def is_bundle(named: str) -> bool:
-    """Ids and tags have no slash: a directory here is written `./name`."""
+    """Ids have no slash: a directory in the working directory is written `./name`."""
     return "/" in named
 
 
 @contextmanager
 def opened_side(run: Run, named: str) -> Iterator[TreeSide]:
     """`ID`, `ID:MEMBER`, `ID@ZXID`, `ID:MEMBER@ZXID`, and a directory in place of the id."""
-    backup, member, zxid = parted(named)
+    backup, member, zxid = split_name(named)
     with opened_backup(run, backup) as view:
         of_one: BackupView = one_member(view, member) if member else view
         yield TreeSide(of_one, ToEnd() if zxid is None else ToZxid(zxid), run[BELIEVE])
 
 
-def parted(named: str) -> tuple[str, str, int | None]:
+def split_name(named: str) -> tuple[str, str, int | None]:
     """Backup, member and zxid. Raises UsageError."""
     rest, at, text = named.rpartition("@")
     rest, zxid = (rest, _zxid(text, named)) if at and "/" not in text else (named, None)
     backup, _, member = (rest, "", "") if is_bundle(rest) else rest.partition(":")
     if not backup:
-        raise UsageError("no backup is named", subject=named, remedy="write ID, ID@ZXID, ID:MEMBER or a directory")
+        raise UsageError("no backup is given", subject=named, remedy="write ID, ID@ZXID, ID:MEMBER or a directory")
     return backup, member, zxid
 
 
@@ -70,7 +70,7 @@ def _zxid(text: str, named: str) -> int:
     try:
         return ZxidNumber().parse(text)
     except ValueError as error:
-        raise UsageError(f"no zxid stands behind @: {error}", subject=named, remedy="write ID@0x1f") from error
+        raise UsageError(f"there is no zxid after @: {error}", subject=named, remedy="write ID@0x1f") from error
 
 
 def moment_text(time_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""`logkeep zookeeper repair`: what can honestly be made of a backup with damaged objects."""
+"""`logkeep zookeeper repair`: repair a backup with damaged objects."""
 
 import click
 
@@ -32,18 +32,18 @@ from logkeep.reports.backups import read_source
     ),
 )
 def repair(run: Run, backup: str) -> ZooKeeperRepairReport:
-    """Mend a backup of which objects are damaged, as far as that can honestly be done.
+    """Repair the damaged objects of a backup, and name what is lost.
 
-    Every object is read. Records that are lost are taken, byte for byte, from another member, from another backup of
-    the source, or from a server's directories (--data-dir): from whoever agrees with the damaged log wherever both have
-    anything. Bytes behind the last record are trimmed. What nobody has is named as lost, and left as it is; with
-    --accept-loss the good parts around it become logs of their own, and snapshots that nobody has are not used any
-    more. New objects are written beside the damaged ones and serve all backups that need them; the damaged ones stay
-    until those are pruned. Then everything is verified again.
+    Every object is read. Lost records are copied, byte for byte, from another member, another backup of the source, or
+    a server's directories (--data-dir), if these agree with the damaged log in all common records. Bytes after the last
+    record are removed. Records without any copy are reported as lost, and their object stays as it is; with
+    --accept-loss the good parts around them become separate logs, and snapshots without a copy are no longer used. New
+    objects are written beside the damaged ones and replace them in all backups; the damaged ones stay until those
+    backups are pruned. Then everything is verified again.
     """
     place = chosen_source(run)
     require_kind(place, ZOOKEEPER)
     backup_id = BackupId(read_source(place, run.clock()).completed(backup).id)
-    from logkeep.cli.verbs.zookeeper.repair_run import mend  # noqa: PLC0415 - numba is only needed here
+    from logkeep.cli.verbs.zookeeper.repair_run import repair_backup  # noqa: PLC0415 - numba is only needed here
 
-    return mend(run, place, backup_id)
+    return repair_backup(run, place, backup_id)

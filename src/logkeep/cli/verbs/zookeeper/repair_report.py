@@ -10,19 +10,19 @@ from logkeep.repository.backups.verdicts import GOOD
 
 class RepairedObject(msgspec.Struct, frozen=True, kw_only=True):
     file: str
-    """Of which member's file it is a piece."""
+    """The member's file that it is part of."""
     object: str
-    """The damaged one, which stays until all backups are pruned that were committed with it."""
+    """The damaged object, which stays until all backups that were committed with it are pruned."""
     kind: str
-    """`trimmed`, `repacked`, `header-rewritten`, `spliced`: nothing is lost; `split`: the good parts are logs of their
-    own; `copied`: a snapshot that another backup has, or that is whole itself; `dropped`: one that nobody has; `left`:
-    it stays as it is."""
+    """`trimmed`, `repacked`, `header-rewritten`, `spliced`: nothing is lost; `split`: the good parts are separate
+    logs; `copied`: a snapshot from another backup, or undamaged itself; `dropped`: a snapshot without a copy; `left`:
+    not changed."""
     what: str
-    """How it was mended, and from what; of what is left: what could be made of it."""
+    """How it was repaired, and from what; with `left`, how it could be repaired."""
     why: str = ""
-    """Why it is left as it is."""
+    """Why it was not changed."""
     lost: tuple[str, ...] = ()
-    """Transactions that are gone, from and to."""
+    """Ranges of lost transactions."""
     new_objects: tuple[str, ...] = ()
     """Empty on a dry run."""
 
@@ -42,9 +42,9 @@ class ZooKeeperRepairReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """Of that verification."""
     also: tuple[RepairedToo, ...]
-    """Backups that shared a damaged object and were called damaged for it, verified again."""
+    """Backups that shared a damaged object and were found damaged, verified again."""
     unread: int = 0
-    """Other backups that may have what is lost and were not looked at: they cannot be read, or there are too many."""
+    """Other backups that may have lost records and were not read: they are unreadable, or too many."""
     dry_run: bool
 
 
@@ -57,7 +57,7 @@ def repair_text(report: ZooKeeperRepairReport, look: TerminalStyle) -> str:
     ]
     lines += [look.line(f"lost transactions: {lost}") for lost in report.lost]
     if report.unread:
-        lines.append(look.line(f"{report.unread} other backups may have some of it and were not looked at"))
+        lines.append(look.line(f"{report.unread} other backups may have some of it and were not read"))
     if report.verdict is not None:
         state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
         lines.append(f"{state}  backup {report.id} of {report.source}: {report.verdict} after the repair")
@@ -66,7 +66,7 @@ def repair_text(report: ZooKeeperRepairReport, look: TerminalStyle) -> str:
 
 
 def repair_code(report: ZooKeeperRepairReport) -> int:
-    """2: repaired without loss; 10: something is lost, or damaged still."""
+    """2: repaired without loss; 10: something is lost, or still damaged."""
     bad = report.verdict not in (None, GOOD) or any(one.verdict != GOOD for one in report.also)
     if bad or any(one.lost or one.kind == "left" for one in report.objects):
         return 10

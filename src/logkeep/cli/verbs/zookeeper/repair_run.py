@@ -1,4 +1,4 @@
-"""Carry a repair of a backup of ZooKeeper out, and verify everything that it touched."""
+"""Repair a backup of ZooKeeper, and verify every backup that it changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,45 +19,45 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier, VerifyResult, sharing
-from logkeep.zookeeper.model.archived import Member
+from logkeep.zookeeper.model.archived import ArchivedFile, Member
 from logkeep.zookeeper.repair.plan import RepairPlan
-from logkeep.zookeeper.repo.repair import Mended, Repairing, origin, told_of
+from logkeep.zookeeper.repo.repair import RepairOutcome, RepairRun, origin, provenance_of
 from logkeep.zookeeper.repo.verify import DeepVerification
-from logkeep.zookeeper.timeline.object_check import Kept, named
+from logkeep.zookeeper.timeline.object_check import named
 from logkeep.zookeeper.verify.directory_view import DirectoryView, directory_view
 from logkeep.zookeeper.verify.run import Level
 
 
-def mend(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:
-    """Look first, ask, then mend and verify."""
+def repair_backup(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperRepairReport:
+    """Preview, ask, repair, verify."""
     entry = read_source(place, run.clock()).completed(str(backup_id))
-    task = Repairing(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
-    with _shown(run, entry.summary.stored_bytes) as progress:
+    task = RepairRun(place, run.clock, run.token, run[LEASE_TTL], tuple(_directories(run)), run[ACCEPT_LOSS])
+    with _progress(run, entry.summary.stored_bytes) as progress:
         found = replace(task, progress=progress).preview(backup_id)
     changes = [kept for kept, kind in _kinds(found) if kind != "left"]
     if run.dry_run or not changes:
         return _report(run, place, backup_id, found, None, ())
-    run.confirm(f"mend {len(changes)} damaged objects of backup {backup_id}? The originals stay.")
-    with _shown(run, entry.summary.stored_bytes) as progress:
+    run.confirm(f"repair {len(changes)} damaged objects of backup {backup_id}? The original objects are kept.")
+    with _progress(run, entry.summary.stored_bytes) as progress:
         done = replace(task, progress=progress).run(backup_id)
-    verified = _verified(run, place, backup_id)
+    verified = _verify(run, place, backup_id)
     also = tuple(
-        RepairedToo(id=other, verdict=_verified(run, place, other).document.verdict)
+        RepairedToo(id=other, verdict=_verify(run, place, other).document.verdict)
         for other in _sharing(place, done, backup_id)
     )
     return _report(run, place, backup_id, done, verified, also)
 
 
 def _directories(run: Run) -> Iterator[DirectoryView]:
-    """Servers whose logs may have what is lost. Nothing is asked of them: records tell whether they fit."""
+    """Servers' directories whose logs may have lost records. The servers are not contacted: records must match."""
     if run[ZK_DATA_DIRS]:
         for place in member_places(given_members(run)):
             member = Member(name=place.name, data_dir=str(place.data_dir), log_dir=str(place.log_dir))
             yield directory_view(member)
 
 
-def _verified(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
-    """At the level at which it was found damaged, if that is deeper than `data`: a lesser one would not unsay it."""
+def _verify(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
+    """At the level that found the damage, if deeper than `data`: a lower level would not replace its verdict."""
     entry = read_source(place, run.clock()).completed(str(backup_id))
     said = verdicts(each for each, _ in stored_verifications(place)).get(backup_id)
     level = Level.REPLAY if said is not None and said.damaged and said.level in ("replay", "boot") else Level.DATA
@@ -65,10 +65,10 @@ def _verified(run: Run, place: SourceRef, backup_id: BackupId) -> VerifyResult:
     return Verifier(place, InlineEngine(), owner, run.clock, run.token, deeper=look).verify(backup_id, level)
 
 
-def _sharing(place: SourceRef, done: Mended, backup_id: BackupId) -> list[BackupId]:
-    """Backups that needed what was mended, and that somebody called damaged."""
+def _sharing(place: SourceRef, done: RepairOutcome, backup_id: BackupId) -> list[BackupId]:
+    """Backups that use repaired objects, and whose latest verdict is damaged."""
     said = verdicts(each for each, _ in stored_verifications(place))
-    names = {done.names[kept] for kept in done.mends}
+    names = {done.names[kept] for kept in done.repaired}
     needing = sharing(place, done.before, backup_id, names) if names else []
     return [other for other in needing if other in said and said[other].damaged]
 
@@ -77,7 +77,7 @@ def _report(
     run: Run,
     place: SourceRef,
     backup_id: BackupId,
-    done: Mended,
+    done: RepairOutcome,
     verified: VerifyResult | None,
     also: tuple[RepairedToo, ...],
 ) -> ZooKeeperRepairReport:
@@ -94,28 +94,30 @@ def _report(
     )
 
 
-def _kinds(done: Mended) -> Iterator[tuple[Kept, str]]:
-    """What becomes, or became, of each damaged object."""
-    kinds: list[tuple[Kept, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
+def _kinds(done: RepairOutcome) -> Iterator[tuple[ArchivedFile, str]]:
+    """The planned or done change of each damaged object."""
+    kinds: list[tuple[ArchivedFile, str]] = [(plan.of, plan.kind.value) for plan in done.foreseen.repairs]
     kinds += [(snapshot, "copied") for snapshot, _ in done.foreseen.copied]
     kinds += [(snapshot, "dropped") for snapshot in done.foreseen.dropped]
     for kept, kind in kinds:
         yield kept, "left" if kept in done.left else kind
 
 
-def _objects(place: SourceRef, done: Mended, backup: str) -> Iterator[RepairedObject]:
-    told: dict[Kept, tuple[str, tuple[str, ...]]]
-    told = {plan.of: (told_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
-    told |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
-    told |= {kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped}
+def _objects(place: SourceRef, done: RepairOutcome, backup: str) -> Iterator[RepairedObject]:
+    described: dict[ArchivedFile, tuple[str, tuple[str, ...]]]
+    described = {plan.of: (provenance_of(plan, done.donors), tuple(_lost(plan))) for plan in done.foreseen.repairs}
+    described |= {kept: (f"{named(kept)}: {origin(by.name, backup)}", ()) for kept, by in done.foreseen.copied}
+    described |= {
+        kept: (f"{named(kept)}: no other copy was found, it cannot be used", ()) for kept in done.foreseen.dropped
+    }
     for kept, kind in _kinds(done):
-        yield _object(place, done, kept, kind, *told[kept])
+        yield _object(place, done, kept, kind, *described[kept])
 
 
 def _object(
-    place: SourceRef, done: Mended, kept: Kept, kind: str, what: str, lost: tuple[str, ...] = ()
+    place: SourceRef, done: RepairOutcome, kept: ArchivedFile, kind: str, what: str, lost: tuple[str, ...] = ()
 ) -> RepairedObject:
-    mend = done.mends.get(kept)
+    mend = done.repaired.get(kept)
     new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
     return RepairedObject(
         file=f"{kept.member}/{kept.name}",
@@ -129,8 +131,8 @@ def _object(
 
 
 @contextmanager
-def _shown(run: Run, total_bytes: int) -> Iterator[Progress]:
-    """Progress for work that tells bytes."""
+def _progress(run: Run, total_bytes: int) -> Iterator[Progress]:
+    """Progress in bytes."""
     sink, done = run.progress(), [0]
 
     def more(size_bytes: int) -> None:

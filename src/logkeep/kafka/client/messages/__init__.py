@@ -1,1 +1,1 @@
-"""Shapes of the messages that kafka-python does not bring along, in the notation of Kafka's protocol."""
+"""Definitions of messages that kafka-python lacks, in the notation of Kafka's protocol."""

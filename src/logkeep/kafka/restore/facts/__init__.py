@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Facts that a restore collects before it decides: the backup, its logs, the target cluster and the user's rights."""

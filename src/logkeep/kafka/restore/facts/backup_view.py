@@ -1,4 +1,4 @@
-"""A backup as a restore reads it: its cut, its cluster record, and the segments of the logs that were chosen."""
+"""A backup as a restore reads it: its manifest, its cluster record, and the segments of the selected logs."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ class KafkaBackupView:
     rows: SegmentTable
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
-        """Of each log those that hold something of its range, in order. A log without any has an empty tuple."""
+        """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""
         found: defaultdict[LogName, list[Segment]] = defaultdict(list)
         for segment in self.rows.covering(wanted).to_segments():
             found[segment.log].append(segment)
         return {log: tuple(sorted(found[log], key=lambda s: s.start)) for log in wanted}
 
     def gaps(self, wanted: Mapping[LogName, Range]) -> list[KnownGap]:
-        """What was lost before it could be archived, of the ranges that come back."""
+        """Offsets in the restored ranges that were lost before they could be archived."""
         return [
             gap
             for gap in self.manifest.gaps
@@ -44,10 +44,12 @@ class KafkaBackupView:
 
 
 def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
-    """Raises Damaged when something of it is missing, UsageError when it is no backup of a Kafka cluster."""
+    """Raises Damaged when a part of it is missing, UsageError when it is not a backup of a Kafka cluster."""
     manifest = read_manifest(place, entry)
     if manifest.kind != KIND:
-        raise UsageError(f"backup {entry.id} is one of {manifest.kind}, not of a Kafka cluster", subject=place.source)
+        raise UsageError(
+            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster", subject=place.source
+        )
     record = read_attachment(place, manifest, ROLE, ClusterRecord)
     if record is None:
         raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")

@@ -1,9 +1,9 @@
-"""Counting what a range of a log holds, from the rows of batch indexes. Pure: whole columns at once.
+"""Counts of records, bytes and holes in a range of a log, from the rows of batch indexes. Pure: whole columns at once.
 
-`rows_of` chooses the batches of a range; those that reach over a border are cut to it, which needs their offsets.
-Where records are left out for their time, wherever they stand, an index tells which batches have some, not how many:
-then records, missing offsets and holes are bounded from above.
-`Tally` adds up segment after segment and remembers where the last record stood, for a hole may lie between segments.
+`rows_of` selects the batches of a range. Batches that cross a border are counted up to it, which needs their offsets.
+Where records are left out because of their time, an index shows which batches have some, not how many: then records,
+missing offsets and holes are upper bounds.
+`Tally` adds up the segments and remembers the last offset, because a hole may lie between segments.
 """
 
 from collections.abc import Callable
@@ -19,23 +19,23 @@ from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 OffsetsOf = Callable[[int], Longs]
-"""The offsets of the records of a batch, by its row."""
+"""Returns the offsets of the records of a batch, given its row."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches as an index tells them, with their first and last offsets and counts inside of a range."""
+    """Index rows of batches, with their first offsets, last offsets and record counts inside a range."""
 
     rows: npt.NDArray[np.void]
     bases: Longs
     lasts: Longs
     counts: Longs
     crossing: Flags
-    """Which of them have offsets on the other side of a border."""
+    """Which batches have offsets outside the range."""
     late: Flags
-    """Which of them have a record that is left out for its time; then `counts` is the most that come back."""
+    """Which batches have a record that is left out because of its time; then `counts` is an upper bound."""
     left_out: int = 0
-    """At most so many are left out, of these batches and of those of which nothing comes back."""
+    """Upper bound of the records left out, including batches that are left out completely."""
 
     def flagged(self, bit: int) -> Flags:
         flags: Flags = (self.rows["attributes"] & np.int16(bit)) != 0
@@ -54,7 +54,7 @@ class Rows:
 
 
 def rows_of(index: BatchIndex, start: int, end: int, offsets_of: OffsetsOf, before_ms: int | None = None) -> Rows:
-    """The batches with an offset of `[start, end)` between their first and last, less what is not before a time."""
+    """The batches that overlap `[start, end)`, without records at or after `before_ms`."""
     low = index.at_offset(start)
     high = max(low, int(np.searchsorted(index.rows["base_offset"], end)))
     rows = index.rows[low:high]
@@ -70,8 +70,8 @@ def rows_of(index: BatchIndex, start: int, end: int, offsets_of: OffsetsOf, befo
 
 
 def _without_late(rows: Rows, before_ms: int) -> Rows:
-    """The record with the largest time goes, unless it may be on the other side of a border; an append time is that of
-    all of them."""
+    """Leave out late records: at least the one with the largest time, unless it may be outside the range; all records
+    of a batch with an append time."""
     late = (rows.rows["max_time_ms"] >= before_ms) & ~rows.flagged(CONTROL) & (rows.counts > 0)
     fewer = np.where(rows.flagged(APPEND_TIME), 0, rows.counts - ~rows.crossing)
     return replace(rows, counts=np.where(late, fewer, rows.counts), late=late, left_out=int(rows.counts[late].sum()))
@@ -105,13 +105,13 @@ def nothing() -> Counts:
 
 @dataclass
 class Tally:
-    """What was seen of one log so far, up to `at`."""
+    """The counts of one log up to offset `at`."""
 
     at: int
     counts: Counts = field(default_factory=nothing)
 
     def take(self, rows: Rows) -> None:
-        """The next batches, in order."""
+        """Add the next batches, in order."""
         control = rows.flagged(CONTROL)
         self.counts["control_batches"] += int(np.count_nonzero(control & (rows.counts > 0)))
         self.counts["left_out"] += rows.left_out
@@ -122,7 +122,7 @@ class Tally:
             self._add_times(seen)
 
     def finish(self, end: int) -> None:
-        """Nothing comes any more before `end`."""
+        """Close the count: there are no more records before `end`."""
         self.counts["missing"] += max(end - self.at, 0)
         self.counts["holes"] += int(end > self.at)
 
@@ -142,9 +142,9 @@ class Tally:
         counts["reencoded_bytes"] += int(sizes[again].sum())
 
     def _add_holes(self, seen: Rows) -> None:
-        """Between batches as they are; inside of one, n missing offsets are at most n holes, one around each record.
+        """Holes between batches are exact. Inside a batch, n missing offsets and m records make at most min(n, m + 1).
 
-        Where records are left out all of a batch may be missing, or every second record.
+        Where records are left out, a whole batch may be missing, or every second record.
         """
         before = np.concatenate((np.array([self.at], np.int64), seen.lasts[:-1] + 1))
         spans = seen.lasts - seen.bases + 1
@@ -155,7 +155,7 @@ class Tally:
         self.at = int(seen.lasts[-1]) + 1
 
     def _add_times(self, seen: Rows) -> None:
-        """A delete horizon stands where the first time was, an append time is in the place of the largest."""
+        """A delete horizon replaces the first time in a header; an append time replaces the largest time."""
         rows, counts = seen.rows, self.counts
         firsts = np.where(seen.flagged(APPEND_TIME), rows["max_time_ms"], rows["base_time_ms"])
         firsts = firsts[~seen.flagged(DELETE_HORIZON) & (firsts >= 0)]

@@ -1,6 +1,6 @@
-"""Whether the objects of a log are there, with the sizes that their rows tell: asked before anything is made.
+"""Checks before a restore that the objects of a log exist with the recorded sizes.
 
-One listing answers for all objects of a log, a thousand at a time; nothing of them is read.
+One listing covers all objects of a log, a thousand at a time; their content is not read.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from logkeep.repository.chain.commits import SourceRef
 
 
 class Presence:
-    """The objects of some segments of one log. The store is asked once, when the first of them is."""
+    """The objects of some segments of one log. They are listed once, at the first check."""
 
     def __init__(self, place: SourceRef, segments: Sequence[Segment]) -> None:
         self._place = place
@@ -22,19 +22,19 @@ class Presence:
     def check(self, segment: Segment) -> None:
         """Raises ObjectMissing, and Damaged for another size."""
         if self._sizes is None:
-            self._sizes = self._listed()
+            self._sizes = self._list_sizes()
         name = self._name(segment)
         found = self._sizes.get(name)
         if found is None:
-            raise ObjectMissing("the object is not there", subject=name)
+            raise ObjectMissing("the object does not exist", subject=name)
         if found != segment.stored_bytes:
             raise Damaged(f"has {found} bytes instead of {segment.stored_bytes}", subject=name)
 
     def _name(self, segment: Segment) -> str:
         return layout.segment(self._place.source, segment)
 
-    def _listed(self) -> dict[str, int]:
-        """From the first to the last of them: what lies around is not looked at."""
+    def _list_sizes(self) -> dict[str, int]:
+        """The objects from the first to the last segment; others are not listed."""
         first, last = self._segments[0], self._name(self._segments[-1])
         before = layout.index_of(self._place.source, first.log, first.first, first.token)  # sorts before its log
         sizes: dict[str, int] = {}

@@ -1,10 +1,8 @@
-"""Whether this user may do all that a restore will do. Pure: what is needed, what brokers answered, what is missing.
+"""Checks before a restore that this user has all rights that it needs.
 
-Kafka's own rules are followed: READ, WRITE, DELETE and ALTER bring DESCRIBE with them, so who may not DESCRIBE has none
-of them; an idempotent producer needs WRITE on any topic, or IDEMPOTENT_WRITE on the cluster. What no answer tells is
-said to be unknown.
-
-The questions behind `rights`: asked of the brokers, and none of them changes anything.
+Kafka's rules apply: READ, WRITE, DELETE and ALTER imply DESCRIBE, so a user who may not DESCRIBE has none of them; an
+idempotent producer needs WRITE on any topic, or IDEMPOTENT_WRITE on the cluster. Rights that no broker answer reveals
+are reported as unknown. The requests to the brokers change nothing.
 """
 
 from collections import defaultdict
@@ -45,15 +43,15 @@ class Right:
 
 @dataclass(frozen=True)
 class RightsWanted:
-    """What a restore touches."""
+    """The resources that a restore uses."""
 
     new_topics: tuple[str, ...] = ()
     existing_topics: tuple[str, ...] = ()
     shortened: frozenset[str] = frozenset()
-    """Topics of which records are deleted, so that their logs begin where they began."""
+    """Topics whose leading fillers are deleted, so that their logs start at the archived offset."""
     groups: tuple[str, ...] = ()
     transactional_ids: tuple[str, ...] = ()
-    """Under which holes are filled."""
+    """Used to fill holes."""
     acls: bool = False
     quotas: bool = False
 
@@ -63,11 +61,11 @@ class RightsWanted:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """Codes and operations as the brokers told them."""
+class RightsAnswers:
+    """Error codes and operations from the brokers' answers."""
 
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """None: this user may not even know of the topic."""
+    """None: this user may not DESCRIBE the topic."""
     creating: Mapping[str, int] = field(default_factory=dict)
     altering: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
@@ -84,8 +82,8 @@ class RightsFound:
     unknown: tuple[Right, ...]
 
 
-def judged(wanted: RightsWanted, answers: Answers) -> RightsFound:
-    """Every right that is needed: there, missing, or unknown."""
+def compare_rights(wanted: RightsWanted, answers: RightsAnswers) -> RightsFound:
+    """The needed rights that are missing or unknown."""
     verdicts = dict(_verdicts(wanted, answers))
     return RightsFound(
         missing=tuple(sorted(right for right, allowed in verdicts.items() if allowed is False)),
@@ -93,7 +91,7 @@ def judged(wanted: RightsWanted, answers: Answers) -> RightsFound:
     )
 
 
-def _verdicts(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right, bool | None]]:
+def _verdicts(wanted: RightsWanted, answers: RightsAnswers) -> Iterator[tuple[Right, bool | None]]:
     for topic in wanted.topics:
         for operation in (*_ON_TOPICS, *(["DELETE"] if topic in wanted.shortened else [])):
             yield Right("TOPIC", topic, operation), _on_topic(topic, operation, answers)
@@ -102,13 +100,12 @@ def _verdicts(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right, b
     for group in wanted.groups:
         yield Right("GROUP", group, "READ"), answers.groups.get(group) != GROUP_DENIED
     for each in wanted.transactional_ids:
-        told = {"DESCRIBE": answers.describing_ids, "WRITE": answers.writing_ids}
-        for operation, codes in told.items():
+        for operation, codes in (("DESCRIBE", answers.describing_ids), ("WRITE", answers.writing_ids)):
             yield Right("TRANSACTIONAL_ID", each, operation), codes.get(each) != TRANSACTIONAL_ID_DENIED
     yield from _on_cluster(wanted, answers)
 
 
-def _on_topic(topic: str, operation: str, answers: Answers) -> bool | None:
+def _on_topic(topic: str, operation: str, answers: RightsAnswers) -> bool | None:
     allowed = answers.topics.get(topic)
     if allowed is not None:
         return operation in allowed
@@ -120,7 +117,7 @@ def _on_topic(topic: str, operation: str, answers: Answers) -> bool | None:
     return True if may_alter else None
 
 
-def _on_cluster(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right, bool | None]]:
+def _on_cluster(wanted: RightsWanted, answers: RightsAnswers) -> Iterator[tuple[Right, bool | None]]:
     allowed = answers.cluster
     if wanted.topics and not any("WRITE" in (answers.topics.get(each) or ()) for each in wanted.topics):
         right = Right("CLUSTER", CLUSTER, "IDEMPOTENT_WRITE")
@@ -136,12 +133,12 @@ def _on_cluster(wanted: RightsWanted, answers: Answers) -> Iterator[tuple[Right,
 
 
 def rights_findings(found: RightsFound, principal: str) -> list[Finding]:
-    """One finding for each resource; a missing right stops the restore, an unknown one may turn up later."""
+    """One finding for each resource; a missing right stops the restore, an unknown one may fail later."""
     missing = [
         Finding(
             code="right-missing",
             severity=Severity.DAMAGE,
-            where=_named(resource, name),
+            where=_resource_text(resource, name),
             what=f"this user may not {', '.join(operations)}",
             remedy=grant(resource, name, operations, principal),
         )
@@ -151,8 +148,8 @@ def rights_findings(found: RightsFound, principal: str) -> list[Finding]:
         Finding(
             code="right-unknown",
             severity=Severity.NOTE,
-            where=_named(resource, name),
-            what=f"whether this user may {', '.join(operations)} cannot be known beforehand",
+            where=_resource_text(resource, name),
+            what=f"whether this user may {', '.join(operations)} cannot be checked in advance",
             remedy=grant(resource, name, operations, principal),
         )
         for (resource, name), operations in _by_resource(found.unknown)
@@ -165,10 +162,12 @@ def denied(found: RightsFound, principal: str) -> NotAuthorised | None:
     missing = _by_resource(found.missing)
     if not missing:
         return None
-    told = "; ".join(f"{', '.join(operations)} on {_named(*where)}" for where, operations in missing[:_NAMED])
-    more = f"; and {len(missing) - _NAMED} resources more" if len(missing) > _NAMED else ""
+    lacking = "; ".join(
+        f"{', '.join(operations)} on {_resource_text(*where)}" for where, operations in missing[:_NAMED]
+    )
+    more = f"; and {len(missing) - _NAMED} more resources" if len(missing) > _NAMED else ""
     remedy = "; ".join(grant(*where, operations, principal) for where, operations in missing[:_NAMED])
-    return NotAuthorised(f"this user lacks {told}{more}", remedy=f"{remedy}{more}")
+    return NotAuthorised(f"this user lacks {lacking}{more}", remedy=f"{remedy}{more}")
 
 
 def _by_resource(rights: Iterable[Right]) -> list[tuple[tuple[str, str], list[str]]]:
@@ -178,45 +177,41 @@ def _by_resource(rights: Iterable[Right]) -> list[tuple[tuple[str, str], list[st
     return list(grouped.items())
 
 
-def _named(resource: str, name: str) -> str:
+def _resource_text(resource: str, name: str) -> str:
     return "the cluster" if resource == "CLUSTER" else f"{resource.lower().replace('_', ' ')} {name}"
 
 
 def grant(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
-    """The command that adds what is missing."""
-    asked = " ".join(f"--operation {_spelled(each)}" for each in operations)
+    """The command that grants the missing operations."""
+    flags = " ".join(f"--operation {each.title().replace('_', '')}" for each in operations)
     where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} '{name}'"
     if resource == "TRANSACTIONAL_ID":
-        # Each log of each restore has an id of its own; they only begin alike.
+        # Each log of each restore has an id of its own; they share a prefix.
         where = f"{_FLAGS[resource]} '{name.rpartition('-')[0]}-' --resource-pattern-type prefixed"
-    return f"kafka-acls --add --allow-principal '{principal}' {asked} {where}"
-
-
-def _spelled(operation: str) -> str:
-    return "".join(part.capitalize() for part in operation.split("_"))
+    return f"kafka-acls --add --allow-principal '{principal}' {flags} {where}"
 
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})
 _SOME_QUOTA = Quota((("user", None),), (("producer_byte_rate", 2.0**50),))
-"""Only ever validated."""
+"""Sent with validate_only."""
 
 
 def find_rights(cluster: Cluster, wanted: RightsWanted) -> RightsFound:
-    """What this user may not do of what is wanted."""
-    return judged(wanted, _answers(cluster, wanted))
+    """Ask the brokers which of the needed rights this user lacks."""
+    return compare_rights(wanted, _ask_brokers(cluster, wanted))
 
 
-def _answers(cluster: Cluster, wanted: RightsWanted) -> Answers:
-    told = {name: allowed for name, (_, allowed) in topic_operations(cluster, wanted.topics).items()}
-    hidden = [name for name, allowed in told.items() if allowed is None]
+def _ask_brokers(cluster: Cluster, wanted: RightsWanted) -> RightsAnswers:
+    topics = {name: allowed for name, (_, allowed) in topic_operations(cluster, wanted.topics).items()}
+    hidden = [name for name, allowed in topics.items() if allowed is None]
     new = [NewTopic(name, 1, -1) for name in wanted.new_topics]
     _, not_created = create_topics(cluster, new, validate_only=True)
     not_altered = alter_topic_configs(cluster, dict.fromkeys(hidden, _HARMLESS), validate_only=True)
     operations = cluster_operations(cluster)
     asks_quotas = wanted.quotas and operations is None
     not_limited = alter_quotas(cluster, [_SOME_QUOTA], validate_only=True) if asks_quotas else {}
-    return Answers(
-        topics=told,
+    return RightsAnswers(
+        topics=topics,
         creating={name: each.code for name, each in not_created.items()},
         altering={name: each.code for name, each in not_altered.items()},
         groups={name: group_read_code(cluster, name) for name in wanted.groups},
@@ -228,5 +223,5 @@ def _answers(cluster: Cluster, wanted: RightsWanted) -> Answers:
 
 
 def principal_of(settings: ClientSettings) -> str:
-    """Whom rights would be granted to, as far as the client knows how the brokers name it."""
+    """The principal to grant rights to, as far as the client knows its name."""
     return f"User:{settings.sasl.username}" if settings.sasl and settings.sasl.username else "User:NAME"

@@ -1,9 +1,8 @@
-"""What a plan must know of each chosen log before anything is sent: a task over the batch indexes beside the segments.
+"""The survey task: counts what each selected log holds, from the batch indexes beside the segments.
 
-Counts come from batch headers, so nothing of a log is read but the batches that reach over a border of the range, and
-the one in which a point in time lies: those are read by range and decoded. Whether all objects are there, a listing
-tells. A lost or wrong index costs one pass over its segment, no more. What an index cannot tell is bounded from above:
-how many holes are inside of a batch, and which transactions were aborted.
+Counts come from batch headers. Only the batches that cross a border of the range, and the one that contains a point in
+time, are read and decoded. A listing shows whether all objects exist. A lost or wrong index costs one pass over its
+segment. Values that an index does not show are upper bounds: the holes inside a batch, and the aborted transactions.
 """
 
 import hashlib
@@ -27,12 +26,12 @@ from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
 
 _UNIT_SEGMENTS = 256
-_LOOKED_INTO = 16
-"""So many batches of a log that begin late are looked into for an early record, where no batch begins early."""
+_MOST_DECODED = 16
+"""Batches of a log that are decoded to find an early record, where no batch header shows one."""
 
 
 class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
-    """One chosen log: `[start, end)` of the backup, and where the user wants it to end."""
+    """One selected log: `[start, end)` of the backup, and the end that the user asked for."""
 
     log: LogName
     start: int
@@ -42,61 +41,62 @@ class SurveyLog(msgspec.Struct, frozen=True, kw_only=True):
     until_ms: int | None = None
     """End before the first record with this time or a later one."""
     by_record: bool = False
-    """Do not end there: leave out each such record, wherever it stands."""
+    """Do not end there: leave out each such record, at any offset."""
     until_offset: int | None = None
     presence: bool = True
-    """Whether to look if the objects that would be read are there."""
+    """Whether to check that the objects exist."""
 
 
 class Cut(StrEnum):
-    """What became of the end that the user asked for."""
+    """How the end that the user asked for applies to a log."""
 
     NONE = "none"
-    """None was asked for."""
+    """The user asked for none."""
     MADE = "made"
+    """It lies inside the log."""
     BEHIND = "behind"
-    """It lies at or behind the end of the backup: the whole log comes back."""
+    """It lies at or after the end of the backup: the whole log is restored."""
     BEFORE = "before"
-    """It lies before the first record: nothing comes back. Record by record: no batch begins before it, nor are such
-    records in the first of them."""
+    """It lies before the first record: nothing is restored. With `by_record`: no batch header, and none of the first
+    batches, shows a record before it."""
 
 
 class LogSurvey(msgspec.Struct, frozen=True, kw_only=True):
-    """What `[start, end)` of a log holds. Markers of transactions are no records."""
+    """What `[start, end)` of a log holds. Transaction markers do not count as records."""
 
     log: LogName
     start: int
     end: int
-    """As chosen."""
+    """The end to restore to."""
     cut: Cut = Cut.NONE
     records: int = 0
-    """Those of aborted transactions too: an index does not tell them apart. Where some are left out, the most."""
+    """Includes aborted transactions, which an index does not show. An upper bound where some are left out."""
     left_out: int = 0
-    """At most so many more are left out for their time."""
+    """Upper bound of the records left out because of their time."""
     batches: int = 0
     bytes: int = 0
-    """Of batches with records of the range, as they are in the log."""
+    """Size in the log of the batches with records of the range."""
     largest_batch_bytes: int = 0
     missing: int = 0
-    """Offsets without a record, where no transaction was aborted."""
+    """Offsets without a record, not counting aborted transactions."""
     holes: int = 0
-    """At most so many runs of them: an index does not tell where records are missing inside of a batch. An aborted
-    transaction seldom adds one: it stands before its marker, which is one already."""
+    """Upper bound of the runs of missing offsets: an index does not show which records of a batch are missing. An
+    aborted transaction seldom adds one: it precedes its marker, which is a hole already."""
     control_batches: int = 0
     transactional_batches: int = 0
     transactional_records: int = 0
-    """At most so many more offsets may be missing."""
+    """Upper bound of further missing offsets."""
     append_time_batches: int = 0
     reencoded_batches: int = 0
-    """That cannot be sent as they are: they have holes, reach over a border, or show the append time."""
+    """Batches that cannot be sent unchanged: they have holes, cross a border, or carry the append time."""
     reencoded_bytes: int = 0
     first_time_ms: int = -1
-    """The smallest time that a batch begins with, the largest of all; -1 when there is none."""
+    """The smallest first time of a batch and the largest time of all; -1 when there is none."""
     last_time_ms: int = -1
     rebuilt_indexes: int = 0
-    """Segments that had to be read because their index is lost or wrong."""
+    """Segments that were read because their index is lost or wrong."""
     damage: str = ""
-    """Why the log cannot be surveyed; then nothing else is known."""
+    """Why the log cannot be surveyed; then the other values are unknown."""
 
     @property
     def transactional(self) -> bool:
@@ -126,11 +126,11 @@ def survey_units(place: SourceRef, logs: Iterable[SurveyLog]) -> list[RestoreSur
 
 
 def survey(unit: RestoreSurveyUnit, progress: Progress) -> SurveyResult:
-    """A task. Damage is told in the log's survey; raises a StoreError when the store cannot be asked."""
-    return SurveyResult(logs=tuple(_surveyed(unit.place, log, progress) for log in unit.logs))
+    """A task. The log's survey reports damage; raises a StoreError when the store fails."""
+    return SurveyResult(logs=tuple(_survey_log(unit.place, log, progress) for log in unit.logs))
 
 
-def _surveyed(place: SourceRef, wanted: SurveyLog, progress: Progress) -> LogSurvey:
+def _survey_log(place: SourceRef, wanted: SurveyLog, progress: Progress) -> LogSurvey:
     try:
         return _Survey(place, wanted).run(progress)
     except (Damaged, ObjectMissing, FormatTooNew, UnsafeName) as error:
@@ -142,10 +142,10 @@ class _Survey:
 
     def __init__(self, place: SourceRef, wanted: SurveyLog) -> None:
         self._place, self._wanted = place, wanted
-        asked = wanted.end if wanted.until_offset is None else wanted.until_offset
-        self._end = min(max(asked, wanted.start), wanted.end)
+        until = wanted.end if wanted.until_offset is None else wanted.until_offset
+        self._end = min(max(until, wanted.start), wanted.end)
         self._found = self._early = False
-        self._to_look_into = _LOOKED_INTO
+        self._to_decode = _MOST_DECODED
         self._rebuilt = 0
         self._presence = Presence(place, wanted.segments)
 
@@ -182,7 +182,7 @@ class _Survey:
         return Cut.MADE if tally.counts["records"] else Cut.BEFORE
 
     def _rows(self, segment: Segment) -> Rows:
-        """The batches of a segment with records of the range, those that reach over its borders cut to it."""
+        """The batches of a segment with records of the range; counts of crossing batches end at its borders."""
         stored = _Stored(self._place, segment)
         self._rebuilt += stored.rebuilt
         start = max(segment.start, self._wanted.start)
@@ -196,10 +196,10 @@ class _Survey:
         return rows_of(stored.index, start, min(segment.end, self._end), stored.offsets)
 
     def _early_in(self, stored: "_Stored", start: int, end: int) -> bool:
-        """Whether `[start, end)` has a record before the time: by headers, and where they do not tell, by a look.
+        """Whether `[start, end)` has a record before the time: from headers, or from a few decoded batches.
 
-        Headers tell the first time and the largest. Where both are late, records between may be early all the same;
-        all of an archive is not read for that.
+        Headers show the first and the largest time. Where both are late, records between them may still be early, but
+        the whole archive is not read to find them.
         """
         until, rows = self._wanted.until_ms, stored.index.rows
         if until is None:
@@ -210,17 +210,17 @@ class _Survey:
         timed = (rows["attributes"] & np.int16(APPEND_TIME | DELETE_HORIZON)) == 0
         if np.any(inside & whole & ((rows["max_time_ms"] < until) | (timed & (rows["base_time_ms"] < until)))):
             return True
-        for row in np.flatnonzero(inside)[: self._to_look_into].tolist():
-            self._to_look_into -= 1
+        for row in np.flatnonzero(inside)[: self._to_decode].tolist():
+            self._to_decode -= 1
             for part in stored.records(row):
                 if bool(np.any(part.within(start, end).times_ms < until)):
                     return True
         return False
 
     def _time_in(self, stored: "_Stored", start: int, end: int) -> int | None:
-        """The first offset of `[start, end)` with the time that was asked for, as a broker looks for it.
+        """The first offset of `[start, end)` with the requested time or a later one, by the rule of a broker.
 
-        A broker counts markers too. Headers may promise a time that is no record's in the range: then the next one.
+        A broker counts markers too. If no record of the range has the time in a header, the next batch is read.
         """
         until = self._wanted.until_ms
         if until is None:
@@ -237,19 +237,19 @@ class _Survey:
 
 
 class _Stored:
-    """A segment and an index that fits it."""
+    """A segment and its batch index, rebuilt if needed."""
 
     def __init__(self, place: SourceRef, segment: Segment) -> None:
         self._log = StoredLog.of(place, segment)
         found = index_beside(place, segment)
         self.rebuilt = found is None
-        self.index = _rebuilt(self._log, segment.sha256) if found is None else found
+        self.index = _rebuild_index(self._log, segment.sha256) if found is None else found
 
     def offsets(self, row: int) -> Longs:
         return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
 
     def records(self, row: int) -> Iterator[RecordColumns]:
-        """The records of one batch; nothing else of the log is read. Raises Damaged."""
+        """The records of one batch; only this batch is read. Raises Damaged."""
         wanted = self.index.rows[row]
         data = b"".join(self._log.range(int(wanted["position"]), int(wanted["size"]), self.index))
         walked = walk(data)
@@ -263,8 +263,8 @@ class _Stored:
             yield part
 
 
-def _rebuilt(log: StoredLog, sha256: str) -> BatchIndex:
-    """The index of a log, from its bytes, which must be those that were archived. Raises Damaged."""
+def _rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
+    """The index of a log from its bytes, whose checksum must be the archived one. Raises Damaged."""
     summed, pieces, found, position = hashlib.sha256(), LogPieces(), list[BatchIndex](), 0
     for plain in log.pieces(summed.update):
         for _, batches in pieces.take(plain):

@@ -1,4 +1,4 @@
-"""What a restore has to know of the cluster it writes to, before it decides anything."""
+"""Facts about the target cluster: topics, configs, brokers and API versions."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ APIS = (
     "Produce", "Fetch", "InitProducerId", "AddPartitionsToTxn", "EndTxn", "DescribeProducers", "DeleteRecords",
     "CreateTopics", "IncrementalAlterConfigs", "OffsetCommit", "CreateAcls", "AlterClientQuotas",
 )  # fmt: skip
-"""What a restore may ask for."""
+"""The requests that a restore may send."""
 
 _ON_THE_TOPIC = 1
-_ASKED = 20
+_MOST_DESCRIBED = 20
 _OF_THE_BROKERS = frozenset({2, 3, 4})
 
 
 @dataclass(frozen=True)
 class TargetTopic:
-    """A topic that is there already under a name that something would be restored to."""
+    """An existing topic with the name of a topic to restore."""
 
     name: str
     id: str
     """Hex."""
     internal: bool
     bounds: tuple[LogBounds, ...]
-    """Of its partitions, in order."""
+    """One for each partition, in order."""
     replicas: int = 1
-    """Of the partition that has fewest."""
+    """The smallest replica count of its partitions."""
     configs: Mapping[str, str] = field(default_factory=dict)
-    """Of its own."""
+    """Configs set on the topic."""
 
     @property
     def partitions(self) -> int:
@@ -42,39 +42,39 @@ class TargetTopic:
 
     @property
     def records(self) -> int:
-        """At most so many: offsets between start and end."""
+        """Upper bound: the offsets between start and end."""
         return sum(b.high_watermark - b.start for b in self.bounds)
 
     @property
     def untouched(self) -> bool:
-        """Nothing ever was in it: only then can records get the offsets they had."""
+        """Nothing was ever written to it: only then can records keep their offsets."""
         return all(b.high_watermark == 0 for b in self.bounds)
 
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """One cluster at one moment."""
+    """One cluster at one point in time."""
 
     cluster_id: str
     is_source: bool
-    """The backup was taken of this very cluster: its name must be confirmed."""
+    """The backup was taken from this cluster: the user must confirm its name."""
     brokers: tuple[int, ...]
     names: frozenset[str]
-    """Of all topics that this user may see."""
+    """Names of all topics that this user may see."""
     topics: Mapping[str, TargetTopic] = field(default_factory=dict)
-    """Those among them that something would be restored to."""
+    """Existing topics with names of topics to restore."""
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """What configs of a topic are here if they are not set on it, as far as this user may see."""
+    """Values of topic configs that are not set on the topic, as far as this user may see them."""
     known_configs: frozenset[str] = frozenset()
-    """Names of all configs that topics can have here; empty when this user may not see them."""
+    """Names of all topic configs of this cluster; empty when this user may not see them."""
     inherited: Mapping[str, str] = field(default_factory=dict)
-    """Those of the defaults that the brokers were given, and that are not Kafka's own."""
+    """Defaults that are set on the brokers, without Kafka's own defaults."""
     versions: Mapping[str, int] = field(default_factory=dict)
-    """The newest version of each of `APIS` that all brokers and this release know; left out where there is none."""
+    """The newest version of each of `APIS` that all brokers and this release support; absent where there is none."""
 
 
 def gather_target(cluster: Cluster, wanted: Collection[str], source_cluster_id: str) -> TargetFacts:
-    """Ask the cluster about itself and about the topics that are `wanted` there; changes nothing."""
+    """Ask the cluster about itself and the `wanted` topics; changes nothing."""
     metadata = cluster.metadata()
     present = [t for t in metadata.topics if t.name in wanted]
     new = sorted(set(wanted) - {t.name for t in metadata.topics})
@@ -110,13 +110,13 @@ def _present(cluster: Cluster, topics: Collection[Topic]) -> dict[str, TargetTop
 
 
 def _settings(cluster: Cluster, new: Collection[str], present: Collection[str]) -> list[ConfigValue]:
-    """What a topic gets here. One that would be made tells all; of others only what is not set on each of them."""
+    """Config values of topics. Validating a new topic returns all; existing ones show only what each does not set."""
     for name in list(new)[:1]:
         made, _ = create_topics(cluster, [NewTopic(name, 1, -1)], validate_only=True)
         if name in made and made[name].configs:
             return list(made[name].configs)
     try:
-        some = describe_configs(cluster, ResourceKind.TOPIC, list(present)[:_ASKED]) if present else {}
+        some = describe_configs(cluster, ResourceKind.TOPIC, list(present)[:_MOST_DESCRIBED]) if present else {}
     except NotAuthorised:
         return []
     every = sorted((c for configs in some.values() for c in configs), key=lambda c: c.source != _ON_THE_TOPIC)

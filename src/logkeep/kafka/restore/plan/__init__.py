@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Pure decisions of a restore: which logs, which topics, which offsets, which groups, and what is refused."""

@@ -1,10 +1,10 @@
-"""Where groups go on in the target. Pure: commits and maps in, positions and reasons out.
+"""Translates committed offsets of groups to the target. Pure: commits and maps in, positions and reasons out.
 
-A group's commit is the offset it reads next. In the target that is the place of the smallest restored offset at or
-after it, and the end of the log when there is none: never more, because that would lose records; less only where one
-target partition takes records of several source partitions, and then it is told how many are read again.
+A group's commit is the offset it reads next. In the target that is the offset of the first restored record at or after
+it, and the log end when there is none: never more, because that would skip records; less only where one target
+partition gets records of several source partitions, and then the result says how many records are read again.
 
-Nothing is dropped in silence: every commit is placed, or left out with a reason.
+Every commit is translated, or left out with a reason.
 """
 
 from collections import defaultdict
@@ -18,20 +18,20 @@ from logkeep.kafka.record.documents import CommitRecord
 
 
 class Reason(StrEnum):
-    """Why a group stands where it is put."""
+    """Why a group gets an offset."""
 
     EXACT = "exact"
-    """On the very record that it would have read next."""
+    """The record that it would have read next."""
     HOLE = "hole"
-    """There is no record at its offset: on the next one, which is what it would have read next."""
+    """RestoredRecords is no record at its offset: the next record, which is what it would have read next."""
     END = "end"
-    """It had read everything: at the end."""
+    """It had read everything: the log end."""
     EXPIRED = "expired"
-    """What it would have read next was gone from the source already: on the first record that came back."""
+    """The source had already deleted the record that it would have read next: the first restored record."""
     BEYOND = "beyond"
-    """It had read further than what came back: at the end."""
+    """It had read further than what was restored: the log end."""
     SHARED = "shared"
-    """Records of several source partitions stand in this one: on the first that it has not read."""
+    """The partition holds records of several source partitions: the first record that it has not read."""
 
 
 class Omission(StrEnum):
@@ -46,45 +46,46 @@ _SAME = frozenset({Reason.EXACT, Reason.HOLE, Reason.END})
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Records went where a map says."""
+class MappedLog:
+    """Records have the target offsets of a map."""
 
     target: TopicPartition
     runs: RunMap
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Records stand at their own offsets, in a log `[start, end)`."""
+class UnchangedLog:
+    """Records have their own offsets, in a log `[start, end)`."""
 
     target: TopicPartition
     start: int
     end: int
 
 
-Routes = Mapping[TopicPartition, Sequence[Moved | Kept]]
-"""Where the records of each source partition are now: several places when its topic was repartitioned, none when the
-target does not have it any more."""
+RestoredLog = MappedLog | UnchangedLog
+Routes = Mapping[TopicPartition, Sequence[RestoredLog]]
+"""Where the records of each source partition are now: several logs when its topic was repartitioned, none when the
+target no longer has it."""
 
 
 @dataclass(frozen=True)
 class TranslatedOffset:
-    """What is to be committed for one target partition."""
+    """The offset to commit for one target partition."""
 
     target: TopicPartition
     offset: int
     metadata: str
     source: TopicPartition
-    """The partition that decided."""
+    """The source partition that determined the offset."""
     committed: int
-    """What the group had committed there; where it had nothing and others decide with it, the begin."""
+    """What the group had committed there; the log start if it had no commit in a partition that others share."""
     reason: Reason
     again: int = 0
-    """How many records the group reads a second time."""
+    """The number of records that the group reads a second time."""
 
     @property
     def exact(self) -> bool:
-        """Whether the group reads nothing twice, misses nothing, and goes on with the record that was next."""
+        """Whether the group reads nothing twice, skips nothing, and continues with the record that was next."""
         return self.reason in _SAME or (self.reason is Reason.SHARED and not self.again)
 
 
@@ -97,7 +98,7 @@ class LeftOutOffset:
 
 @dataclass(frozen=True)
 class GroupOffsets:
-    """A group's commits, carried over."""
+    """A group's translated commits."""
 
     placed: tuple[TranslatedOffset, ...]
     left_out: tuple[LeftOutOffset, ...]
@@ -107,8 +108,8 @@ class GroupOffsets:
         return sum(p.again for p in self.placed)
 
 
-def carried_over(commits: Iterable[CommitRecord], routes: Routes) -> GroupOffsets:
-    """Place every commit of one group, or say why not."""
+def translate_commits(commits: Iterable[CommitRecord], routes: Routes) -> GroupOffsets:
+    """Translate every commit of one group, or give the reason why not."""
     ours = {TopicPartition(c.topic, c.partition): c for c in commits}
     topics = {log.topic for log in routes}
     left_out = [
@@ -116,8 +117,8 @@ def carried_over(commits: Iterable[CommitRecord], routes: Routes) -> GroupOffset
         for log, c in sorted(ours.items())
         if not routes.get(log)
     ]
-    inward = _inward(routes, ours)
-    return GroupOffsets(tuple(_placed(ours, inward[target]) for target in sorted(inward)), tuple(left_out))
+    inputs = _logs_by_target(routes, ours)
+    return GroupOffsets(tuple(_translate(ours, inputs[target]) for target in sorted(inputs)), tuple(left_out))
 
 
 def _omission(log: TopicPartition, routes: Routes, topics: Collection[str]) -> Omission:
@@ -126,32 +127,32 @@ def _omission(log: TopicPartition, routes: Routes, topics: Collection[str]) -> O
     return Omission.PARTITION if log.topic in topics else Omission.TOPIC
 
 
-_Inward = list[tuple[TopicPartition, Moved | Kept]]
+_Inputs = list[tuple[TopicPartition, RestoredLog]]
 
 
-def _inward(routes: Routes, ours: Mapping[TopicPartition, CommitRecord]) -> dict[TopicPartition, _Inward]:
-    """For each target that the group has a commit for: everything that came into it."""
-    inward: defaultdict[TopicPartition, _Inward] = defaultdict(list)
+def _logs_by_target(routes: Routes, ours: Mapping[TopicPartition, CommitRecord]) -> dict[TopicPartition, _Inputs]:
+    """For each target partition that the group has a commit for: all logs that were restored to it."""
+    inputs: defaultdict[TopicPartition, _Inputs] = defaultdict(list)
     for source, places in sorted(routes.items()):
         for place in places:
-            inward[place.target].append((source, place))
-    return {target: each for target, each in inward.items() if any(source in ours for source, _ in each)}
+            inputs[place.target].append((source, place))
+    return {target: each for target, each in inputs.items() if any(source in ours for source, _ in each)}
 
 
-def _placed(ours: Mapping[TopicPartition, CommitRecord], inward: _Inward) -> TranslatedOffset:
-    found = [_alone(source, place, ours.get(source)) for source, place in inward]
+def _translate(ours: Mapping[TopicPartition, CommitRecord], inputs: _Inputs) -> TranslatedOffset:
+    found = [_translate_one(source, place, ours.get(source)) for source, place in inputs]
     if len(found) == 1:
         return found[0]
     first = min(found, key=lambda each: each.offset)
-    read = (_read_behind(first.offset, place, ours[source]) for source, place in inward if source in ours)
+    read = (_read_from(first.offset, place, ours[source]) for source, place in inputs if source in ours)
     return TranslatedOffset(
         first.target, first.offset, first.metadata, first.source, first.committed, Reason.SHARED, sum(read)
     )
 
 
-def _alone(source: TopicPartition, place: Moved | Kept, commit: CommitRecord | None) -> TranslatedOffset:
-    """As if nothing else went into this target. Without a commit nothing was read: then all of it is still to come."""
-    start, end = (place.runs.start, place.runs.end) if isinstance(place, Moved) else (place.start, place.end)
+def _translate_one(source: TopicPartition, place: RestoredLog, commit: CommitRecord | None) -> TranslatedOffset:
+    """The offset as if the target had this log only. A group without a commit has read nothing of it."""
+    start, end = (place.runs.start, place.runs.end) if isinstance(place, MappedLog) else (place.start, place.end)
     offset, committed = (start, start) if commit is None else (commit.offset, commit.committed)
     metadata = "" if commit is None else commit.metadata
     target, on_record = _target_of(place, offset)
@@ -176,19 +177,19 @@ def _reason(offset: int, committed: int, start: int, end: int, landing: _Landing
     return Reason.END if landing.offset == landing.end else Reason.HOLE
 
 
-def _target_of(place: Moved | Kept, offset: int) -> tuple[int, bool]:
-    if isinstance(place, Moved):
+def _target_of(place: RestoredLog, offset: int) -> tuple[int, bool]:
+    if isinstance(place, MappedLog):
         return place.runs.translate(offset)
     kept = min(max(offset, place.start), place.end)
     return kept, kept == offset and offset < place.end
 
 
-def _end_of(place: Moved | Kept) -> int:
-    return place.runs.target_end if isinstance(place, Moved) else place.end
+def _end_of(place: RestoredLog) -> int:
+    return place.runs.target_end if isinstance(place, MappedLog) else place.end
 
 
-def _read_behind(position: int, place: Moved | Kept, commit: CommitRecord) -> int:
-    """How many records that the group has read stand at or behind a position."""
-    if isinstance(place, Kept):
+def _read_from(position: int, place: RestoredLog, commit: CommitRecord) -> int:
+    """How many records at or after a target offset the group has already read."""
+    if isinstance(place, UnchangedLog):
         return max(0, min(commit.offset, place.end) - max(position, place.start))
     return max(0, place.runs.records_before(commit.offset) - place.runs.placed_before(position))

@@ -1,7 +1,7 @@
-"""How groups are put back to where they stood before a restore. Pure: rows of a receipt in, changes out.
+"""Plans the rollback of group offsets to those before a restore. Pure: rows of a receipt in, changes out.
 
-What had a position gets it back. What had none loses it again, and a group that has nothing else is removed. Positions
-that moved on since are told, because going back gives that up.
+A previous offset is set again. An offset that did not exist before is deleted, and a group without other offsets is
+removed. Offsets that changed since the restore are reported, because the rollback discards that progress.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,34 +15,34 @@ from logkeep.repository.restores.documents import RestoredGroup
 
 @dataclass(frozen=True)
 class GroupBack:
-    """One group: what is set, what is forgotten, and whether all of it goes."""
+    """The changes of one group: offsets to set, offsets to delete, or removal."""
 
     name: str
     share: bool
     put: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     forget: tuple[TopicPartition, ...] = ()
     remove: bool = False
-    """Nothing of it would be left."""
+    """The group would have no offsets left."""
     kept: tuple[TopicPartition, ...] = ()
-    """Starts of a share group that a broker can only forget together with others of their topic, which stay."""
+    """Start offsets of a share group that stay: brokers delete them by whole topics, and others of the topic stay."""
 
 
 @dataclass(frozen=True)
 class Rollback:
     groups: tuple[GroupBack, ...]
     rows: tuple[RestoredGroup, ...]
-    """What changes, as a receipt keeps it."""
+    """The changes as rows of a receipt."""
     moved_on: tuple[TopicPartition, ...] = ()
 
 
-def plan_rollback(rows: Iterable[RestoredGroup], standing: Mapping[str, TargetGroup]) -> Rollback:
-    """Raises TargetUnsafe for groups that are being read by."""
+def plan_rollback(rows: Iterable[RestoredGroup], current: Mapping[str, TargetGroup]) -> Rollback:
+    """Raises TargetUnsafe for groups with active members."""
     by_group: dict[str, list[RestoredGroup]] = {}
     for row in rows:
         if row.offset is not None or row.previous_offset is not None:
             by_group.setdefault(row.group, []).append(row)
-    refuse_unsafe({name: own[0].share for name, own in by_group.items()}, standing)
-    now = {name: standing[name].commits if name in standing else {} for name in by_group}
+    refuse_unsafe({name: own[0].share for name, own in by_group.items()}, current)
+    now = {name: current[name].commits if name in current else {} for name in by_group}
     back = {name: _group_back(name, own, now[name]) for name, own in sorted(by_group.items())}
     every = [(row, now[name], back[name]) for name in back for row in by_group[name]]
     return Rollback(
@@ -93,6 +93,6 @@ def _row_back(row: RestoredGroup, now: Mapping[TopicPartition, CommittedOffset],
 
 def _detail(row: RestoredGroup, *, stays: bool, moved: bool) -> str:
     if stays:
-        return "stays: brokers forget starts of a share group by whole topics"
+        return "stays: brokers delete start offsets of a share group by whole topics"
     removed = "" if row.previous_offset is not None else "removed"
-    return ", ".join(word for word in (removed, "it moved on since" if moved else "") if word)
+    return ", ".join(word for word in (removed, "changed since the restore" if moved else "") if word)

@@ -1,8 +1,8 @@
-"""Which groups come back, where they are put, and what that overwrites. Pure: values in, a plan out.
+"""Which groups are restored, the offsets they get, and what that overwrites. Pure: values in, a plan out.
 
-A group that is being read by is refused, with its members named: it would go on from what it holds in memory, and the
-broker would not let it be moved. A plan becomes rows of a receipt, which hold what stood there before; a rollback is
-decided from such rows alone.
+A group with active members is refused, and the error names them: the members would continue from the offsets in their
+memory, and the broker refuses to change a group in use. A plan becomes rows of a receipt, which include the previous
+offsets; a rollback is decided from such rows alone.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from logkeep.kafka.restore.plan.group_offsets import (
     Reason,
     Routes,
     TranslatedOffset,
-    carried_over,
+    translate_commits,
 )
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
@@ -36,23 +36,23 @@ _SHOWN = 5
 
 _WHY = {
     Reason.EXACT: "",
-    Reason.HOLE: "no record at its offset, the next one is what it read next",
+    Reason.HOLE: "no record at its offset, it continues with the next one",
     Reason.END: "it had read everything",
-    Reason.EXPIRED: "what it read next was gone from the source already",
-    Reason.BEYOND: "it had read further than what came back",
-    Reason.SHARED: "records of several partitions stand here",
+    Reason.EXPIRED: "the source had already deleted its next record",
+    Reason.BEYOND: "it had read further than what was restored",
+    Reason.SHARED: "the partition holds records of several partitions",
     Omission.TOPIC: "the topic was not restored",
     Omission.PARTITION: "the partition was not restored",
     Omission.GONE: "the target does not have this partition",
 }
-_LATER = "where it goes on is known when the records are there"
-_TOLD = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.SHARED))
-"""What is said of positions that were set and are not exact; what was left alone is what nobody asked for."""
+_LATER = "its offset is known when the records are restored"
+_INEXACT = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.SHARED))
+"""Details of offsets that are set and not exact; offsets that the user left out are not reported."""
 
 
 @dataclass(frozen=True)
 class TargetGroup:
-    """A group as the target has it now."""
+    """The current state of a group in the target."""
 
     group: Group
     commits: Commits = field(default_factory=dict)
@@ -73,31 +73,31 @@ class PlannedGroup:
     share: bool
     positions: GroupOffsets
     before: Commits = field(default_factory=dict)
-    """Where it stands in the target, in any partition."""
+    """Its current offsets in the target, in any partition."""
 
     @property
     def commits(self) -> dict[TopicPartition, CommittedOffset]:
-        """To be set. No leader epochs: they are another cluster's, and one too high lets a consumer wait for ever."""
+        """Offsets to set. No leader epochs: they are another cluster's, and consumers would wait for a higher one."""
         return {
             p.target: CommittedOffset(p.offset, -1, "" if self.share else p.metadata) for p in self.positions.placed
         }
 
     @property
     def overwritten(self) -> tuple[TranslatedOffset, ...]:
-        """Those that stand elsewhere now."""
+        """Offsets that replace another one."""
         return tuple(
-            p for p in self.positions.placed if self.before.get(p.target, _Nowhere).offset not in {-1, p.offset}
+            p for p in self.positions.placed if self.before.get(p.target, _NO_OFFSET).offset not in {-1, p.offset}
         )
 
 
-_Nowhere = CommittedOffset(-1, -1, "")
+_NO_OFFSET = CommittedOffset(-1, -1, "")
 
 
 @dataclass(frozen=True)
 class GroupsPlan:
     groups: tuple[PlannedGroup, ...]
     untouched: tuple[str, ...] = ()
-    """Groups that were meant and have no position in anything that came back."""
+    """Selected groups that have no offset in anything that was restored."""
 
     @property
     def again(self) -> int:
@@ -108,32 +108,29 @@ def plan_groups(
     groups: Iterable[GroupRecord],
     routes: Routes,
     patterns: Sequence[str],
-    standing: Mapping[str, TargetGroup],
+    current: Mapping[str, TargetGroup],
     recovered: Mapping[PositionKey, GroupPosition] | None = None,
 ) -> GroupsPlan:
-    """What to set. Raises UsageError for patterns that cannot be meant, and TargetUnsafe where groups may not be moved.
+    """The offsets to set. Raises UsageError for patterns without a group, TargetUnsafe for groups in use.
 
-    `recovered` are positions that the cluster has forgotten since: they are younger than those of the record.
+    `recovered` are offsets that the cluster has deleted since: they are newer than those of the record.
     """
-    meant = _meant([*_with_recovered(groups, recovered or {})], patterns)
+    selected = _select([*_with_recovered(groups, recovered or {})], patterns)
+    before = {name: group.commits for name, group in current.items()}
     planned = [
-        PlannedGroup(g.name, g.kind == _SHARE, carried_over(g.commits, routes), _before(standing.get(g.name)))
-        for g in meant
+        PlannedGroup(g.name, g.kind == _SHARE, translate_commits(g.commits, routes), before.get(g.name, {}))
+        for g in selected
     ]
     moved = tuple(g for g in planned if g.positions.placed)
-    refuse_unsafe({g.name: g.share for g in moved}, standing)
+    refuse_unsafe({g.name: g.share for g in moved}, current)
     return GroupsPlan(moved, tuple(g.name for g in planned if not g.positions.placed))
 
 
-def _before(standing: TargetGroup | None) -> Commits:
-    return {} if standing is None else standing.commits
-
-
-def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[GroupRecord]:
-    meant = [compiled(p) for p in patterns]
+def _select(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[GroupRecord]:
+    wanted = [compiled(p) for p in patterns]
     known = sorted(groups, key=lambda g: g.name)
-    found = [g for g in known if not meant or any(p.fullmatch(g.name) for p in meant)]
-    idle = [p.pattern for p in meant if not any(p.fullmatch(g.name) for g in known)]
+    found = [g for g in known if not wanted or any(p.fullmatch(g.name) for p in wanted)]
+    idle = [p.pattern for p in wanted if not any(p.fullmatch(g.name) for g in known)]
     if idle:
         shown = ", ".join([*(g.name for g in known[:_SHOWN]), *(["…"] if len(known) > _SHOWN else [])]) or "none"
         raise UsageError(
@@ -144,7 +141,7 @@ def _meant(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[Group
 
 
 def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, GroupPosition]) -> Iterable[GroupRecord]:
-    """Groups with erased positions in place of older ones; groups that only exist there are classic ones."""
+    """Groups with recovered offsets in place of older ones; groups that exist only in `found` are classic ones."""
     erased: dict[str, dict[TopicPartition, CommitRecord]] = {}
     for key, p in found.items():
         if p.erased_ms is not None:
@@ -158,13 +155,13 @@ def _with_recovered(groups: Iterable[GroupRecord], found: Mapping[PositionKey, G
         yield GroupRecord(name, "classic", "Empty", "consumer", tuple(positions.values()))
 
 
-def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, TargetGroup]) -> None:
-    """Raise TargetUnsafe when one of these groups has members, or is of the other kind in the target."""
-    there = {name: standing[name] for name in sorted(share) if name in standing}
+def refuse_unsafe(share: Mapping[str, bool], current: Mapping[str, TargetGroup]) -> None:
+    """Raise TargetUnsafe when one of these groups has members, or is a share group on one side only."""
+    there = {name: current[name] for name in sorted(share) if name in current}
     live = [s for s in there.values() if s.live]
     if live:
         raise TargetUnsafe(
-            f"{len(live)} of {len(share)} groups are being read by: {'; '.join(map(_told, live[:_SHOWN]))}"
+            f"{len(live)} of {len(share)} groups have active members: {'; '.join(map(_members_text, live[:_SHOWN]))}"
             f"{'; …' if len(live) > _SHOWN else ''}",
             remedy="stop these consumers; or restore with --what data,configs and set groups later with "
             "`kafka groups restore`; or name other groups with --groups; nothing was changed",
@@ -179,24 +176,23 @@ def refuse_unsafe(share: Mapping[str, bool], standing: Mapping[str, TargetGroup]
             )
 
 
-def _told(standing: TargetGroup) -> str:
-    members = [f"{m.client_id} at {m.host.lstrip('/')}" for m in standing.members[:_SHOWN]]
-    more = [f"and {len(standing.members) - _SHOWN} more"] if len(standing.members) > _SHOWN else []
-    return f"{standing.group.name} ({', '.join([*members, *more]) or standing.group.state})"
+def _members_text(found: TargetGroup) -> str:
+    members = [f"{m.client_id} at {m.host.lstrip('/')}" for m in found.members[:_SHOWN]]
+    more = [f"and {len(found.members) - _SHOWN} more"] if len(found.members) > _SHOWN else []
+    return f"{found.group.name} ({', '.join([*members, *more]) or found.group.state})"
 
 
 def rows_of(plan: GroupsPlan) -> tuple[RestoredGroup, ...]:
-    """The plan as a receipt keeps it, with what stands there before."""
+    """The plan as rows of a receipt, with the previous offsets."""
     placed = [_placed_row(g, p) for g in plan.groups for p in g.positions.placed]
     left = [_left_row(g, each) for g in plan.groups for each in g.positions.left_out]
     return (*placed, *left)
 
 
-def rows_foreseen(plan: GroupsPlan, spread: Collection[str]) -> tuple[RestoredGroup, ...]:
-    """The same before the records are there, where they get other offsets: no position is known yet.
+def expected_rows(plan: GroupsPlan, spread: Collection[str]) -> tuple[RestoredGroup, ...]:
+    """The rows before records with new offsets are written: the offsets of the groups are not known yet.
 
-    `spread` are topics of the target whose records come from several partitions: whether positions there will be exact
-    is not known either.
+    `spread` are target topics with records of several partitions: whether their offsets will be exact is unknown too.
     """
     return tuple(
         row
@@ -213,17 +209,17 @@ def rows_foreseen(plan: GroupsPlan, spread: Collection[str]) -> tuple[RestoredGr
 
 
 def inexact_findings(rows: Iterable[RestoredGroup]) -> list[Finding]:
-    """Groups that do not go on with the record that was next: somebody has to know before the consumers are started."""
+    """Groups that do not continue with their next record; the user must know before consumers are started."""
     found: dict[tuple[str, str], int] = {}
     for row in rows:
-        if not row.exact and row.detail in _TOLD:
+        if not row.exact and row.detail in _INEXACT:
             found[row.group, row.detail] = found.get((row.group, row.detail), 0) + 1
     return [
         Finding(
             code="group-not-exact",
             severity=Severity.WARNING,
             where=f"group {name}",
-            what=f"in {partitions} {'partition' if partitions == 1 else 'partitions'} it does not go on where it was: "
+            what=f"in {partitions} {'partition' if partitions == 1 else 'partitions'} it does not continue exactly: "
             f"{detail}",
         )
         for (name, detail), partitions in sorted(found.items())
@@ -240,18 +236,18 @@ def _placed_row(group: PlannedGroup, placed: TranslatedOffset) -> RestoredGroup:
         previous_metadata="" if before is None else before.metadata,
         offset=placed.offset,
         exact=placed.exact,
-        reread=placed.again or _given_up(before, placed),
-        detail=_WHY[placed.reason] or (_FURTHER if _given_up(before, placed) else ""),
+        reread=placed.again or _rewound(before, placed),
+        detail=_WHY[placed.reason] or (_FURTHER if _rewound(before, placed) else ""),
         share=group.share,
     )
 
 
-def _given_up(before: CommittedOffset | None, placed: TranslatedOffset) -> int:
-    """How far a group goes back that has read further in the target: at most so many records come again."""
+def _rewound(before: CommittedOffset | None, placed: TranslatedOffset) -> int:
+    """How far a group goes back that has read further in the target: an upper bound of the records read again."""
     return max(0, before.offset - placed.offset) if before is not None else 0
 
 
-_FURTHER = "it has read further here meanwhile, and goes back"
+_FURTHER = "it has read further in the target, and goes back"
 
 
 def _left_row(group: PlannedGroup, left: LeftOutOffset) -> RestoredGroup:

@@ -1,7 +1,7 @@
-"""What a restore will do: decided from values alone, stored before anything is changed. Pure.
+"""The plan of a restore: decided from values alone, and stored before anything is changed. Pure.
 
-A `RestorePlan` and the archive say everything about the bytes that are sent. A restore that is resumed reads it back
-and decides nothing anew.
+A `RestorePlan` and the archive determine all bytes that are sent. A resumed restore reads the stored plan and decides
+nothing again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.plan.duration import bound, choose_offsets, preserve_s, restore_s, said, together_s
+from logkeep.kafka.restore.plan.duration import bound, choose_offsets, duration_text, preserve_s, restore_s, together_s
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before, refused_names, refused_targets
 from logkeep.kafka.restore.plan.repartition import (
     LARGEST_MADE_BYTES,
-    encoded_anew,
     reading_s,
     refused_repartitions,
     repartition_findings,
     share,
+    with_reencoding,
 )
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
-from logkeep.kafka.restore.plan.topics import TopicPlan, TopicWishes, difference_findings, plan_topic
+from logkeep.kafka.restore.plan.topics import TopicOptions, TopicPlan, difference_findings, plan_topic
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
@@ -39,11 +39,11 @@ DEFAULT_PARTS = ("data", "configs", "groups")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user asked for besides which logs."""
+class PlanOptions:
+    """What the user asked for, apart from the selection of logs."""
 
     offsets: Offsets | None = None
-    """None: whatever is cheap enough."""
+    """None: keep offsets if that is fast enough."""
     isolation: RestoreIsolation = RestoreIsolation.COMMITTED
     parts: tuple[str, ...] = DEFAULT_PARTS
     groups: tuple[str, ...] = ()
@@ -52,13 +52,13 @@ class Wishes:
     prove: bool = True
     until_ms: int | None = None
     by_record: bool = False
-    """Leave out every record from that time on, in place of ending each log before the first."""
+    """Leave out every record from that time on, instead of ending each log before the first one."""
     keep_all: bool = False
-    """Leave retention off in the end."""
+    """Leave retention off after the restore."""
 
 
 class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One log and its place in the target."""
+    """One archived log and its target partition."""
 
     log: LogName
     start: int
@@ -68,12 +68,12 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     partition: int
     base: int
     records: int
-    """At most so many: those of aborted transactions are counted. Where they are spread, an equal part of them."""
+    """Upper bound: aborted transactions are counted. Where records are spread, an equal part."""
     bytes: int
     before_ms: int | None = None
-    """Records with this or a later time are left out, wherever they stand."""
+    """Records with this time or a later one are left out, at any offset."""
     spread_over: int = 0
-    """Over so many partitions records of the log are spread by their keys, and this one gets a share; 0: all."""
+    """The number of partitions over which records are spread by their keys; this one gets a share. 0: no spread."""
 
     @property
     def target(self) -> TopicPartition:
@@ -84,10 +84,10 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Stored as the body of the restore's plan document."""
 
     cluster_id: str
-    """Of the target."""
+    """The target's cluster id."""
     offsets: Offsets
     why: str
-    """Why offsets are kept or not."""
+    """The reason why offsets are kept or not."""
     isolation: RestoreIsolation
     prove: bool
     parts: tuple[str, ...]
@@ -97,12 +97,12 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Source topic to target topic."""
     topics: tuple[TopicPlan, ...]
     logs: tuple[PlannedLog, ...]
-    """Of a topic that is repartitioned, one for each pair of an archived log and a partition; those of one partition
-    are in the order in which their records will stand there."""
+    """For a repartitioned topic, one for each pair of an archived log and a partition; those of one partition are in
+    the order of their records in it."""
 
     @property
     def targets(self) -> tuple[TopicPartition, ...]:
-        """Every partition that is written to, once."""
+        """All partitions that are written to, without duplicates."""
         return tuple(dict.fromkeys(log.target for log in self.logs))
 
     @property
@@ -116,14 +116,14 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan and what has to be said about it."""
+    """A plan with its findings and refusals."""
 
     plan: RestorePlan
     seconds: float
-    """About how long it will take."""
+    """Expected duration."""
     findings: tuple[Finding, ...]
     refusals: tuple[LogkeepError, ...]
-    """Why it must not begin; empty when it may."""
+    """Why it must not start; empty if it may."""
 
 
 def plan_restore(
@@ -131,69 +131,69 @@ def plan_restore(
     chosen: SelectedLogs,
     surveys: Mapping[LogName, LogSurvey],
     target: TargetFacts,
-    wishes: Wishes,
+    options: PlanOptions,
     at_once: int,
     mark: int,
     now_ms: int,
 ) -> CheckedPlan:
-    """Decide everything. Raises Damaged when a chosen log cannot be read, UsageError for a time before the archive.
+    """Decide everything. Raises Damaged when a selected log cannot be read, UsageError for a time before the archive.
 
-    `mark` is random: topics that this restore makes are recognised by it, as long as their ids are not stored yet.
+    `mark` is random: it identifies topics that this restore creates until their ids are stored.
     """
-    looked = [surveys[log.log] for log in chosen.logs]
-    refuse_damage(looked)
-    if wishes.until_ms is not None:
-        refuse_nothing_before(looked)
-    _refuse_kept(chosen, wishes)
+    selected = [surveys[log.log] for log in chosen.logs]
+    refuse_damage(selected)
+    if options.until_ms is not None:
+        refuse_nothing_before(selected)
+    _refuse_preserve(chosen, options)
     there = [name for _, name in chosen.topics if name in target.topics]
     fresh = all(target.topics[name].untouched for name in there)
-    new = not there or (wishes.into_existing and fresh)
-    auto = choose_offsets(looked, new_topics=new, at_once=at_once, empty=bool(there))
+    new = not there or (options.into_existing and fresh)
+    auto = choose_offsets(selected, new_topics=new, at_once=at_once, empty=bool(there))
     offsets, why = auto.offsets, auto.reason
-    if wishes.offsets is not None:
-        offsets, why = wishes.offsets, "as asked for"
+    if options.offsets is not None:
+        offsets, why = options.offsets, "as requested"
     elif chosen.repartitioned:
         offsets, why = Offsets.TRANSLATE, "records get new offsets: a topic gets another number of partitions"
     preserve = offsets is Offsets.PRESERVE
-    data = "data" in wishes.parts
-    touched = chosen.topics if data or "configs" in wishes.parts else ()
-    topics = _topics(record, replace(chosen, topics=touched), surveys, target, wishes, preserve=preserve)
-    topics = [_marked(_kept(t) if wishes.keep_all else t, mark) for t in topics]
+    data = "data" in options.parts
+    touched = chosen.topics if data or "configs" in options.parts else ()
+    topics = _topics(record, replace(chosen, topics=touched), surveys, target, options, preserve=preserve)
+    topics = [_marked(_without_retention(t) if options.keep_all else t, mark) for t in topics]
     needed = {plan.name: chosen.partitions(_topic(record, plan.source)) for plan in topics}
     refusals = [
         *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
         *refused_targets(
-            target, needed, into_existing=wishes.into_existing, append=wishes.into_existing, preserve=preserve
+            target, needed, into_existing=options.into_existing, append=options.into_existing, preserve=preserve
         ),
-        *refused_repartitions(chosen, surveys, target, into_existing=wishes.into_existing),
+        *refused_repartitions(chosen, surveys, target, into_existing=options.into_existing),
     ]
     plan = RestorePlan(
         cluster_id=target.cluster_id,
         offsets=offsets,
         why=why,
-        isolation=wishes.isolation,
-        prove=wishes.prove,
-        parts=wishes.parts,
-        groups=wishes.groups,
+        isolation=options.isolation,
+        prove=options.prove,
+        parts=options.parts,
+        groups=options.groups,
         names=dict(chosen.names),
         topics=tuple(topics),
-        logs=tuple(_logs(chosen, surveys, target, wishes, preserve=preserve)) if data else (),
+        logs=tuple(_logs(chosen, surveys, target, options, preserve=preserve)) if data else (),
     )
-    seconds = restore_s([encoded_anew(s, chosen) for s in looked], offsets, proof=wishes.prove, at_once=at_once)
-    seconds += together_s([reading_s(s, chosen, proof=wishes.prove) for s in looked], at_once)
+    seconds = restore_s([with_reencoding(s, chosen) for s in selected], offsets, proof=options.prove, at_once=at_once)
+    seconds += together_s([reading_s(s, chosen, proof=options.prove) for s in selected], at_once)
     findings = (
-        *_point_in_time(looked, wishes),
+        *_point_in_time(selected, options),
         *_appended(target, touched),
         *difference_findings(topics),
-        *_cost(looked, offsets, at_once),
+        *_cost(selected, offsets, at_once),
         *_short_lived(plan, surveys, target, now_ms),
         *repartition_findings(chosen, surveys),
     )
     return CheckedPlan(plan, seconds, findings, tuple(refusals))
 
 
-def _refuse_kept(chosen: SelectedLogs, wishes: Wishes) -> None:
-    if chosen.repartitioned and wishes.offsets is Offsets.PRESERVE:
+def _refuse_preserve(chosen: SelectedLogs, options: PlanOptions) -> None:
+    if chosen.repartitioned and options.offsets is Offsets.PRESERVE:
         raise UsageError(
             "a topic that gets another number of partitions cannot keep the offsets of its records",
             subject=", ".join(f"--repartition {name}={n}" for name, n in chosen.repartitioned.items()),
@@ -206,13 +206,13 @@ def _topics(
     chosen: SelectedLogs,
     surveys: Mapping[LogName, LogSurvey],
     target: TargetFacts,
-    wishes: Wishes,
+    options: PlanOptions,
     *,
     preserve: bool,
 ) -> list[TopicPlan]:
     traits = {(log.topic, log.partition): log.traits for log in record.logs}
-    asked = TopicWishes(
-        preserve=preserve, configs="configs" in wishes.parts, replication_factor=wishes.replication_factor
+    topic_options = TopicOptions(
+        preserve=preserve, configs="configs" in options.parts, replication_factor=options.replication_factor
     )
     plans = []
     for topic, name in chosen.topics:
@@ -225,7 +225,7 @@ def _topics(
             plan_topic(
                 topic,
                 target,
-                asked,
+                topic_options,
                 name=name,
                 partitions=chosen.partitions(topic),
                 traits=(known or LogTraits()).joined(seen),
@@ -240,20 +240,20 @@ _RETENTION = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 def _marked(plan: TopicPlan, mark: int) -> TopicPlan:
-    """A config that means "no limit" has room for a mark that nobody else sets."""
+    """Put the mark into a config that means "no limit", with a value that no other client sets."""
     if plan.existing or _MARKED not in plan.while_restoring:
         return plan
     return msgspec.structs.replace(plan, while_restoring={**plan.while_restoring, _MARKED: str(_FOR_EVER - mark)})
 
 
-def _kept(plan: TopicPlan) -> TopicPlan:
+def _without_retention(plan: TopicPlan) -> TopicPlan:
     return plan if plan.existing else msgspec.structs.replace(plan, final={**plan.final, **_RETENTION})
 
 
 def _short_lived(
     plan: RestorePlan, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, now_ms: int
 ) -> list[Finding]:
-    """Topics whose retention will delete records as soon as it is in force again."""
+    """Topics whose retention will delete records as soon as it applies again."""
     found = []
     for topic in plan.topics:
         logs = [surveys[log] for log in dict.fromkeys(log.log for log in plan.logs if log.topic == topic.name)]
@@ -266,18 +266,18 @@ def _short_lived(
                     severity=Severity.WARNING,
                     where=topic.name,
                     what=f"brokers will delete records of {len(gone)} partitions minutes after the restore: {gone[0]}",
-                    remedy="leave retention off with --keep-all, and set it when the records are not needed any more",
+                    remedy="leave retention off with --keep-all, and set it when the records are no longer needed",
                 )
             )
     return found
 
 
 def _deleted(log: LogSurvey, configs: Mapping[str, str], now_ms: int) -> str:
-    """Why retention takes records of a log; nothing when it does not."""
+    """Why retention deletes records of a log; empty if it does not."""
     age_ms, size = int(configs.get("retention.ms") or -1), int(configs.get("retention.bytes") or -1)
     if 0 <= age_ms < now_ms - log.first_time_ms and log.first_time_ms >= 0:
-        return f"there are some older than retention.ms={age_ms}"
-    return f"there is more than retention.bytes={size}" if 0 <= size < log.bytes else ""
+        return f"some are older than retention.ms={age_ms}"
+    return f"a partition is larger than retention.bytes={size}" if 0 <= size < log.bytes else ""
 
 
 def _topic(record: ClusterRecord, name: str) -> TopicRecord:
@@ -285,21 +285,26 @@ def _topic(record: ClusterRecord, name: str) -> TopicRecord:
 
 
 def _logs(
-    chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, wishes: Wishes, *, preserve: bool
+    chosen: SelectedLogs,
+    surveys: Mapping[LogName, LogSurvey],
+    target: TargetFacts,
+    options: PlanOptions,
+    *,
+    preserve: bool,
 ) -> Iterator[PlannedLog]:
-    """Every log, or of one that is spread a part for every partition."""
+    """One entry for each log; for a log that is spread, one for each partition."""
     for log in chosen.logs:
         partitions, survey = chosen.repartitioned.get(log.log.name, 0), surveys[log.log]
         if not partitions:
-            yield _log(log, survey, target, wishes, preserve=preserve)
+            yield _log(log, survey, target, options, preserve=preserve)
         for partition in range(partitions):
             there = replace(log, target=TopicPartition(log.target.topic, partition))
-            whole = _log(there, survey, target, wishes, preserve=preserve)
+            whole = _log(there, survey, target, options, preserve=preserve)
             records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
             yield msgspec.structs.replace(whole, records=records, bytes=size, spread_over=partitions)
 
 
-def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, wishes: Wishes, *, preserve: bool) -> PlannedLog:
+def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOptions, *, preserve: bool) -> PlannedLog:
     there = target.topics.get(log.target.topic)
     within = there is not None and log.target.partition < there.partitions
     end = there.bounds[log.target.partition].high_watermark if there is not None and within else 0
@@ -313,27 +318,25 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, wishes: Wishes,
         base=0 if preserve else end,
         records=survey.records,
         bytes=survey.bytes,
-        before_ms=wishes.until_ms if wishes.by_record else None,
+        before_ms=options.until_ms if options.by_record else None,
     )
 
 
-def _point_in_time(surveys: Sequence[LogSurvey], wishes: Wishes) -> list[Finding]:
-    """What a time means for these logs, and as which moment it was understood."""
-    if wishes.until_ms is None:
+def _point_in_time(surveys: Sequence[LogSurvey], options: PlanOptions) -> list[Finding]:
+    """How the requested time applies to these logs, and the time as it was parsed."""
+    if options.until_ms is None:
         return []
-    moment = rfc3339(datetime.fromtimestamp(wishes.until_ms / 1000, UTC))
-    if wishes.by_record:
-        what = f"every record with a time from {moment} on is left out, wherever it stands"
+    moment = rfc3339(datetime.fromtimestamp(options.until_ms / 1000, UTC))
+    if options.by_record:
+        what = f"every record with a time from {moment} on is left out, at any offset"
     else:
         cut, before = (sum(s.cut is each for s in surveys) for each in (Cut.MADE, Cut.BEFORE))
         what = (
             f"up to {moment}: {cut} of {len(surveys)} partitions end before their first record from then on, {before} "
-            f"have nothing older, {len(surveys) - cut - before} end earlier anyway. Older records behind the first "
-            "later one do not come back"
+            f"have nothing older, {len(surveys) - cut - before} end earlier anyway. Older records after the first "
+            "later one are not restored"
         )
-    remedy = (
-        "" if wishes.by_record else "where producers set times out of order, --by-record leaves out record by record"
-    )
+    remedy = "" if options.by_record else "if producers set times out of order, --by-record leaves out single records"
     return [Finding(code="until-time", severity=Severity.NOTE, where="--until-time", what=what, remedy=remedy)]
 
 
@@ -343,7 +346,7 @@ def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) ->
             code="appended",
             severity=Severity.NOTE,
             where=name,
-            what=f"it holds up to {target.topics[name].records:,} records already: what comes back is put behind them",
+            what=f"it holds up to {target.topics[name].records:,} records already: restored records are appended",
         )
         for _, name in topics
         if name in target.topics and target.topics[name].records
@@ -351,7 +354,7 @@ def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) ->
 
 
 def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[Finding]:
-    """Keeping offsets at any price was asked for: the price is told."""
+    """How long it takes to keep offsets."""
     seconds = together_s([preserve_s(s) for s in surveys], at_once)
     if offsets is not Offsets.PRESERVE or seconds < 60:
         return []
@@ -360,20 +363,20 @@ def _cost(surveys: Sequence[LogSurvey], offsets: Offsets, at_once: int) -> list[
             code="offsets-cost",
             severity=Severity.NOTE,
             where="--offsets preserve",
-            what=f"filling holes and what lies before the first offsets takes {bound(surveys)} {said(seconds)}",
-            remedy="--offsets translate needs none of it, and groups are set to match",
+            what=f"filling holes and the offsets before the first takes {bound(surveys)} {duration_text(seconds)}",
+            remedy="--offsets translate avoids it, and adjusts the offsets of groups",
         )
     ]
 
 
 def gap_findings(gaps: Sequence[KnownGap]) -> list[Finding]:
-    """What the archive never had does not come back; that is said before and after."""
+    """Ranges that the archive lacks; reported before and after the restore."""
     return [
         Finding(
             code="gap",
             severity=Severity.WARNING,
             where=f"{gap.log.name}/{gap.log.partition}",
-            what=f"offsets [{gap.start}, {gap.end}) are not in the backup and do not come back: {gap.reason}",
+            what=f"offsets [{gap.start}, {gap.end}) are not in the backup and cannot be restored: {gap.reason}",
         )
         for gap in gaps
     ]

@@ -1,6 +1,6 @@
-"""Why a restore must not begin: names that cannot be, and targets that would be harmed. Pure.
+"""Reasons to refuse a restore: invalid topic names, and targets that must not be written to. Pure.
 
-All reasons are returned, so that one look shows everything that has to be mended; what makes any plan vain is raised.
+All reasons are returned, so that one run shows everything to fix; what makes any plan impossible is raised.
 """
 
 import re
@@ -21,19 +21,19 @@ _NAMED = 5
 def refused_names(
     topics: Sequence[TopicRecord], renamed: Mapping[str, str], present: Collection[str]
 ) -> list[UsageError]:
-    """Targets that are illegal, internal, or clash. `renamed`: source to target; without an entry a name stays."""
+    """Target names that are invalid, internal, or clash. `renamed`: source to target; other names stay."""
     targets = {t.name: renamed.get(t.name, t.name) for t in topics}
     return [*_internal(topics, targets), *_illegal(targets), *_doubled(targets), *_alike(targets, present)]
 
 
 def _internal(topics: Sequence[TopicRecord], targets: Mapping[str, str]) -> list[UsageError]:
-    """Coordinators keep their state in memory: what is put into their topics behind their backs is not seen."""
+    """Coordinators keep their state in memory, and would not notice records written to their topics."""
     found = sorted({t.name for t in topics if t.internal or t.name in _NEVER or targets[t.name] in _NEVER})
     return [
         UsageError(
-            "an internal topic is never written to; what it says of groups is restored through their coordinators",
+            "an internal topic is never written to; groups are restored through their coordinators",
             subject=targets[name],
-            remedy="leave it out of --topics and --rename; groups come back with --what groups",
+            remedy="leave it out of --topics and --rename; groups are restored with --what groups",
         )
         for name in found
     ]
@@ -42,7 +42,7 @@ def _internal(topics: Sequence[TopicRecord], targets: Mapping[str, str]) -> list
 def _illegal(targets: Mapping[str, str]) -> list[UsageError]:
     return [
         UsageError(
-            f"topic {source} would get a name that Kafka does not allow",
+            f"topic {source} would get a name that is invalid in Kafka",
             subject=target,
             remedy="use 1 to 249 letters, digits, dots, underscores and dashes in --rename",
         )
@@ -57,9 +57,9 @@ def _doubled(targets: Mapping[str, str]) -> list[UsageError]:
         sources[target].append(source)
     return [
         UsageError(
-            f"{named(some)} would be restored to one topic",
+            f"{join_names(some)} would be restored to one topic",
             subject=target,
-            remedy="change --rename, or restore them apart",
+            remedy="change --rename, or restore them separately",
         )
         for target, some in sorted(sources.items())
         if len(some) > 1
@@ -67,15 +67,15 @@ def _doubled(targets: Mapping[str, str]) -> list[UsageError]:
 
 
 def _alike(targets: Mapping[str, str], present: Collection[str]) -> list[UsageError]:
-    """Kafka refuses two topics whose names differ only in dots and underscores: their metrics would be one."""
+    """Kafka refuses two topics whose names differ only in dots and underscores: their metrics would collide."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for name in (*present, *targets.values()):
         names[name.replace(".", "_")].add(name)
     wanted = {target.replace(".", "_") for target in targets.values()}
     return [
         UsageError(
-            "Kafka does not take topics whose names differ only in dots and underscores",
-            subject=named(sorted(some)),
+            "Kafka refuses topics whose names differ only in dots and underscores",
+            subject=join_names(sorted(some)),
             remedy="choose another name with --rename",
         )
         for plain, some in sorted(names.items())
@@ -86,9 +86,9 @@ def _alike(targets: Mapping[str, str], present: Collection[str]) -> list[UsageEr
 def refused_targets(
     facts: TargetFacts, partitions: Mapping[str, int], *, into_existing: bool, append: bool, preserve: bool
 ) -> list[LogkeepError]:
-    """Topics that are there and must not be written to. `partitions`: how many each target topic needs.
+    """Existing topics that must not be written to. `partitions`: the number that each target topic needs.
 
-    `append` lets records stand behind those of others, which never keeps offsets.
+    `append` allows records after existing ones, which never keeps offsets.
     """
     there = [facts.topics[name] for name in sorted(partitions) if name in facts.topics]
     filled = [t for t in there if (preserve and not t.untouched) or (t.records and not append)]
@@ -102,8 +102,8 @@ def refused_targets(
 def _filled(topics: Sequence[TargetTopic], *, preserve: bool) -> list[LogkeepError]:
     if not topics:
         return []
-    shown = named([f"{t.name} ({t.records} records)" if t.records else f"{t.name} (emptied)" for t in topics])
-    why = "offsets can only be kept in topics that nothing was ever written to" if preserve else "they hold records"
+    shown = join_names([f"{t.name} ({t.records} records)" if t.records else f"{t.name} (emptied)" for t in topics])
+    why = "offsets can only be kept in topics that never held a record" if preserve else "they hold records"
     return [
         TargetUnsafe(
             f"{len(topics)} target topics are not empty: {why}",
@@ -119,7 +119,7 @@ def _existing(topics: Sequence[TargetTopic]) -> list[LogkeepError]:
     return [
         TargetUnsafe(
             f"{len(topics)} target topics exist already, without records",
-            subject=named([t.name for t in topics]),
+            subject=join_names([t.name for t in topics]),
             remedy="use them as they are with --into-existing, rename with --rename, or delete them first",
         )
     ]
@@ -137,22 +137,22 @@ def _narrow(topics: Iterable[TargetTopic], partitions: Mapping[str, int]) -> lis
     ]
 
 
-def named(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" … ({len(names)} in all)" if len(names) > _NAMED else "")
 
 
 def refuse_damage(surveys: Sequence[LogSurvey]) -> None:
-    """Raises Damaged when a log could not be surveyed: then nothing is known of it."""
+    """Raises Damaged when a log could not be surveyed."""
     for survey in surveys:
         if survey.damage:
             raise Damaged(survey.damage, subject=str(survey.log))
 
 
 def refuse_nothing_before(surveys: Sequence[LogSurvey]) -> None:
-    """A time before everything that is archived is a mistake, unless some logs have something from before it."""
+    """Refuse a time that is before all selected records."""
     if surveys and all(s.cut is Cut.BEFORE or not s.records for s in surveys):
         raise UsageError(
-            "nothing that was chosen is older than this time: nothing would come back",
+            "no selected record is older than this time: nothing would be restored",
             subject="--until-time",
-            remedy="`logkeep info ID` shows from when to when each topic reaches",
+            remedy="`logkeep info ID` shows the time range of each topic",
         )

@@ -1,4 +1,4 @@
-"""Topics that come back with another number of partitions: what is said, refused and reckoned beforehand. Pure."""
+"""Topics restored with another number of partitions: findings, refusals and estimates. Pure."""
 
 from collections.abc import Mapping
 
@@ -13,26 +13,26 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 
 LARGEST_MADE_BYTES = 160 << 10
-"""What a batch made of records of several others may need, unless it is one record that is larger."""
+"""Largest batch that is built from records of several batches, unless a single record is larger."""
 MOST_RECORDS = 2**27
-"""Of one archived partition: the map may have a row for each of its records, and holds no more."""
+"""Limit for one archived partition: its offset map may need a row for each record, and holds no more rows."""
 _MAP_BYTES = 24
-_WORTH_TELLING = 10_000_000
+_REPORTED_RECORDS = 10_000_000
 
 
 def share(whole: int, partitions: int, partition: int) -> int:
-    """An equal part; all of them together are the whole."""
+    """An equal part of a total; the parts add up to the total."""
     return whole * (partition + 1) // partitions - whole * partition // partitions
 
 
-def encoded_anew(survey: LogSurvey, chosen: SelectedLogs) -> LogSurvey:
-    """The log with the work that it makes: when it is spread, nothing of it is sent as it is."""
+def with_reencoding(survey: LogSurvey, chosen: SelectedLogs) -> LogSurvey:
+    """The survey with the bytes to re-encode: all of them when the log is spread."""
     spread = survey.log.name in chosen.repartitioned
     return msgspec.structs.replace(survey, reencoded_bytes=survey.bytes) if spread else survey
 
 
 def reading_s(survey: LogSurvey, chosen: SelectedLogs, *, proof: bool) -> float:
-    """What it takes that all of a log is read for each partition that gets a share, to be sent and to be proven."""
+    """The time to read the whole log once for each partition that gets a share, and again for each proof."""
     times = chosen.repartitioned.get(survey.log.name, 0) * (2 if proof else 1)
     return times * survey.bytes / PROVEN_BYTES_PER_S
 
@@ -40,7 +40,7 @@ def reading_s(survey: LogSurvey, chosen: SelectedLogs, *, proof: bool) -> float:
 def refused_repartitions(
     chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], target: TargetFacts, *, into_existing: bool
 ) -> list[LogkeepError]:
-    """Targets in which keys would not stand where producers will look for them, and logs that are too long."""
+    """Targets whose partition count does not match the keys' partitions, and logs with too many records."""
     refused: list[LogkeepError] = []
     for source, partitions in chosen.repartitioned.items():
         there = target.topics.get(chosen.names[source])
@@ -50,9 +50,9 @@ def refused_repartitions(
         *refused,
         *(
             UsageError(
-                f"it has more than {MOST_RECORDS:,} records: the map of where they went would have too many rows",
+                f"it has more than {MOST_RECORDS:,} records: their offset map would have too many rows",
                 subject=str(log.log),
-                remedy="restore the topic with the partitions it had",
+                remedy="restore the topic with its original number of partitions",
             )
             for log in chosen.logs
             if log.log.name in chosen.repartitioned and surveys[log.log].records > MOST_RECORDS
@@ -62,27 +62,29 @@ def refused_repartitions(
 
 def _too_wide(topic: str, has: int, wanted: int) -> TargetUnsafe:
     return TargetUnsafe(
-        f"it has {has} partitions, and records would be spread over {wanted}: producers would look elsewhere for keys",
+        f"it has {has} partitions, and records would be spread over {wanted}: producers would use others for keys",
         subject=topic,
         remedy=f"use --repartition with {has}, or another topic with --rename",
     )
 
 
 def repartition_findings(chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey]) -> list[Finding]:
-    """What becomes of each of these topics."""
+    """One finding for each repartitioned topic."""
     return [_finding(chosen, surveys, source, n) for source, n in chosen.repartitioned.items()]
 
 
 def _finding(chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], source: str, partitions: int) -> Finding:
     logs = [log for log in chosen.logs if log.log.name == source]
     records = sum(surveys[log.log].records for log in logs)
-    memory = f"; their map takes up to {records * _MAP_BYTES >> 20:,} MiB of memory" * (records >= _WORTH_TELLING)
+    memory = f"; their offset map takes up to {records * _MAP_BYTES >> 20:,} MiB of memory" * (
+        records >= _REPORTED_RECORDS
+    )
     return Finding(
         code="repartitioned",
         severity=Severity.NOTE,
         where=chosen.names[source],
         what=(
             f"records of {len(logs)} partitions are spread over {partitions} by their keys, as Kafka's producers do; "
-            f"what stood in one partition keeps its order, and groups may read records again{memory}"
+            f"records of one partition keep their order, and groups may read records again{memory}"
         ),
     )

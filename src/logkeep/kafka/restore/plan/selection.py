@@ -1,7 +1,7 @@
-"""Which logs of a backup come back, under which names and up to where. Pure.
+"""Which logs of a backup are restored, under which names and up to which offset. Pure.
 
-Patterns match whole names, as everywhere; `exclude` wins. Internal topics are never produced: what they held comes
-back as groups. Renames are tried in order, the first that fits is taken.
+Patterns match whole names; `exclude` wins. Internal topics are never written: their content is restored as groups.
+Renames are tried in order, and the first that matches is used.
 """
 
 import re
@@ -40,15 +40,15 @@ class Rename:
             return cls(compiled(parts[0]), parts[1], whole=False)
         old, sign, new = text.partition("=")
         if not (sign and old and new):
-            raise UsageError(f"{text!r} is no renaming", remedy=_RENAME_REMEDY)
+            raise UsageError(f"{text!r} is not a valid rename", remedy=_RENAME_REMEDY)
         return cls(re.compile(re.escape(old)), new, whole=True)
 
     def __call__(self, name: str) -> str | None:
-        """The new name; None when this renaming is not about that topic."""
+        """The new name; None when this rename does not match the topic."""
         if self.whole:
             return self.replacement if self.pattern.fullmatch(name) else None
         try:
-            # Once, as sed does: `.*` would match a second time, behind everything.
+            # Once, as sed does: `.*` would match a second time, at the end.
             return self.pattern.sub(self.replacement, name, count=1) if self.pattern.search(name) else None
         except (re.error, IndexError) as error:
             raise UsageError(f"{self.replacement!r} cannot replace anything: {error}", remedy=_RENAME_REMEDY) from error
@@ -59,7 +59,7 @@ _RENAME_REMEDY = "write --rename old=new, or --rename 's/^prod-(.*)/dr-\\1/'"
 
 @dataclass(frozen=True)
 class RestoreSelection:
-    """What the user named. Texts are as typed; they are understood here."""
+    """What the user selected, as typed; this module parses it."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -69,14 +69,14 @@ class RestoreSelection:
     until_offsets: tuple[str, ...] = ()
     """`TOPIC:P=N`: records before offset N of that partition."""
     repartition: tuple[str, ...] = ()
-    """`TOPIC=N`: that topic comes back with N partitions, its records spread by their keys."""
+    """`TOPIC=N`: that topic gets N partitions, its records spread by their keys."""
     standing: bool = False
-    """Whether `include` stands in a configuration, for backups too: then a pattern without a topic is no slip."""
+    """Whether `include` comes from a configuration for several backups: then a pattern may match no topic."""
 
 
 @dataclass(frozen=True)
 class ChosenLog:
-    """One log of the backup and where it goes."""
+    """One log of the backup and its target partition."""
 
     log: LogName
     start: int
@@ -94,25 +94,25 @@ class SelectedLogs:
     """Topics of the record with their names in the target."""
     logs: tuple[ChosenLog, ...]
     internal: tuple[str, ...] = ()
-    """Topics that were meant and are not produced."""
+    """Selected internal topics, which are not written."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Old name → new name."""
     repartitioned: Mapping[str, int] = field(default_factory=dict)
-    """Old name → how many partitions it will have instead of those it had."""
+    """Old name → new number of partitions."""
 
     def partitions(self, topic: TopicRecord) -> int:
-        """How many it will have."""
+        """The number of partitions in the target."""
         return self.repartitioned.get(topic.name, topic.partitions)
 
 
 def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelection) -> SelectedLogs:
-    """The logs that come back. Raises UsageError for what cannot be meant."""
+    """The logs to restore. Raises UsageError for an invalid selection."""
     cuts = {(c.log.name, c.log.partition): c for c in cut}
-    meant = _meant(record.topics, choice)
-    own = [t for t in meant if not t.internal]
+    selected = _select_topics(record.topics, choice)
+    own = [t for t in selected if not t.internal]
     renames = {text: Rename.parse(text) for text in choice.renames}
     names = {t.name: _renamed(t.name, renames) for t in own}
-    _refuse_idle(renames, names)
+    _refuse_unused(renames, names)
     _refuse_clashes(names)
     partitions = _partitions(choice.partitions, names)
     until = _until(choice.until_offsets, names)
@@ -126,17 +126,17 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelectio
     _refuse_unknown(until, logs)
     kept = {log.log.name for log in logs}
     if own and not logs:
-        raise UsageError("no partition is left to restore", remedy="look at --partitions; `logkeep info` lists them")
+        raise UsageError("no partition is left to restore", remedy="check --partitions; `logkeep info` lists them")
     return SelectedLogs(
         topics=tuple((t, names[t.name]) for t in own if t.name in kept),
         logs=tuple(logs),
-        internal=tuple(t.name for t in meant if t.internal),
+        internal=tuple(t.name for t in selected if t.internal),
         names=names,
         repartitioned=_repartitioned(choice.repartition, names),
     )
 
 
-def _meant(topics: Sequence[TopicRecord], choice: RestoreSelection) -> list[TopicRecord]:
+def _select_topics(topics: Sequence[TopicRecord], choice: RestoreSelection) -> list[TopicRecord]:
     include, exclude = [compiled(p) for p in choice.include], [compiled(p) for p in choice.exclude]
     found = [
         t
@@ -164,27 +164,27 @@ def _renamed(name: str, renames: Mapping[str, Rename]) -> str:
         new = rename(name)
         if new is not None:
             if not _LEGAL.fullmatch(new) or new in {".", ".."}:
-                raise UsageError(f"{name} would become {new!r}, which is no topic name", subject=f"--rename {text}")
+                raise UsageError(
+                    f"{name} would become {new!r}, which is not a valid topic name", subject=f"--rename {text}"
+                )
             return new
     return name
 
 
-def _refuse_idle(renames: Mapping[str, Rename], names: Mapping[str, str]) -> None:
-    """A renaming that fits no topic is a slip of the pen: what was meant would come back under its old name."""
+def _refuse_unused(renames: Mapping[str, Rename], names: Mapping[str, str]) -> None:
+    """A rename that matches no topic is a mistake: the intended topic would keep its old name."""
     for text, rename in renames.items():
         if names and all(rename(name) is None for name in names):
-            raise UsageError(
-                f"--rename {text} fits none of the topics to restore", remedy="look for a slip of the pen in it"
-            )
+            raise UsageError(f"--rename {text} matches none of the topics to restore", remedy="check its spelling")
 
 
 def _refuse_clashes(names: Mapping[str, str]) -> None:
     seen: dict[str, str] = {}
     for old, new in names.items():
-        # Kafka makes metric names of topic names, in which '.' and '_' are the same: it refuses two such topics.
+        # Metric names of topics do not distinguish '.' and '_': Kafka refuses two such topics.
         first = seen.setdefault(new.replace(".", "_"), old)
         if first != old:
-            raise UsageError(f"{first} and {old} would both become {new}", remedy="look at --rename")
+            raise UsageError(f"{first} and {old} would both become {new}", remedy="check --rename")
 
 
 def _partitions(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
@@ -193,7 +193,7 @@ def _partitions(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, lis
     for text in texts:
         topic, _, numbers = text.rpartition(":")
         if not _NUMBERS.fullmatch(numbers):
-            raise UsageError(f"{text!r} is no list of partitions", remedy="write --partitions 0,3-5 or TOPIC:0,3-5")
+            raise UsageError(f"{text!r} is not a list of partitions", remedy="write --partitions 0,3-5 or TOPIC:0,3-5")
         if topic and topic not in names:
             raise UsageError(f"{topic} is not among the topics to restore", subject=f"--partitions {text}")
         found.setdefault(topic, []).extend(map(_range, numbers.split(",")))
@@ -209,11 +209,11 @@ def _range(text: str) -> range:
 
 
 def _refuse_absent(partitions: Mapping[str, Sequence[range]], there: Sequence[tuple[str, int]]) -> None:
-    """A number that fits no partition is a slip of the pen: what was meant would not come back, without a word."""
+    """A number without a partition is a mistake: the intended partition would silently not be restored."""
     for topic, ranges in partitions.items():
-        meant = [p for name, p in there if (name == topic if topic else name not in partitions)]
+        known = [p for name, p in there if (name == topic if topic else name not in partitions)]
         for each in ranges:
-            if not any(p in each for p in meant):
+            if not any(p in each for p in known):
                 numbers = f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0])
                 raise UsageError(
                     f"{topic or 'no topic'} has {'no ' if topic else ''}partition {numbers} in the backup",
@@ -234,7 +234,9 @@ def _until(texts: Sequence[str], names: Mapping[str, str]) -> dict[tuple[str, in
     for text in texts:
         match = _UNTIL.fullmatch(text)
         if match is None:
-            raise UsageError(f"{text!r} is no end of a partition", remedy="write --until-offset TOPIC:PARTITION=OFFSET")
+            raise UsageError(
+                f"{text!r} is not an end offset of a partition", remedy="write --until-offset TOPIC:PARTITION=OFFSET"
+            )
         if match["topic"] not in names:
             raise UsageError(f"{match['topic']} is not among the topics to restore", subject=f"--until-offset {text}")
         found[match["topic"], int(match["partition"])] = int(match["offset"])
@@ -248,7 +250,7 @@ def _repartitioned(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, 
         partitions = int(match["partitions"]) if match else 0
         if match is None or not 1 <= partitions <= _MOST_PARTITIONS:
             raise UsageError(
-                f"{text!r} is no number of partitions for a topic",
+                f"{text!r} is not a number of partitions for a topic",
                 remedy=f"write --repartition TOPIC=N, with N from 1 to {_MOST_PARTITIONS:,}",
             )
         if match["topic"] not in names:
@@ -262,7 +264,7 @@ def _end(cut: LogCut, until: Mapping[tuple[str, int], int]) -> int:
     wanted = until.get((cut.log.name, cut.log.partition), cut.end)
     if not cut.start <= wanted <= cut.end:
         raise UsageError(
-            f"offset {wanted} is not in what the backup has of it, [{cut.start}, {cut.end})",
+            f"offset {wanted} is outside of the backup's range, [{cut.start}, {cut.end})",
             subject=f"{cut.log.name}/{cut.log.partition}",
             remedy="`logkeep info ID --topic …` shows every partition's range",
         )

@@ -1,10 +1,7 @@
-"""How each topic will be made, what it is told while records come in, and what in the end. Pure.
+"""How each topic is created: its partitions and replicas, its temporary configs and its final configs. Pure.
 
-What cannot be as it was is a `TopicDifference`; none is silent.
-
-Configs of a topic while records are put into it. Pure.
-
-Nothing may be deleted, compacted, stamped, recompressed or refused meanwhile, whatever the topic is told in the end.
+While records are written, the temporary configs prevent the broker from deleting, compacting, stamping, recompressing
+or refusing them. What cannot be restored as it was is reported as a `TopicDifference`.
 """
 
 from collections import defaultdict
@@ -17,20 +14,20 @@ from logkeep.errors import TargetUnsafe
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
-from logkeep.kafka.restore.plan.refusals import named
+from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.model.findings import Finding, Severity
 
 _FOREVER = str(2**63 - 1)
 _LARGEST = 2**31 - 1
 _MIB = 1024 * 1024
 _OVERHEAD_BYTES = 12
-"""The limit counts offset and length of a batch, its own length field does not."""
+"""The limit includes the offset and length fields of a batch; the length field does not count them."""
 _FILLER_BYTES = 2 * _MIB
-"""A million null records in one batch stay well below it."""
+"""A batch with a million null records is well below this."""
 _UNKNOWN_BATCH_BYTES = 100 * _MIB
-"""No broker takes a larger request unless it was told to."""
+"""The default limit of a broker for requests."""
 
-_QUIET = {
+_TEMPORARY = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -40,11 +37,11 @@ _QUIET = {
     "message.timestamp.after.max.ms": _FOREVER,
 }
 _OLD_TIME_LIMIT = "message.timestamp.difference.max.ms"
-"""Brokers before 4.0 fall back to it where the two newer limits have their defaults."""
+"""Brokers before 4.0 use it where the two newer limits have their defaults."""
 
 TIERING = ("remote.", "local.retention.")
 THROTTLES = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
-"""They name brokers of the source that were moving replicas."""
+"""They name brokers of the source during a reassignment."""
 
 
 def while_restoring(
@@ -56,9 +53,9 @@ def while_restoring(
     preserve: bool,
     replicas: int,
 ) -> dict[str, str]:
-    """All configs of the topic's own for the time of the restore; `defaults` are what the target gives to all.
+    """All configs that are set on the topic during the restore; `defaults` are the target's values for all topics.
 
-    `known` are names of configs that it has.
+    `known` are the names of the target's topic configs.
     """
     kept = {k: v for k, v in final.items() if not k.startswith(TIERING) and k not in {*THROTTLES, _OLD_TIME_LIMIT}}
     effective = {**defaults, **kept}
@@ -69,8 +66,8 @@ def while_restoring(
     if _number(effective.get("segment.bytes"), limit) < limit:
         more["segment.bytes"] = str(limit)  # a batch must fit into one segment
     if _number(effective.get("min.insync.replicas"), 1) > replicas:
-        more["min.insync.replicas"] = str(replicas)  # nothing would ever be acknowledged
-    return {**kept, **_QUIET, **more}
+        more["min.insync.replicas"] = str(replicas)  # otherwise no batch would be acknowledged
+    return {**kept, **_TEMPORARY, **more}
 
 
 def _message_limit(effective: Mapping[str, str], largest_batch_bytes: int | None, *, preserve: bool) -> int:
@@ -87,7 +84,7 @@ def _number(text: str | None, otherwise: int) -> int:
 
 
 class DifferenceReason(StrEnum):
-    """Why something is not as it was; these are codes of findings."""
+    """Why a topic differs from the archived one; these are codes of findings."""
 
     UNKNOWN = "config-unknown"
     REFUSED = "config-refused"
@@ -116,11 +113,11 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     partitions: int
     replication_factor: int
     while_restoring: dict[str, str]
-    """All configs of its own as long as records come in."""
+    """All configs set on the topic while records are written."""
     final: dict[str, str]
-    """All configs of its own in the end."""
+    """All configs set on the topic after the restore."""
     existing_id: str = ""
-    """Hex; the topic was there before, with `final` as its configs. Empty: this restore makes it."""
+    """Hex; the topic existed before, with `final` as its configs. Empty: this restore creates it."""
     differences: tuple[TopicDifference, ...] = ()
 
     @property
@@ -128,10 +125,10 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return bool(self.existing_id)
 
 
-class TopicWishes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TopicOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preserve: bool
     configs: bool = True
-    """Whether archived configs come back; else new topics get what the target gives to all."""
+    """Whether archived configs are restored; otherwise new topics use the target's defaults."""
     replication_factor: int | None = None
     """None: as archived."""
 
@@ -139,20 +136,20 @@ class TopicWishes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def plan_topic(
     record: TopicRecord,
     target: TargetFacts,
-    wishes: TopicWishes,
+    options: TopicOptions,
     *,
     name: str,
     partitions: int,
     traits: LogTraits | None,
 ) -> TopicPlan:
-    """`traits` are those of all logs that come back; None: not known. Raises `TargetUnsafe` for too few brokers."""
+    """`traits` are those of all restored logs; None: not known. Raises `TargetUnsafe` for too few brokers."""
     there = target.topics.get(name)
     if there is not None:
-        return _into(there, record, target, wishes, traits)
-    replicas = wishes.replication_factor or record.replication_factor
+        return _plan_existing(there, record, target, options, traits)
+    replicas = options.replication_factor or record.replication_factor
     if replicas > len(target.brokers):
         raise _too_few_brokers(name, replicas, len(target.brokers))
-    final, differences = _final(record, target) if wishes.configs else ({}, [])
+    final, differences = _final(record, target) if options.configs else ({}, [])
     return TopicPlan(
         source=record.name,
         name=name,
@@ -163,7 +160,7 @@ def plan_topic(
             target.defaults,
             target.known_configs,
             largest_batch_bytes=traits.largest_batch_bytes if traits else None,
-            preserve=wishes.preserve,
+            preserve=options.preserve,
             replicas=replicas,
         ),
         final=final,
@@ -171,18 +168,18 @@ def plan_topic(
     )
 
 
-def _into(
-    there: TargetTopic, record: TopicRecord, target: TargetFacts, wishes: TopicWishes, traits: LogTraits | None
+def _plan_existing(
+    there: TargetTopic, record: TopicRecord, target: TargetFacts, options: TopicOptions, traits: LogTraits | None
 ) -> TopicPlan:
-    """A topic that exists keeps its configs; where the archive had others, that is told."""
+    """An existing topic keeps its configs; differences from the archive are reported."""
     present, unset = dict(there.configs), record.configs.keys() - there.configs.keys()
     other = {k for k, v in present.items() if record.configs.get(k, v) != v} | unset
-    quiet = while_restoring(
+    temporary = while_restoring(
         present,
         target.defaults,
         target.known_configs,
         largest_batch_bytes=traits.largest_batch_bytes if traits else None,
-        preserve=wishes.preserve,
+        preserve=options.preserve,
         replicas=there.replicas,
     )
     return TopicPlan(
@@ -190,26 +187,26 @@ def _into(
         name=there.name,
         partitions=there.partitions,
         replication_factor=there.replicas,
-        while_restoring=quiet,
+        while_restoring=temporary,
         final=present,
         existing_id=there.id,
         differences=tuple(
             TopicDifference(DifferenceReason.KEPT, k, record.configs.get(k, ""), present.get(k, ""))
-            for k in sorted(other if wishes.configs else ())
+            for k in sorted(other if options.configs else ())
         ),
     )
 
 
 def _too_few_brokers(name: str, replicas: int, brokers: int) -> TargetUnsafe:
     return TargetUnsafe(
-        f"{replicas} replicas are wanted and the target has {brokers} brokers",
+        f"{replicas} replicas are requested and the target has {brokers} brokers",
         subject=name,
-        remedy=f"ask for fewer with --replication-factor {brokers}, or add brokers",
+        remedy=f"use --replication-factor {brokers}, or add brokers",
     )
 
 
 def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], list[TopicDifference]]:
-    """Archived configs that the target knows, and what differs. A user who sees no defaults learns it from brokers."""
+    """Archived configs that the target knows, and differences. A user who sees no defaults learns it at validation."""
     known = target.known_configs or record.configs.keys()
     unknown = [
         TopicDifference(DifferenceReason.UNKNOWN, k, v, "") for k, v in sorted(record.configs.items()) if k not in known
@@ -224,7 +221,7 @@ def _final(record: TopicRecord, target: TargetFacts) -> tuple[dict[str, str], li
 
 
 def _defaults(record: TopicRecord, target: TargetFacts) -> list[TopicDifference]:
-    """Where no config is set the brokers decide, and those of the target may have been told otherwise."""
+    """Configs that are not set on the topic, for which the brokers of the target have another default."""
     names = {*record.inherited, *target.inherited} - record.configs.keys()
     return [
         TopicDifference(DifferenceReason.DEFAULT, k, record.inherited.get(k, ""), target.defaults.get(k, ""))
@@ -236,7 +233,7 @@ def _defaults(record: TopicRecord, target: TargetFacts) -> list[TopicDifference]
 
 
 def _same_default(name: str, archived: str | None, here: str | None) -> bool:
-    # Clusters of newer versions set this one for all topics by themselves, to what it is anyway.
+    # Newer versions of Kafka set this one for all topics, to its default.
     return archived == here or (name == "min.insync.replicas" and {archived, here} <= {"1", None})
 
 
@@ -254,19 +251,19 @@ def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) 
     return found
 
 
-_TOLD = {
+_TEXTS = {
     DifferenceReason.UNKNOWN: (Severity.WARNING, "{config}={archived} is not set: the target does not know it"),
     DifferenceReason.REFUSED: (Severity.WARNING, "{config}={archived} is not set: the target refuses it: {detail}"),
     DifferenceReason.LEFT_OUT: (Severity.NOTE, "{config}={archived} is not set: it names brokers of the source"),
     DifferenceReason.KEPT: (
         Severity.NOTE,
-        "the topic was there before and keeps {config}={restored}; archived is {archived}",
+        "the topic existed before and keeps {config}={restored}; archived is {archived}",
     ),
     DifferenceReason.DEFAULT: (
         Severity.NOTE,
         "{config} is not set on topics: here it is {restored}, at the source {archived}",
     ),
-    DifferenceReason.REPLICAS: (Severity.NOTE, "{restored} replicas, there were {archived}"),
+    DifferenceReason.REPLICAS: (Severity.NOTE, "{restored} replicas; archived are {archived}"),
     DifferenceReason.UNWRITABLE: (
         Severity.WARNING,
         "min.insync.replicas={archived} with {detail}: acks=all will be refused",
@@ -275,7 +272,7 @@ _TOLD = {
 
 
 def difference_findings(plans: Iterable[TopicPlan]) -> list[Finding]:
-    """One finding for each difference, however many topics have it."""
+    """One finding for each difference; it lists all topics that have it."""
     topics: defaultdict[TopicDifference, list[str]] = defaultdict(list)
     for plan in plans:
         for each in plan.differences:
@@ -284,7 +281,7 @@ def difference_findings(plans: Iterable[TopicPlan]) -> list[Finding]:
 
 
 def _finding(difference: TopicDifference, topics: Sequence[str]) -> Finding:
-    severity, text = _TOLD[difference.why]
+    severity, text = _TEXTS[difference.why]
     unset = "Kafka's own default" if difference.why is DifferenceReason.DEFAULT else "(not set)"
     what = text.format(
         config=difference.config,
@@ -292,4 +289,4 @@ def _finding(difference: TopicDifference, topics: Sequence[str]) -> Finding:
         restored=difference.restored or unset,
         detail=difference.detail,
     )
-    return Finding(code=difference.why, severity=severity, where=named(sorted(topics)), what=what)
+    return Finding(code=difference.why, severity=severity, where=join_names(sorted(topics)), what=what)

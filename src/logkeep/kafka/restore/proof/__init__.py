@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Comparison of restored partitions with the archive."""

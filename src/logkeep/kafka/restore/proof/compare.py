@@ -27,7 +27,7 @@ from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.retry import Pause
 from logkeep.kafka.logs.brokers import Brokers
-from logkeep.kafka.logs.read_ahead import ahead
+from logkeep.kafka.logs.live import read_ahead
 from logkeep.kafka.restore.facts.log_views import archived_batches, share_of, view_of
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, ReplayLog
 from logkeep.kafka.restore.proof.target_log import Refuted, TargetLog
@@ -118,7 +118,7 @@ class _Proof:
         """The archived records that the target should hold, from an offset on."""
         source = self.log.first if start < 0 else msgspec.structs.replace(self.log.first, start=start)
         view = view_of(self.log, source, self.settled)
-        batches = stack.enter_context(closing(ahead(archived_batches(self.place, source), "archive")))
+        batches = stack.enter_context(closing(read_ahead(archived_batches(self.place, source), "archive")))
         return LogSide(batches, view, view.visible, f"the archive of {source.log}")
 
     def _archived(self, stack: ExitStack, start: int) -> Iterator[RecordColumns]:

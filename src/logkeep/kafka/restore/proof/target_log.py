@@ -17,9 +17,8 @@ from logkeep.formats.kafka.transactions import COMMIT, Settling
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.brokers import Brokers
-from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, said
+from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, cause_text, read_ahead
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition
-from logkeep.kafka.logs.read_ahead import ahead
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog
 from logkeep.model.work import Progress
 
@@ -56,7 +55,7 @@ class TargetLog:
         topic_id = UUID(self._log.topic_id)
         facts = self._brokers.facts(self._log.topic, self._log.partition, LogPosition(topic_id, self.start))
         if facts.topic_id != topic_id:
-            raise self._lost(said(Cause.RECREATED if facts.topic_id else Cause.DELETED))
+            raise self._lost(cause_text(Cause.RECREATED if facts.topic_id else Cause.DELETED))
         return facts.log_start
 
     def _counted(self, batches: Batches) -> Flags:
@@ -73,7 +72,7 @@ class TargetLog:
         logs = LiveLogs(self._brokers, leader, FetchLimits(), ProgressBackoff(self._pause), _IN_TURN)
         stack.enter_context(closing(logs))
         wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)
-        reading = ahead(logs.read(wanted, leader), "target")
+        reading = read_ahead(logs.read(wanted, leader), "target")
         stack.callback(reading.close)
         settling = Settling()
         for part in reading:

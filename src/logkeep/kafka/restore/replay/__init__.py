@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""The task that writes archived logs to partitions, and resumes after failures."""

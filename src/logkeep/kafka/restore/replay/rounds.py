@@ -39,7 +39,7 @@ class ReplayTools:
     """What rounds need in addition to the logs."""
 
     cluster: Cluster
-    patience: ProgressBackoff
+    backoff: ProgressBackoff
     courtesy: RateLimiter
     transaction_timeout_ms: int
 
@@ -50,7 +50,7 @@ class ReplayRounds:
     def __init__(self, logs: Sequence[LogReplay], tools: ReplayTools) -> None:
         self._logs, self._tools = logs, tools
         self._holes = {
-            log.key: Holes(tools.cluster, log.log, tools.patience, tools.transaction_timeout_ms) for log in logs
+            log.key: Holes(tools.cluster, log.log, tools.backoff, tools.transaction_timeout_ms) for log in logs
         }
         self._absent = Counter[LogReplay]()
         self._leaders: dict[LogReplay, int] = {}
@@ -72,7 +72,7 @@ class ReplayRounds:
         """Wait before the next round. When a failed disk did not recover in time, that is an outcome, not an error:
         another attempt of the engine would not cure it either, and would not know the reason."""
         try:
-            self._tools.patience.failed(trouble)
+            self._tools.backoff.failed(trouble)
         except (ClusterUnreachable, ClusterNotReady) as error:
             reasons = [log.disk_failed for log in todo if log.disk_failed]
             if not reasons:
@@ -148,12 +148,12 @@ class ReplayRounds:
             self.gained()
 
     def gained(self) -> None:
-        self._tools.patience.progress()
+        self._tools.backoff.progress()
 
     def _recognise_own_marker(self, log: LogReplay, found: Trouble, leader: int) -> None:
         """A misplaced marker of our own has another remedy than a foreign writer."""
         if log.log.transactional_id and is_own_marker(
-            self._tools.cluster, log.log, leader, log.recent_and_unacknowledged, self._tools.patience.pause
+            self._tools.cluster, log.log, leader, log.recent_and_unacknowledged, self._tools.backoff.pause
         ):
             log.trouble = replace(found, outcome=ReplayOutcome.MISPLACED)
 

@@ -59,7 +59,7 @@ def replay_with(unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> R
     asking = Backoff(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=timing.pause)
     with (
         ThreadPoolExecutor(_READERS, "read") as readers,
-        Cluster(unit.settings, patience=asking, clock=timing.clock) as cluster,
+        Cluster(unit.settings, backoff=asking, clock=timing.clock) as cluster,
     ):
         logs = [LogReplay(log, StreamReader(log, unit.place, readers), progress) for log in unit.logs]
         tools = ReplayTools(

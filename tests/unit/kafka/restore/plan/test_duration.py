@@ -8,9 +8,9 @@ from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.duration import (
     LONGEST_EXTRA_S,
     choose_offsets,
+    duration_text,
     preserve_s,
     restore_s,
-    said,
     together_s,
 )
 from tests.support.kafka.stored_segments import LOG
@@ -25,7 +25,7 @@ def _log(start: int = 0, holes: int = 0, missing: int = 0, size: int = 0, again:
 def test_a_log_without_holes_costs_nothing_more() -> None:
     chosen = choose_offsets([_log(), _log()], new_topics=True, at_once=1)
     assert (chosen.offsets, chosen.extra_s) == (Offsets.PRESERVE, 0.0)
-    assert chosen.reason == "records keep their offsets: the topics are new, and there is nothing to fill"
+    assert chosen.reason == "records keep their offsets: the topics are new, and there are no holes to fill"
 
 
 def test_each_hole_costs_a_transaction_and_a_wide_one_its_fillers() -> None:
@@ -51,20 +51,20 @@ def test_what_is_left_out_record_by_record_is_told_as_the_reason() -> None:
     chosen = choose_offsets([holed], new_topics=True, at_once=1)
     assert chosen.offsets is Offsets.TRANSLATE
     assert chosen.reason == (
-        "records get new offsets: filling up to 500,000 holes takes up to 2 h 21 min (every run of records that "
-        "--by-record leaves out is a hole), more than 10 min; --offsets preserve keeps them all the same; without "
+        "records get new offsets: filling up to 500,000 holes takes up to 2 h 21 min (each run of records that "
+        "--by-record leaves out is a hole), more than 10 min; --offsets preserve keeps them nevertheless; without "
         "--by-record there are fewer holes"
     )
     few = choose_offsets(
         [msgspec.structs.replace(_log(holes=500, missing=500), left_out=500)], new_topics=True, at_once=1
     )
     assert few.offsets is Offsets.PRESERVE
-    assert "takes up to 8 s (every run of records that --by-record leaves out is a hole)" in few.reason
+    assert "takes up to 8 s (each run of records that --by-record leaves out is a hole)" in few.reason
 
 
 def test_topics_that_exist_and_are_empty_are_not_called_new() -> None:
     chosen = choose_offsets([_log()], new_topics=True, at_once=1, empty=True)
-    assert chosen.reason == "records keep their offsets: the topics are new or empty, and there is nothing to fill"
+    assert chosen.reason == "records keep their offsets: the topics are new or empty, and there are no holes to fill"
 
 
 def test_partitions_are_filled_at_once() -> None:
@@ -102,4 +102,4 @@ def test_the_longest_log_is_waited_for() -> None:
     [(0.0, "1 s"), (89.0, "89 s"), (600.0, "10 min"), (7200.0, "2 h 0 min"), (9_000.0, "2 h 30 min")],
 )
 def test_a_time_is_said_for_people(seconds: float, text: str) -> None:
-    assert said(seconds) == text
+    assert duration_text(seconds) == text

@@ -6,7 +6,14 @@ import pytest
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
-from logkeep.kafka.restore.plan.group_offsets import Kept, LeftOutOffset, Moved, Omission, Reason, carried_over
+from logkeep.kafka.restore.plan.group_offsets import (
+    LeftOutOffset,
+    MappedLog,
+    Omission,
+    Reason,
+    UnchangedLog,
+    translate_commits,
+)
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
 
@@ -38,7 +45,7 @@ def _commit(offset: int, committed: int | None = None, log: TopicPartition = ORD
 )
 def test_each_row_of_the_table(offset: int, committed: int, expected: int, reason: Reason) -> None:
     target = TopicPartition("renamed", 0)
-    (placed,) = carried_over([_commit(offset, committed)], {ORDERS: [Moved(target, _map())]}).placed
+    (placed,) = translate_commits([_commit(offset, committed)], {ORDERS: [MappedLog(target, _map())]}).placed
     assert (placed.target, placed.offset, placed.reason, placed.again) == (target, expected, reason, 0)
     assert placed.metadata == "m"
 
@@ -46,19 +53,19 @@ def test_each_row_of_the_table(offset: int, committed: int, expected: int, reaso
 def test_zero_is_a_position_like_any_other() -> None:
     builder = RunMapBuilder(0, 5, 0)
     builder.append(0, 5)
-    (placed,) = carried_over([_commit(0)], {ORDERS: [Moved(ORDERS, builder.finish())]}).placed
+    (placed,) = translate_commits([_commit(0)], {ORDERS: [MappedLog(ORDERS, builder.finish())]}).placed
     assert (placed.offset, placed.reason) == (0, Reason.EXACT)
 
 
 def test_topics_with_the_same_partition_numbers_are_not_mixed() -> None:
-    routes = {ORDERS: [Moved(ORDERS, _map(100))], AUDIT: [Moved(AUDIT, _map(500))]}
-    placed = carried_over([_commit(11), _commit(20, log=AUDIT)], routes).placed
+    routes = {ORDERS: [MappedLog(ORDERS, _map(100))], AUDIT: [MappedLog(AUDIT, _map(500))]}
+    placed = translate_commits([_commit(11), _commit(20, log=AUDIT)], routes).placed
     assert {p.target: p.offset for p in placed} == {ORDERS: 101, AUDIT: 502}
 
 
 def test_what_did_not_come_back_is_left_out_and_said() -> None:
     commits = [_commit(1, log=TopicPartition("orders", 7)), _commit(2, log=TopicPartition("gone", 0)), _commit(11)]
-    positions = carried_over(commits, {ORDERS: [Moved(ORDERS, _map())]})
+    positions = translate_commits(commits, {ORDERS: [MappedLog(ORDERS, _map())]})
     assert positions.left_out == (
         LeftOutOffset(TopicPartition("gone", 0), 2, Omission.TOPIC),
         LeftOutOffset(TopicPartition("orders", 7), 1, Omission.PARTITION),
@@ -68,7 +75,7 @@ def test_what_did_not_come_back_is_left_out_and_said() -> None:
 
 def test_kept_offsets_do_not_leave_the_log() -> None:
     for offset, expected in ((3, 10), (10, 10), (15, 15), (35, 35), (36, 35)):
-        (placed,) = carried_over([_commit(offset)], {ORDERS: [Kept(ORDERS, 10, 35)]}).placed
+        (placed,) = translate_commits([_commit(offset)], {ORDERS: [UnchangedLog(ORDERS, 10, 35)]}).placed
         assert (placed.offset, placed.exact) == (expected, 10 <= offset <= 35)
 
 
@@ -78,6 +85,6 @@ def test_a_partition_that_a_group_never_read_holds_the_others_back() -> None:
     one.place(np.array([[0, 0, 1], [1, 2, 1]], np.int64))
     two.place(np.array([[0, 1, 1]], np.int64))
     two.skip_to(3)
-    routes = {ORDERS: [Moved(AUDIT, one.finish())], TopicPartition("orders", 1): [Moved(AUDIT, two.finish())]}
-    (placed,) = carried_over([_commit(2)], routes).placed
+    routes = {ORDERS: [MappedLog(AUDIT, one.finish())], TopicPartition("orders", 1): [MappedLog(AUDIT, two.finish())]}
+    (placed,) = translate_commits([_commit(2)], routes).placed
     assert (placed.offset, placed.again, placed.reason, placed.exact) == (1, 1, Reason.SHARED, False)

@@ -12,21 +12,21 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.kafka.record.group_positions import GroupPosition
-from logkeep.kafka.restore.plan.group_offsets import Kept, Moved
+from logkeep.kafka.restore.plan.group_offsets import MappedLog, UnchangedLog
 from logkeep.kafka.restore.plan.group_rollback import GroupBack, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_by_map
 from logkeep.kafka.restore.plan.groups import (
     GroupsPlan,
     TargetGroup,
+    expected_rows,
     inexact_findings,
     plan_groups,
-    rows_foreseen,
     rows_of,
 )
 from logkeep.repository.restores.documents import RestoredGroup, RestoredPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-ROUTES = {A0: [Kept(A0, 0, 10)], A1: [Kept(A1, 0, 10)]}
+ROUTES = {A0: [UnchangedLog(A0, 0, 10)], A1: [UnchangedLog(A1, 0, 10)]}
 
 
 def _group(name: str, *commits: tuple[TopicPartition, int], kind: str = "classic") -> GroupRecord:
@@ -58,16 +58,16 @@ def test_before_records_have_new_offsets_nobody_knows_where_a_group_goes_on() ->
     """Numbers of the source are not told as if they were; whether it will be exact is known, unless keys decide."""
     plan = plan_groups([_group("billing", (A0, 15), (A1, 3))], ROUTES, [], {})
     assert [(r.offset, r.exact) for r in rows_of(plan)] == [(10, False), (3, True)]
-    foreseen = rows_foreseen(plan, ())
+    foreseen = expected_rows(plan, ())
     assert [(r.offset, r.exact) for r in foreseen] == [(None, False), (None, True)]
     assert [r.detail for r in foreseen] == [
-        "it had read further than what came back",
-        "where it goes on is known when the records are there",
+        "it had read further than what was restored",
+        "its offset is known when the records are restored",
     ]
     (finding,) = inexact_findings(foreseen)
     assert finding.where == "group billing"
-    assert finding.what == ("in 1 partition it does not go on where it was: it had read further than what came back")
-    spread = rows_foreseen(plan, {"a"})
+    assert finding.what == ("in 1 partition it does not continue exactly: it had read further than what was restored")
+    spread = expected_rows(plan, {"a"})
     assert [(r.offset, r.exact) for r in spread] == [(None, False)] * 2
     assert inexact_findings(spread) == [], "not known is not a warning"
 
@@ -180,11 +180,11 @@ def test_routes_of_a_restore() -> None:
     builder.extend(np.array([[4, 2]], np.int64))
     runs, bounds = builder.finish(), {B0: LogBounds(1, 8, 8, 0)}
     maps = {Route("a", 0, "b", 0): runs}
-    assert routes_by_map([_restored()], maps, bounds) == {A0: [Moved(B0, runs)]}
-    assert routes_by_map([_restored("preserve")], {}, bounds) == {A0: [Kept(B0, 1, 5)]}
+    assert routes_by_map([_restored()], maps, bounds) == {A0: [MappedLog(B0, runs)]}
+    assert routes_by_map([_restored("preserve")], {}, bounds) == {A0: [UnchangedLog(B0, 1, 5)]}
     assert routes_by_map([_restored()], maps, {}) == {A0: []}, "the target does not have it any more"
     assert routes_by_map([_restored(outcome="foreign-writer")], maps, bounds) == {}
-    with pytest.raises(TargetUnsafe, match="made again"):
+    with pytest.raises(TargetUnsafe, match="recreated"):
         routes_by_map([_restored(end=9)], maps, bounds)
-    with pytest.raises(Damaged, match="says nothing of this partition"):
+    with pytest.raises(Damaged, match="lacks this partition"):
         routes_by_map([_restored()], {}, bounds)

@@ -9,9 +9,9 @@ from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, Topic
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import CheckedPlan, Wishes, plan_restore
+from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, plan_restore
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
-from logkeep.kafka.restore.topics import towards
+from logkeep.kafka.restore.topics import merge_configs
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut
 
@@ -66,7 +66,7 @@ def _target(**topics: tuple[int, int]) -> TargetFacts:
 
 
 def _planned(
-    wishes: Wishes | None = None,
+    wishes: PlanOptions | None = None,
     *,
     record: ClusterRecord | None = None,
     target: TargetFacts | None = None,
@@ -76,7 +76,7 @@ def _planned(
     source = record or _record()
     chosen: SelectedLogs = choose(source, [LogCut(_log(p), 10, 100) for p in range(2)], RestoreSelection())
     found = {s.log: s for s in surveys or (_survey(0), _survey(1))}
-    return plan_restore(source, chosen, found, target or _target(), wishes or Wishes(), 2, mark, NOW_MS)
+    return plan_restore(source, chosen, found, target or _target(), wishes or PlanOptions(), 2, mark, NOW_MS)
 
 
 def test_offsets_are_kept_where_that_is_cheap() -> None:
@@ -95,7 +95,7 @@ def test_a_hundred_thousand_holes_are_too_many_unless_asked_for() -> None:
     foreseen = _planned(surveys=holed)
     assert foreseen.plan.offsets is Offsets.TRANSLATE
     assert "more than 10 min" in foreseen.plan.why
-    asked = _planned(Wishes(offsets=Offsets.PRESERVE), surveys=holed)
+    asked = _planned(PlanOptions(offsets=Offsets.PRESERVE), surveys=holed)
     assert asked.plan.offsets is Offsets.PRESERVE
     assert [f.code for f in asked.findings] == ["offsets-cost"]
 
@@ -103,11 +103,11 @@ def test_a_hundred_thousand_holes_are_too_many_unless_asked_for() -> None:
 def test_records_are_appended_to_what_is_there_when_that_is_asked_for() -> None:
     filled = _target(orders=(0, 40))
     assert [type(e) for e in _planned(target=filled).refusals] == [TargetUnsafe]
-    foreseen = _planned(Wishes(into_existing=True), target=filled)
+    foreseen = _planned(PlanOptions(into_existing=True), target=filled)
     assert foreseen.refusals == ()
     assert foreseen.plan.offsets is Offsets.TRANSLATE
     assert [log.base for log in foreseen.plan.logs] == [40, 40]
-    kept = _planned(Wishes(into_existing=True, offsets=Offsets.PRESERVE), target=filled)
+    kept = _planned(PlanOptions(into_existing=True, offsets=Offsets.PRESERVE), target=filled)
     assert [type(e) for e in kept.refusals] == [TargetUnsafe]
 
 
@@ -121,7 +121,7 @@ def test_topics_are_large_enough_and_have_their_mark() -> None:
 
 
 def test_topics_that_were_there_have_no_mark() -> None:
-    (topic,) = _planned(Wishes(into_existing=True), target=_target(orders=(0, 0))).plan.topics
+    (topic,) = _planned(PlanOptions(into_existing=True), target=_target(orders=(0, 0))).plan.topics
     assert topic.existing
     assert topic.while_restoring["message.timestamp.after.max.ms"] == str(2**63 - 1)
 
@@ -140,7 +140,7 @@ def test_topics_that_were_there_have_no_mark() -> None:
 def test_what_retention_would_delete_at_once_is_said(configs: dict[str, str], told: bool) -> None:
     found = [f.code for f in _planned(record=_record(configs)).findings]
     assert found == (["retention-deletes"] if told else [])
-    kept = _planned(Wishes(keep_all=True), record=_record(configs))
+    kept = _planned(PlanOptions(keep_all=True), record=_record(configs))
     assert kept.findings == ()
     assert kept.plan.topics[0].final["retention.ms"] == "-1"
 
@@ -153,8 +153,8 @@ def test_a_default_retention_counts_too() -> None:
 
 
 def test_parts_without_records() -> None:
-    assert _planned(Wishes(parts=("acls",))).plan.topics == ()
-    only_configs = _planned(Wishes(parts=("configs",))).plan
+    assert _planned(PlanOptions(parts=("acls",))).plan.topics == ()
+    only_configs = _planned(PlanOptions(parts=("configs",))).plan
     assert (len(only_configs.topics), only_configs.logs) == (1, ())
 
 
@@ -162,20 +162,22 @@ def test_a_damaged_log_and_a_time_before_the_archive_are_refused() -> None:
     with pytest.raises(Damaged, match="half of it"):
         _planned(surveys=(_survey(0, damage="half of it is gone"), _survey(1)))
     before = tuple(_survey(p, cut=Cut.BEFORE, end=10, records=0) for p in range(2))
-    with pytest.raises(UsageError, match="nothing would come back"):
-        _planned(Wishes(until_ms=1), surveys=before)
+    with pytest.raises(UsageError, match="nothing would be restored"):
+        _planned(PlanOptions(until_ms=1), surveys=before)
 
 
 def test_too_few_brokers() -> None:
-    with pytest.raises(TargetUnsafe, match="3 replicas are wanted") as refused:
+    with pytest.raises(TargetUnsafe, match="3 replicas are requested") as refused:
         _planned(record=_record(replicas=3))
     assert "--replication-factor 2" in refused.value.remedy
-    assert _planned(Wishes(replication_factor=1), record=_record(replicas=3)).plan.topics[0].replication_factor == 1
+    assert (
+        _planned(PlanOptions(replication_factor=1), record=_record(replicas=3)).plan.topics[0].replication_factor == 1
+    )
 
 
 def test_only_what_a_restore_changes_is_changed_back() -> None:
     (plan,) = _planned(record=_record({"flush.ms": "1000", "retention.ms": "-1"})).plan.topics
     now = {**plan.while_restoring, "flush.ms": "5", "segment.ms": "7"}
-    back = towards(plan, now, plan.final)
+    back = merge_configs(plan, now, plan.final)
     assert back == {"flush.ms": "5", "segment.ms": "7", "retention.ms": "-1"}, "others were set meanwhile: they stay"
-    assert towards(plan, plan.final, plan.while_restoring) == plan.while_restoring
+    assert merge_configs(plan, plan.final, plan.while_restoring) == plan.while_restoring

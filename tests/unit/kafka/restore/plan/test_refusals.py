@@ -24,10 +24,10 @@ def _topic(name: str, *ends: tuple[int, int]) -> TargetTopic:
 @pytest.mark.parametrize(
     ("renamed", "said"),
     [
-        ({"a": "a b"}, "does not allow"),
-        ({"a": ".."}, "does not allow"),
-        ({"a": ""}, "does not allow"),
-        ({"a": "x" * 250}, "does not allow"),
+        ({"a": "a b"}, "invalid in Kafka"),
+        ({"a": ".."}, "invalid in Kafka"),
+        ({"a": ""}, "invalid in Kafka"),
+        ({"a": "x" * 250}, "invalid in Kafka"),
         ({"a": "b"}, "one topic"),
         ({"a": "x.y", "b": "x_y"}, "dots and underscores"),
         ({"a": "pre_sent"}, "dots and underscores"),

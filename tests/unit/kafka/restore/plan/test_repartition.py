@@ -10,7 +10,7 @@ from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import CheckedPlan, RestorePlan, Wishes, plan_restore
+from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, plan_restore
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
 from logkeep.model.segments import Collection, LogName
@@ -40,13 +40,13 @@ RECORD = ClusterRecord(
 
 
 def _planned(
-    *repartition: str, wishes: Wishes | None = None, there: tuple[TargetTopic, ...] = (), records: int = 100
+    *repartition: str, wishes: PlanOptions | None = None, there: tuple[TargetTopic, ...] = (), records: int = 100
 ) -> CheckedPlan:
     chosen = choose(RECORD, [LogCut(log, 0, 200) for log in LOGS], RestoreSelection(repartition=repartition))
     surveys = {log: LogSurvey(log=log, start=0, end=200, records=records, bytes=9001) for log in LOGS}
     topics = {t.name: t for t in there}
     target = TargetFacts("to", False, (1,), frozenset(topics), topics, DEFAULTS)
-    return plan_restore(RECORD, chosen, surveys, target, wishes or Wishes(), 2, 5, 0)
+    return plan_restore(RECORD, chosen, surveys, target, wishes or PlanOptions(), 2, 5, 0)
 
 
 def _there(name: str, *ends: int) -> TargetTopic:
@@ -84,11 +84,11 @@ def test_batches_that_are_made_fit() -> None:
 
 def test_offsets_cannot_be_kept() -> None:
     with pytest.raises(UsageError, match="cannot keep the offsets"):
-        _planned("orders=3", wishes=Wishes(offsets=Offsets.PRESERVE))
+        _planned("orders=3", wishes=PlanOptions(offsets=Offsets.PRESERVE))
 
 
 def test_records_are_appended_where_they_are_looked_for() -> None:
-    existing = Wishes(into_existing=True)
+    existing = PlanOptions(into_existing=True)
     fits = _planned("orders=3", wishes=existing, there=(_there("orders", 7, 8, 9),))
     assert fits.refusals == ()
     assert [log.base for log in fits.plan.logs if log.topic == "orders"] == [7, 8, 9, 7, 8, 9]
@@ -111,10 +111,10 @@ def test_a_log_that_is_too_long_for_its_map_is_refused() -> None:
     ("wrong", "told"),
     [
         (("nobody=3",), "nobody is not among the topics"),
-        (("orders=0",), "no number of partitions"),
-        (("orders=100001",), "no number of partitions"),
-        (("orders",), "no number of partitions"),
-        (("orders=-3",), "no number of partitions"),
+        (("orders=0",), "not a number of partitions"),
+        (("orders=100001",), "not a number of partitions"),
+        (("orders",), "not a number of partitions"),
+        (("orders=-3",), "not a number of partitions"),
         (("orders=3", "orders=4"), "two numbers"),
     ],
 )

@@ -102,7 +102,7 @@ def test_two_topics_cannot_become_one_nor_illegal() -> None:
         _chosen(renames=("orders=x", "audit=x"))
     with pytest.raises(UsageError, match=r"both become a\.b"):
         _chosen(renames=("orders=a_b", "audit=a.b"))
-    with pytest.raises(UsageError, match="no topic name"):
+    with pytest.raises(UsageError, match="not a valid topic name"):
         _chosen(renames=("orders=a b",))
 
 
@@ -152,5 +152,5 @@ def test_an_earlier_end_of_one_partition() -> None:
 
 
 def test_a_renaming_that_fits_nothing_is_a_slip_of_the_pen() -> None:
-    with pytest.raises(UsageError, match="fits none of the topics"):
+    with pytest.raises(UsageError, match="matches none of the topics"):
         _chosen(include=("orders",), renames=("audit=x",))

@@ -15,8 +15,8 @@ from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.plan.topics import (
     DifferenceReason,
     TopicDifference,
+    TopicOptions,
     TopicPlan,
-    TopicWishes,
     difference_findings,
     plan_topic,
     while_restoring,
@@ -34,7 +34,7 @@ _DEFAULTS = {
     "leader.replication.throttled.replicas": "",
 }
 _TARGET = TargetFacts("there", False, (1, 2, 3), frozenset(), defaults=_DEFAULTS, known_configs=frozenset(_DEFAULTS))
-_WISHES = TopicWishes(preserve=True)
+_OPTIONS = TopicOptions(preserve=True)
 _FOREVER = "9223372036854775807"
 _QUIET = {
     "cleanup.policy": "delete",
@@ -55,7 +55,7 @@ def _record(configs: dict[str, str] | None = None, *, replicas: int = 3, **inher
 def _plan(
     record: TopicRecord,
     target: TargetFacts = _TARGET,
-    wishes: TopicWishes = _WISHES,
+    wishes: TopicOptions = _OPTIONS,
     largest: int | None = 1000,
 ) -> TopicPlan:
     traits = None if largest is None else LogTraits(largest_batch_bytes=largest)
@@ -128,13 +128,13 @@ def test_too_few_brokers() -> None:
         _plan(_record(replicas=5))
     assert caught.value.exit_code == 31
     assert "--replication-factor 3" in caught.value.remedy
-    plan = _plan(_record(replicas=5), wishes=TopicWishes(preserve=True, replication_factor=2))
+    plan = _plan(_record(replicas=5), wishes=TopicOptions(preserve=True, replication_factor=2))
     assert plan.replication_factor == 2
     assert [d.why for d in plan.differences] == [DifferenceReason.REPLICAS]
 
 
 def test_more_acknowledgements_than_replicas() -> None:
-    one = TopicWishes(preserve=True, replication_factor=1)
+    one = TopicOptions(preserve=True, replication_factor=1)
     plan = _plan(_record({"min.insync.replicas": "2"}), wishes=one)
     assert plan.while_restoring["min.insync.replicas"] == "1"
     assert plan.final["min.insync.replicas"] == "2"
@@ -155,7 +155,7 @@ def test_defaults_of_brokers_that_differ_are_notes() -> None:
 
 
 def test_archived_configs_can_be_left_out() -> None:
-    plan = _plan(_record({"retention.ms": "5"}), wishes=TopicWishes(preserve=False, configs=False))
+    plan = _plan(_record({"retention.ms": "5"}), wishes=TopicOptions(preserve=False, configs=False))
     assert (plan.final, plan.differences) == ({}, ())
     assert plan.while_restoring["retention.ms"] == "-1"
 

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""`logkeep zookeeper restore` with its survey and plan, and `restore-subtree`."""

@@ -1,7 +1,6 @@
-"""`logkeep zookeeper restore --continue` and `--rollback`: the end of a restore, by the journal in the directory.
+"""`logkeep zookeeper restore --continue` and `--rollback`: complete or undo a restore, by the journal in the directory.
 
-Works without a repository. Where one is named, its receipts tell of it too; where that fails, it is said, and nothing
-else changes.
+Works without a repository. Where one is given, the receipt is updated too; a failure of that is only a warning.
 """
 
 from typing import Final
@@ -9,7 +8,7 @@ from typing import Final
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper.restore.report import NOT_BEGUN, ZooKeeperRestoreReport
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import go_on_ending
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import CONTINUE, REPO, RESTORE_PLAN, ROLLBACK, SOURCE, TO_TIME, TO_ZXID
 from logkeep.errors import LogkeepError, UsageError
@@ -32,9 +31,9 @@ def end(run: Run) -> ZooKeeperRestoreReport:
     target = ServerTarget(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
     word = "end the interrupted restore" if forward else "undo the last restore"
     run.confirm(f"{word} of {given.data_dir}?")
-    with go_on_ending("logkeep zookeeper restore --data-dir", target):
+    with ending_hints("logkeep zookeeper restore --data-dir", target):
         ended = continue_restore(target) if forward else roll_back(target)
-    stored = _told_to_repository(run, ended)
+    stored = _update_receipt(run, ended)
     return _report(ended, stored)
 
 
@@ -42,19 +41,19 @@ def _check(run: Run) -> None:
     if run[CONTINUE] and run[ROLLBACK]:
         raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
     if run.dry_run:
-        raise UsageError("what --continue and --rollback do stands in the journal", remedy="leave --dry-run out")
+        raise UsageError("the journal determines what --continue and --rollback do", remedy="leave --dry-run out")
     if run[RESTORE_PLAN] is not None:
-        raise UsageError("a restore that was begun is ended by its journal, not by a plan", remedy="leave --plan out")
+        raise UsageError("an unfinished restore is completed by its journal, not by a plan", remedy="leave --plan out")
     if run[TO_ZXID] is not None or run[TO_TIME] is not None:
-        raise UsageError("a restore that was begun has its moment already", remedy="leave --to-zxid and --to-time out")
+        raise UsageError("an unfinished restore already has its moment", remedy="leave --to-zxid and --to-time out")
     if len(given_members(run)) > 1:
         raise UsageError(
-            "the journal knows all members of the restore", remedy="name the --data-dir of any one of them"
+            "the journal names all members of the restore", remedy="name the --data-dir of any one of them"
         )
 
 
-def _told_to_repository(run: Run, ended: RestoreEnd) -> StoredRestore | None:
-    """The data on disk is what counts: trouble with the repository is said, and nothing else."""
+def _update_receipt(run: Run, ended: RestoreEnd) -> StoredRestore | None:
+    """Update the receipt. The data on disk is what counts: an error of the repository is only a warning."""
     if run[REPO] is None:
         return None
     try:
@@ -67,7 +66,7 @@ def _told_to_repository(run: Run, ended: RestoreEnd) -> StoredRestore | None:
         else:
             note_continued(stored)
     except LogkeepError as error:
-        run.console.warn(f"the repository could not be told: {error}")
+        run.console.warn(f"the repository could not be updated: {error}")
         return None
     return stored
 

@@ -1,4 +1,4 @@
-"""`logkeep zookeeper restore plan`: the second of three steps by which an ensemble on several hosts is restored."""
+"""`logkeep zookeeper restore plan`: the second of three steps that restore an ensemble on several hosts."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
 from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
+from logkeep.cli.verbs.zookeeper.restore.survey import write_document
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import (
@@ -46,7 +46,7 @@ class AgreedMember(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     log_dir: str
     snapshots: int
-    """That it holds, and that are replaced."""
+    """Existing ones, which are replaced."""
     logs: int
     highest_zxid: str
     epochs: tuple[int, ...]
@@ -61,12 +61,12 @@ class ZooKeeperPlanReport(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[AgreedMember, ...]
     findings: tuple[Finding, ...]
     unchecked: tuple[str, ...]
-    """What could not be found out about running servers when the hosts were surveyed."""
+    """Checks for running servers that the surveys could not make."""
     refusals: tuple[str, ...]
     """Why no plan is written."""
     refusal_code: int
     file: str | None
-    """Where the plan is; null where it is only shown."""
+    """The file of the plan; null where it is only shown."""
 
 
 def _text(report: ZooKeeperPlanReport, look: TerminalStyle) -> str:
@@ -81,7 +81,7 @@ def _text(report: ZooKeeperPlanReport, look: TerminalStyle) -> str:
     lines += [look.prose(f"REFUSED {refusal}", indent=len("REFUSED ")) for refusal in report.refusals]
     if report.file is not None:
         lines.append(look.line(f"plan written to {report.file}"))
-        lines.append(look.prose("next: carry it out on every host, and start no member before all are restored:  "
+        lines.append(look.prose("next: carry it out on every host, and start no member until all are restored:  "
                                 "logkeep zookeeper restore --plan plan.json --data-dir DIR"))  # fmt: skip
     elif not report.refusals:
         lines.append(look.line("nothing is written: --to plan.json writes the plan"))
@@ -94,23 +94,16 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     return (one.member, one.machine, one.data_dir, *held, str(tree.epoch))
 
 
+_OPTIONS = (
+    *STORE_OPTIONS, *ZK_MOMENT, SESSIONS, FORM, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH, ZK_VERSION, JUTE_MAXBUFFER,
+    PLAN_TO, LIMIT_DOWNLOAD, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperPlanReport,
     text=_text,
-    options=(
-        *STORE_OPTIONS,
-        *ZK_MOMENT,
-        SESSIONS,
-        FORM,
-        MIN_EPOCH,
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ZK_VERSION,
-        JUTE_MAXBUFFER,
-        PLAN_TO,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(
         click.Argument(["backup"], metavar="ID"),
         click.Argument(["surveys"], metavar="SURVEY...", nargs=-1, required=True),
@@ -123,20 +116,20 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     ),
 )
 def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport:
-    """Make one plan for all members of an ensemble, out of the surveys of their hosts.
+    """Make one restore plan for all members of an ensemble from the surveys of their hosts.
 
-    All get the same tree, and an epoch above every one that was ever in use: in the backup, in their directories, by
-    running servers, and above --min-epoch. A member that is forgotten, with its old data, then cannot win an election.
-    Without --to the plan is only shown. No plan is written of a survey that is older than a day, or of a server that
-    was running. Each host carries it out with `restore --plan`, and refuses if its files are not those of the survey.
+    All members get the same tree, and an epoch above every epoch in use: in the backup, in their directories, by
+    running servers, and above --min-epoch. A forgotten member with its old data then cannot win an election. Without
+    --to the plan is only shown. No plan is written from a survey that is older than a day, or of a running server.
+    Each host carries it out with `restore --plan`, which refuses if the files are not those of the survey.
     """
     hosts = [read_document(Path(name).expanduser(), HostSurvey) for name in surveys]
-    place, target, wish = chosen_source(run), asked_moment(run), _wish(run)
+    place, target, options = chosen_source(run), asked_moment(run), _restore_options(run)
     entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_of(place, held)
-        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
-        agreed = agree(view, chosen.path, chosen.replayed, wish, hosts, source=place.source, clock=run.clock)
+        chosen = choose(view, target, believe=options.believe, accept_mismatch=bool(options.accept_mismatch))
+        agreed = agree(view, chosen.path, chosen.replayed, options, hosts, source=place.source, clock=run.clock)
     path = run[PLAN_TO]
     written = path is not None and not agreed.obstacles
     if path is not None and written:
@@ -145,7 +138,7 @@ def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport
     return _report(entry.id, agreed, hosts, passed_over(chosen), file)
 
 
-def _wish(run: Run) -> ZooKeeperRestoreOptions:
+def _restore_options(run: Run) -> ZooKeeperRestoreOptions:
     return ZooKeeperRestoreOptions(
         targets=(),
         sessions=Sessions(run[SESSIONS]),

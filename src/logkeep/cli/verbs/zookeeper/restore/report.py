@@ -1,4 +1,4 @@
-"""What `logkeep zookeeper restore` tells: the plan, what became of it, and what to do next."""
+"""The report of `logkeep zookeeper restore`: the plan, the result, and the next steps."""
 
 import shlex
 from collections.abc import Iterator
@@ -16,10 +16,9 @@ from logkeep.zookeeper.restore.ensemble.plan import Agreement
 from logkeep.zookeeper.restore.next_steps import next_steps
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.values import RestoreReceipt, ZooKeeperRestorePlan
-from logkeep.zookeeper.timeline.plan import Moment
 
 NOT_BEGUN: Final = "not-begun"
-"""The verdict of a --continue that found nothing to go on from: the old data is in place."""
+"""The verdict of a --continue that found nothing to continue: the earlier data is in place."""
 
 
 class RestoredFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,23 +31,23 @@ class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     log_dir: str
     snapshots: int
-    """That it held before."""
+    """Before the restore."""
     logs: int
     highest_zxid: str
-    """Of what it held before; servers will start above it, unless the original files come back."""
+    """Before the restore; servers will start above it, unless the original files are restored."""
     files: tuple[RestoredFile, ...] = ()
     kept: tuple[str, ...] = ()
-    """Directories with what was there before."""
+    """Directories with the earlier data."""
 
 
 class RestoredTree(msgspec.Struct, frozen=True, kw_only=True):
     zxid: str
-    """The transaction that the tree stands at."""
+    """The last transaction in the tree."""
     time_ms: int | None
     next_left_out: str | None
     """The first transaction that is not in it, with its time; null where nothing later is archived."""
     named_zxid: str
-    """What servers will say they are at when they start."""
+    """The zxid that servers will report when they start."""
     epoch: int | None
     sessions: str
     form: str
@@ -67,31 +66,31 @@ class ZooKeeperRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None
     backup: int | None
     restore: int | None
-    """Under which `logkeep receipts show` has it; null on a dry run, or when it cannot be found."""
+    """The id for `logkeep receipts show`; null on a dry run, or when it cannot be found."""
     journal: str | None
-    """How the journal in the directories calls it."""
+    """The name of the restore in the journal of the directories."""
     verdict: str
     """`planned`, `proven`, `unproven`; `continued`, `not-begun` or `rolled-back` with --continue and --rollback."""
     tree: RestoredTree | None
     targets: tuple[RestoreTarget, ...]
     findings: tuple[Finding, ...]
     unchecked: tuple[str, ...]
-    """What could not be found out about running servers."""
+    """Checks for running servers that were not possible."""
     refusals: tuple[str, ...]
     refusal_code: int = 0
-    """With which a run would end."""
+    """The exit code of a run."""
     data_dirs: tuple[str, ...] = ()
-    """With --continue and --rollback: of the servers whose data it was."""
+    """With --continue and --rollback: directories of the restored servers."""
     kept: tuple[str, ...] = ()
     """With --continue and --rollback: directories that hold the other data."""
     next_steps: tuple[str, ...] = ()
-    """What to do when it is done."""
+    """What the operator does next."""
     seconds: float = 0.0
     dry_run: bool
 
 
 def exit_code_of(report: ZooKeeperRestoreReport) -> int:
-    """2 for a tree put in place although digests disprove it; 30 where --continue found nothing to go on from."""
+    """2 for a tree that digests contradict; 30 where --continue found nothing to continue."""
     if report.verdict == NOT_BEGUN:
         return RestoreFailed.exit_code
     disproven = any(finding.code == "digest-mismatch" for finding in report.findings)
@@ -115,7 +114,7 @@ def _tree(
     return RestoredTree(
         zxid=hex_zxid(planned.zxid),
         time_ms=path.stands_at.time_ms,
-        next_left_out=_moment(path.next_left_out),
+        next_left_out=None if path.next_left_out is None else str(path.next_left_out),
         named_zxid=hex_zxid(named),
         epoch=planned.epoch,
         sessions=planned.sessions,
@@ -129,10 +128,6 @@ def _tree(
         dropped_sessions=dropped.sessions,
         dropped_ephemerals=dropped.ephemerals,
     )
-
-
-def _moment(moment: Moment | None) -> str | None:
-    return None if moment is None else str(moment)
 
 
 def targets_of(prepared: PreparedRestore, receipt: RestoreReceipt | None = None) -> Iterator[RestoreTarget]:
@@ -163,7 +158,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: TerminalStyle) -> str:
 
 
 def _step(step: str, look: TerminalStyle) -> str:
-    """Commands stay on a line: whoever copies them wants them whole."""
+    """Commands stay on one line, so that they can be copied."""
     return look.line(step) if "  logkeep " in step else look.prose(step, indent=2)
 
 
@@ -199,7 +194,7 @@ def tree_lines(tree: RestoredTree, look: TerminalStyle) -> Iterator[str]:
 
 
 def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
-    """For somebody who has been up for hours."""
+    """The next steps of the operator."""
     yield from next_steps(receipt)
     directory = shlex.quote(receipt.targets[0].data_dir)
     yield f"to undo it, stop the servers:  logkeep zookeeper restore --rollback --data-dir {directory}"
@@ -207,13 +202,13 @@ def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
 
 
 def _ended_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
-    told = {
+    texts = {
         "continued": "the restored data is in place",
         NOT_BEGUN: "nothing was restored, run the restore again",
-        "rolled-back": "what was there before is back in place",
+        "rolled-back": "the earlier data is back in place",
     }
     state = look.state("FAIL" if report.verdict == NOT_BEGUN else "OK")
-    yield look.line(f"{state}  restore {report.journal}: {told.get(report.verdict, report.verdict)}")
+    yield look.line(f"{state}  restore {report.journal}: {texts.get(report.verdict, report.verdict)}")
     yield from (look.line(f"  {path}") for path in report.data_dirs)
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
     yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)

@@ -1,6 +1,6 @@
-"""What to do after a restore of ZooKeeper's directories was stopped, or failed half-way: by how far it had come.
+"""Remedies after an interrupted or failed restore of ZooKeeper's directories, depending on its progress.
 
-No way on is named that the program does not have. Before the first file is moved there is nothing to go on with.
+Before the first file is moved there is nothing to continue.
 """
 
 import shlex
@@ -17,58 +17,60 @@ from logkeep.zookeeper.restore.values import ServerTarget
 
 
 class Begun:
-    """Whether anything was changed yet. Who changes something says so, and tells its own ways on."""
+    """Whether anything was changed yet. The code that changes something sets it, and gives its own remedies."""
 
     def __init__(self) -> None:
         self.yes = False
 
 
 @contextmanager
-def run_again() -> Iterator[Begun]:
-    """Around all of it: what comes before the first change, and behind the last."""
+def rerun_hint() -> Iterator[Begun]:
+    """Around the whole command: for an interruption before the first change, or after the last."""
     begun = Begun()
     try:
         yield begun
     except KeyboardInterrupt as stop:
         error = as_error(stop)
-        ended = "it had come to its end: `logkeep receipts list` shows how"
+        ended = "it had already ended: `logkeep receipts list` shows how"
         error.remedy = ended if begun.yes else "nothing was changed: run it again"
         raise error from None
 
 
 @contextmanager
-def go_on(command: str, data_dir: Path, restore: str | None, *, ending: bool = False, more: str = "") -> Iterator[None]:
-    """Around what moves files. `command`: the program, its verb, and the flag that a directory is named with.
+def resume_hints(
+    command: str, data_dir: Path, restore: str | None, *, ending: bool = False, more: str = ""
+) -> Iterator[None]:
+    """Around what moves files. `command`: the program, its verb, and the flag for a directory.
 
-    `restore`: the one that is at work; None where nobody knows. `ending`: it is being continued or rolled back.
-    `more`: what else the command needs.
+    `restore`: the running restore; None where it is not known. `ending`: it is being continued or rolled back.
+    `more`: other options that the command needs.
     """
     try:
         yield
     except KeyboardInterrupt as stop:
         error = as_error(stop)
-        error.remedy = way_on(_journal(data_dir), command, data_dir, restore, ending=ending, more=more)
+        error.remedy = next_step(_journal(data_dir), command, data_dir, restore, ending=ending, more=more)
         raise error from None
     except RestoreFailed as failed:
         journal = _journal(data_dir)
         if isinstance(journal, RestoreJournal) and journal.restore == restore and journal.phase in _BETWEEN:
-            cured = failed.remedy.partition(",")[0]  # behind it stands that it can be continued, and not how
-            failed.remedy = f"{cured}; until then {way_on(journal, command, data_dir, restore, more=more)}"
+            cured = failed.remedy.partition(",")[0]  # the rest says that it can be continued, but not how
+            failed.remedy = f"{cured}; until then {next_step(journal, command, data_dir, restore, more=more)}"
         raise
 
 
 @contextmanager
-def go_on_ending(command: str, target: ServerTarget, more: str = "") -> Iterator[None]:
-    """The same around the end of a restore, whichever the journal in the directory names before that."""
+def ending_hints(command: str, target: ServerTarget, more: str = "") -> Iterator[None]:
+    """The same around --continue and --rollback; the journal in the directory names the restore."""
     data_dir = place_of(target).data_dir
     journal = _journal(data_dir)
-    with go_on(
+    with resume_hints(
         command, data_dir, journal.restore if isinstance(journal, RestoreJournal) else None, ending=True, more=more
     ):
         yield
 
 
-def way_on(
+def next_step(
     journal: RestoreJournal | LogkeepError | None,
     command: str,
     data_dir: Path,
@@ -77,23 +79,23 @@ def way_on(
     ending: bool = False,
     more: str = "",
 ) -> str:
-    """Pure. `journal`: what stands there now, or why nobody can tell."""
+    """Pure. `journal`: the journal as read now, or the error of reading it."""
     verb, _, flag = command.rpartition(" ")
     where = f"{flag} {shlex.quote(str(data_dir))}{more}"
     both = (
-        f"start no server: `{verb} --continue {where}` brings it to its end, `{verb} --rollback {where}` brings back "
-        "what was there before"
+        f"start no server: `{verb} --continue {where}` completes it, `{verb} --rollback {where}` puts the "
+        "earlier data back"
     )
     if isinstance(journal, LogkeepError):
-        return f"how far it had come is not known ({journal}): {both}"
+        return f"its progress is not known ({journal}): {both}"
     if journal is None or journal.restore != restore:
-        ended = ending and restore is not None  # once more would end an earlier one
-        return "what was there before is in place" + ("" if ended else ": run it again")
+        ended = ending and restore is not None  # a second run would end an earlier restore
+        return "the earlier data is in place" + ("" if ended else ": run it again")
     if journal.phase in _BETWEEN:
         return both
     if journal.phase is Phase.DONE:
-        return f"the restored data is in place; `{verb} --rollback {where}` brings back what was there before"
-    return "what was there before is in place: run it again"
+        return f"the restored data is in place; `{verb} --rollback {where}` puts the earlier data back"
+    return "the earlier data is in place: run it again"
 
 
 _BETWEEN: Final = (Phase.OLD, Phase.NEW)

@@ -1,6 +1,4 @@
-"""`logkeep zookeeper restore-subtree`: a subtree of a backup into an ensemble that runs."""
-
-from typing import Any
+"""`logkeep zookeeper restore-subtree`: restore a subtree of a backup into a running ensemble."""
 
 import click
 import msgspec
@@ -8,7 +6,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, run_again
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint
 from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     SubtreeReport,
     ended_report,
@@ -23,12 +21,11 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
     named_hosts,
     new_journal_path,
     opened_session,
-    tell_done,
-    tell_stopped,
+    store_done,
+    store_stopped,
 )
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
-from logkeep.config.option import Option
 from logkeep.config.options import (
     AS_PATH,
     AUTH_FILE,
@@ -43,6 +40,7 @@ from logkeep.config.options import (
     YES,
     ZK_HOSTS,
     ZK_MOMENT,
+    Options,
 )
 from logkeep.errors import ClusterError, LogkeepError, UsageError
 from logkeep.formats.zookeeper import shown
@@ -65,26 +63,19 @@ from logkeep.zookeeper.subtree.receipts import (
 from logkeep.zookeeper.subtree.run import begin
 from logkeep.zookeeper.timeline.verified_path import choose
 
-_TOLD: tuple[Option[Any], ...] = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
+_STORED_OPTIONS: Options = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
+
+
+_OPTIONS = (
+    *RECEIPT_OPTIONS, ZK_HOSTS, *ZK_MOMENT, AS_PATH, DELETE_EXTRA, AUTH_FILE, BELIEVE, JUTE_MAXBUFFER,
+    SUBTREE_JOURNAL, RESUME_SUBTREE, UNDO_SUBTREE, LIMIT_DOWNLOAD,
+)  # fmt: skip
 
 
 @verb(
     report=SubtreeReport,
     text=subtree_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        ZK_HOSTS,
-        *ZK_MOMENT,
-        AS_PATH,
-        DELETE_EXTRA,
-        AUTH_FILE,
-        BELIEVE,
-        JUTE_MAXBUFFER,
-        SUBTREE_JOURNAL,
-        RESUME_SUBTREE,
-        UNDO_SUBTREE,
-        LIMIT_DOWNLOAD,
-    ),
+    options=_OPTIONS,
     arguments=(
         click.Argument(["backup"], metavar="[ID]", required=False),
         click.Argument(["path"], metavar="[PATH]", required=False),
@@ -99,23 +90,23 @@ _TOLD: tuple[Option[Any], ...] = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
     ),
 )
 def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeReport:
-    """Put one subtree of a backup into an ensemble that runs.
+    """Restore one subtree of a backup into a running ensemble.
 
-    What differs is planned as creates and sets; --delete-extra adds deletes. Every change names the version that it
-    expects, changes go in multis that are done as a whole or not at all, and ACLs come last. What somebody else changes
-    meanwhile stops the run. The journal is written before the first change: --resume goes on with a run that was
-    interrupted, and --undo takes back what one did; both need no repository, and tell the one that is named. /zookeeper
-    and nodes of sessions are left out. The receipt says what was written, and where the journal is.
+    Differences are planned as creates and sets; --delete-extra adds deletes. Every change names the version that it
+    expects, changes are sent as multis, which ZooKeeper applies completely or not at all, and ACLs are set last. A
+    change by another client stops the run. The journal is written before the first change: --resume continues an
+    interrupted run, and --undo undoes one; both need no repository, and update its receipt if one is given. /zookeeper
+    and ephemeral nodes are left out. The receipt says what was written, and where the journal is.
     """
     if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
         from logkeep.cli.verbs.zookeeper.restore.subtree_finish import end_by_journal  # noqa: PLC0415 - only this way needs it
 
         return end_by_journal(run, backup)
-    with run_again() as begun:
-        return _restored(run, backup, path, begun)
+    with rerun_hint() as begun:
+        return _restore(run, backup, path, begun)
 
 
-def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> SubtreeReport:
+def _restore(run: Run, backup: str | None, path: str | None, begun: Begun) -> SubtreeReport:
     if backup is None or path is None:
         raise UsageError("name a backup and a path", remedy="logkeep zookeeper restore-subtree latest /a/b --zk-host …")
     top, target, hosts = parsed_path(path), parsed_path(run[AS_PATH] or path), named_hosts(run)
@@ -125,13 +116,13 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         chosen = choose(view_of(place, held), moment, believe=run[BELIEVE])
     with opened_session(run, hosts) as live:
-        prepared = prepare(chosen.replayed.tree, live, _wish(run, top, target, hosts))
+        prepared = prepare(chosen.replayed.tree, live, _subtree_options(run, top, target, hosts))
         before_s = run.world.monotonic() - began_s
         planned = planned_report(place.source, entry.id, hosts, shown(top), shown(target), chosen.path, prepared)
         planned = msgspec.structs.replace(planned, findings=passed_over(chosen))
         if run.dry_run or not prepared.batches:
             return msgspec.structs.replace(planned, dry_run=run.dry_run)
-        _ask(run, planned)
+        _confirm_plan(run, planned)
         options = _options(run)
         wanted = SubtreeStart(
             entry.id, chosen.path, prepared, top, target, hosts, new_journal_path(run), options, before_s
@@ -139,10 +130,10 @@ def _restored(run: Run, backup: str | None, path: str | None, begun: Begun) -> S
         stored = begin_subtree(restores_place(run, place, create=True), wanted, run.clock, run.token)
         with by_journal(wanted.journal):
             begun.yes = True
-            return _carried_out(run, live, planned, wanted, stored)
+            return _carry_out(run, live, planned, wanted, stored)
 
 
-def _carried_out(
+def _carry_out(
     run: Run, live: ZooKeeperSession, planned: SubtreeReport, wanted: SubtreeStart, stored: StoredRestore
 ) -> SubtreeReport:
     what = f"backup {planned.backup} of {planned.source} at {hex_zxid(wanted.way.until)}"
@@ -152,19 +143,19 @@ def _carried_out(
         with by_journal(wanted.journal):
             ended = begin(live, wanted.journal, heading, wanted.prepared.batches)
     except LogkeepError as error:
-        tell_stopped(run, stored, error)
+        store_stopped(run, stored, error)
         raise
-    tell_done(run, stored, ended)
+    store_done(run, stored, ended)
     return ended_report(msgspec.structs.replace(planned, restore=int(stored.id)), ended)
 
 
 def _options(run: Run) -> dict[str, str]:
-    """What was asked for, as people will want to read it in the stored plan. Where credentials are is none of it."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
-    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
+    """The chosen options, as text for the stored plan, without the file of credentials."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
+    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
-def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:
+def _subtree_options(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:
     return SubtreeOptions(
         path=top,
         target=target,
@@ -176,14 +167,14 @@ def _wish(run: Run, top: bytes, target: bytes, hosts: str) -> SubtreeOptions:
 
 
 def _version(hosts: str) -> str:
-    """Not known where the one that is asked does not answer: another may, and the server's own word decides."""
+    """Empty where the first server does not answer: another may, and each server's own version decides."""
     try:
         return server_state(hosts.partition(",")[0], TIMEOUT_S).version or ""
     except ClusterError:
         return ""
 
 
-def _ask(run: Run, planned: SubtreeReport) -> None:
+def _confirm_plan(run: Run, planned: SubtreeReport) -> None:
     if run.console.interactive and not run[YES]:
         run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
     changes = plural(len(planned.changes), "change")

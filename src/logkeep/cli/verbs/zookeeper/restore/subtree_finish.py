@@ -1,6 +1,6 @@
-"""`logkeep zookeeper restore-subtree --resume` and `--undo`: the end of a subtree's restore, by its journal alone.
+"""`logkeep zookeeper restore-subtree --resume` and `--undo`: resume or undo a subtree restore, by its journal alone.
 
-Works without a repository. Where the one that has the receipt is named, it is told how the restore ended.
+Works without a repository. Where one is given, the receipt is updated.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
     named_hosts,
     new_journal_path,
     opened_session,
-    tell_done,
-    tell_stopped,
-    tell_undone,
+    store_done,
+    store_stopped,
+    store_undone,
 )
 from logkeep.cli.wiring import opened_repository, restores_place
 from logkeep.config.options import JUTE_MAXBUFFER, REPO, RESUME_SUBTREE, SOURCE, UNDO_SUBTREE, ZK_HOSTS
@@ -27,22 +27,22 @@ from logkeep.zookeeper.subtree.run import SubtreeRunEnd, resume, undo
 
 
 def end_by_journal(run: Run, backup: str | None) -> SubtreeReport:
-    resumed, taken_back = run[RESUME_SUBTREE], run[UNDO_SUBTREE]
-    file = resumed or taken_back
-    if backup is not None or file is None or (resumed and taken_back):
-        raise UsageError("--resume and --undo go with a journal and nothing else", remedy="name one of them alone")
+    resumed, undone = run[RESUME_SUBTREE], run[UNDO_SUBTREE]
+    file = resumed or undone
+    if backup is not None or file is None or (resumed and undone):
+        raise UsageError("--resume and --undo take only a journal", remedy="give only one of them")
     heading = read_journal(file).heading
     hosts = named_hosts(run) if run[ZK_HOSTS] else heading.hosts
     planned = SubtreeReport(verdict="planned", hosts=hosts, target=heading.top, what=heading.what, dry_run=run.dry_run)
     if run.dry_run:
         return planned
-    run.confirm(f"{'go on with' if resumed else 'take back'} the changes of {file} in the ensemble at {hosts}?")
-    ended = _ended(run, file, hosts, heading)
+    run.confirm(f"{'resume' if resumed else 'undo'} the changes of {file} in the ensemble at {hosts}?")
+    ended = _finish(run, file, hosts, heading)
     return ended_report(planned, ended, verdict="resumed" if resumed else "undone")
 
 
-def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
-    stored, back = _stored(run, heading), run[UNDO_SUBTREE] is not None or bool(heading.undoes)
+def _finish(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
+    stored, back = _find_receipt(run, heading), run[UNDO_SUBTREE] is not None or bool(heading.undoes)
     try:
         with opened_session(run, hosts) as live:
             forward = run[RESUME_SUBTREE] is not None
@@ -51,31 +51,31 @@ def _ended(run: Run, file: Path, hosts: str, heading: Heading) -> SubtreeRunEnd:
             with by_journal(journal):
                 ended = resume(live, file) if forward else undo(live, file, journal, run[JUTE_MAXBUFFER])
     except LogkeepError as error:
-        if stored is not None and not back and not isinstance(error, Locked):  # that run tells its own end
-            tell_stopped(run, stored, error)
+        if stored is not None and not back and not isinstance(error, Locked):  # that run stores its own end
+            store_stopped(run, stored, error)
         raise
     if stored is not None:
-        _tell(run, stored, ended, back=back)
+        _store_end(run, stored, ended, back=back)
     return ended
 
 
-def _stored(run: Run, heading: Heading) -> StoredRestore | None:
-    """The live tree is what counts: trouble with the repository is said, and nothing else."""
+def _find_receipt(run: Run, heading: Heading) -> StoredRestore | None:
+    """The live tree is what counts: an error of the repository is only a warning."""
     if run[REPO] is None or not isinstance(heading.stored, StoredAs):
         return None
     try:
         place = opened_repository(run).choose(run[SOURCE] or heading.stored.source)
         stored = find_subtree(restores_place(run, place), heading, run.clock, run.token)
     except LogkeepError as error:
-        run.console.warn(f"the repository cannot be told: {error}")
+        run.console.warn(f"the repository cannot be updated: {error}")
         return None
     if stored is None:
-        run.console.warn(f"the repository has no receipt {heading.stored.restore} of this journal, and is not told")
+        run.console.warn(f"the repository has no receipt {heading.stored.restore} of this journal, and is not updated")
     return stored
 
 
-def _tell(run: Run, stored: StoredRestore, ended: SubtreeRunEnd, *, back: bool) -> None:
+def _store_end(run: Run, stored: StoredRestore, ended: SubtreeRunEnd, *, back: bool) -> None:
     if back:
-        tell_undone(run, stored, ended)
+        store_undone(run, stored, ended)
     else:
-        tell_done(run, stored, ended)
+        store_done(run, stored, ended)

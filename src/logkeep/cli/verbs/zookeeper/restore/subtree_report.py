@@ -1,4 +1,4 @@
-"""What `logkeep zookeeper restore-subtree` tells: the plan, what is left out, what became of it."""
+"""The report of `logkeep zookeeper restore-subtree`: the plan, what is left out, the result."""
 
 import shlex
 from collections import Counter
@@ -34,7 +34,7 @@ class LeftOutNode(msgspec.Struct, frozen=True):
 
 class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
-    """`planned`, `done`, `nothing-to-do`; `resumed` or `undone`; `changed-since` when somebody else was faster."""
+    """`planned`, `done`, `nothing-to-do`; `resumed` or `undone`; `changed-since` when another client changed nodes."""
     hosts: str
     target: str
     """The path in the live tree."""
@@ -43,33 +43,33 @@ class SubtreeReport(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     """The path in the backup."""
     what: str | None = None
-    """With --resume and --undo: what the journal says it is."""
+    """With --resume and --undo: the description in the journal."""
     zxid: str | None = None
-    """The transaction that the backup's tree stands at."""
+    """The last transaction in the backup's tree."""
     proof: str | None = None
     changes: tuple[PlannedChange, ...] = ()
     multis: int = 0
-    """Requests that they are made with."""
+    """Number of requests for the changes."""
     extra: int = 0
     """Live nodes that the backup does not have."""
     left_out: tuple[LeftOutNode, ...] = ()
     acls_not_shown: tuple[str, ...] = ()
-    """Nodes that are deleted and whose ACLs no undo can bring back: the server shows them in part only."""
+    """Deleted nodes whose ACLs an undo cannot restore: the server shows only parts of them."""
     acls_not_compared: tuple[str, ...] = ()
-    """Nodes whose ACLs may differ from those of the backup: without admin rights the server shows them in part only."""
+    """Nodes whose ACLs may differ from the backup: without admin rights the server shows only parts of them."""
     not_restored: tuple[str, ...] = NEVER_RESTORED
     journal: str | None = None
     restore: int | None = None
-    """Under which `logkeep receipts show` has it."""
+    """The id for `logkeep receipts show`."""
     made: int = 0
     """Changes."""
     compared: int = 0
     """Nodes that were read again at the end."""
     unreadable: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
-    """Nodes that are not what they were meant to be when they were read again."""
+    """Nodes that differed from the plan when they were read again."""
     left_alone: tuple[str, ...] = ()
-    """Nodes that an undo did not take back: somebody else has changed them, or nodes above or below them."""
+    """Nodes that were not undone: another client has changed them, or nodes above or below them."""
     findings: tuple[Finding, ...] = ()
     dry_run: bool = False
 
@@ -128,12 +128,14 @@ def subtree_text(report: SubtreeReport, look: TerminalStyle) -> str:
 
 def plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     kinds = Counter(change.kind for change in report.changes)
-    told = [f"{count(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
+    kinds_text = [f"{count(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
     facts = {
         "subtree": f"{report.path} of backup {report.backup} of {report.source}" if report.path else report.what or "",
         "tree at": f"{report.zxid} ({report.proof})" if report.zxid else "",
         "into": f"{report.target} at {report.hosts}",
-        "changes": f"{', '.join(told)}; in {plural(report.multis, 'request')}" if told else _no_changes(report),
+        "changes": f"{', '.join(kinds_text)}; in {plural(report.multis, 'request')}"
+        if kinds_text
+        else _no_changes(report),
         "extra": f"{plural(report.extra, 'live node')} that the backup does not have" if report.extra else "",
     }
     yield look.pairs({name: value for name, value in facts.items() if value})
@@ -143,7 +145,7 @@ def plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
         yield look.line(f"  … and {count(len(report.changes) - _SHOWN)} more; --json has all")
     yield from _left_out_lines(report, look)
     for path in report.acls_not_shown[:_SHOWN]:
-        yield look.line(f"an undo could not bring back the ACLs of {path}: the server shows them in part only")
+        yield look.line(f"an undo cannot restore the ACLs of {path}: the server shows only parts of them")
     yield from _not_compared_lines(report, look)
     if report.path:
         yield from (look.prose(f"not restored: {each}", indent=len("not restored: ")) for each in report.not_restored)
@@ -182,13 +184,13 @@ def _ended_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     state = look.state("WARN" if report.exit_code else "OK")
     yield look.line(f"{state}  {report.target}: {report.verdict}, {plural(report.made, 'change')}")
     yield look.line(f"read again: {plural(report.compared, 'node')}, {count(len(report.differing))} differ")
-    yield from (look.line(f"  somebody else has changed {path} since") for path in report.differing[:_SHOWN])
+    yield from (look.line(f"  another client has changed {path} since") for path in report.differing[:_SHOWN])
     for path in report.left_alone[:_SHOWN]:
-        yield look.line(f"NOT TAKEN BACK  {path}: somebody else has changed it, or a node above or below it")
+        yield look.line(f"NOT UNDONE  {path}: another client has changed it, or a node above or below it")
     if len(report.left_alone) > _SHOWN:
-        yield look.line(f"… and {count(len(report.left_alone) - _SHOWN)} more are not taken back; --json has all")
+        yield look.line(f"… and {count(len(report.left_alone) - _SHOWN)} more are not undone; --json has all")
     if report.unreadable:
-        yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} that the ACLs hide")
+        yield look.line(f"not read again: {plural(len(report.unreadable), 'node')} hidden by ACLs")
     yield from _left_out_lines(report, look)
     yield from _not_compared_lines(report, look)
     if report.path:

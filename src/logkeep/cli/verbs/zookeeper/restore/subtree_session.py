@@ -23,32 +23,32 @@ TIMEOUT_S = 30.0
 
 @contextmanager
 def by_journal(journal: Path) -> Iterator[None]:
-    """Whoever stops it must know how to go on."""
+    """An interruption names the journal, and how to resume or undo the run."""
     try:
         yield
     except KeyboardInterrupt as stop:
         error, named = as_error(stop), shlex.quote(str(journal))
         called = "logkeep zookeeper restore-subtree"
-        ways = f"`{called} --resume {named}` goes on, `{called} --undo {named}` takes back what was done"
+        ways = f"`{called} --resume {named}` resumes it, `{called} --undo {named}` undoes it"
         error.remedy = ways if journal.exists() else "nothing was changed: run it again"
         raise error from None
 
 
-def tell_done(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
-    """The live tree is what counts: trouble with the repository is said, and nothing else."""
-    _told(run, stored, lambda: note_done(stored, ended))
+def store_done(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
+    """The live tree is what counts: an error of the repository is only a warning."""
+    _store_note(run, stored, lambda: note_done(stored, ended))
 
 
-def tell_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
-    """What is stored of it must not hide why it stopped."""
-    _told(run, stored, lambda: note_stopped(stored, error))
+def store_stopped(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """An error while storing must not hide why the run stopped."""
+    _store_note(run, stored, lambda: note_stopped(stored, error))
 
 
-def tell_undone(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
-    _told(run, stored, lambda: note_undone(stored, ended))
+def store_undone(run: Run, stored: StoredRestore, ended: SubtreeRunEnd) -> None:
+    _store_note(run, stored, lambda: note_undone(stored, ended))
 
 
-def _told(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
+def _store_note(run: Run, stored: StoredRestore, note: Callable[[], object]) -> None:
     try:
         note()
     except LogkeepError as problem:
@@ -59,7 +59,7 @@ def named_hosts(run: Run) -> str:
     given: tuple[str, ...] = run[ZK_HOSTS]
     hosts = [text.rpartition("=")[2] for text in given]
     if not hosts:
-        raise UsageError("no server is named", remedy="pass --zk-host HOST:PORT, once for each that may be asked")
+        raise UsageError("no server is given", remedy="pass --zk-host HOST:PORT, once for each that may be asked")
     for host in hosts:
         parse_address(host)
     return ",".join(hosts)
@@ -81,6 +81,6 @@ def new_journal_path(run: Run) -> Path:
 
 
 def name_journal(run: Run, path: Path) -> None:
-    """Before it begins: whoever sees the run die must know what to resume or undo it by."""
+    """Before the first change, so that the user can resume or undo a run that dies."""
     if not run[QUIET]:
         run.console.note(f"its journal is {path}")

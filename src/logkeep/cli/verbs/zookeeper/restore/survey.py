@@ -1,5 +1,6 @@
-"""`logkeep zookeeper restore survey`: the first of three steps by which an ensemble on several hosts is restored."""
+"""`logkeep zookeeper restore survey`: the first of three steps that restore an ensemble on several hosts."""
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -9,11 +10,11 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
-from logkeep.cli.verbs.zookeeper.members import Given, given_members, name_of
-from logkeep.cli.verbs.zookeeper.restore.plan_file import write_document
+from logkeep.cli.verbs.zookeeper.members import given_members, name_of
 from logkeep.config.options import SURVEY_TO, ZK_MEMBERS
+from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
-from logkeep.zookeeper.restore.ensemble.documents import MemberSurvey
+from logkeep.zookeeper.restore.ensemble.documents import DocumentT, MemberSurvey, encoded, read_document
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
 from logkeep.zookeeper.restore.values import ServerTarget
 
@@ -27,11 +28,11 @@ class SurveyedMember(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: int
     logs: int
     highest_zxid: str
-    """No transaction in its files is later, nor any that a running server has processed."""
+    """No transaction in its files, or reported by a running server, is later."""
     epochs: tuple[int, ...]
-    """As its epoch files say; none for a server that stands alone, or is new."""
+    """From its epoch files; none for a standalone or new server."""
     running: tuple[str, ...]
-    """Who uses the directories: no plan is made of this survey then."""
+    """Processes that use the directories: no plan is made from this survey then."""
     unchecked: tuple[str, ...]
 
 
@@ -52,7 +53,7 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
         lines += [look.line(f"NOT CHECKED  {what}") for what in one.unchecked]
     lines.append(look.line(f"survey of {report.machine} written to {report.file}"))
     lines.append(
-        look.prose("next: survey every other host, bring the files together, and make one plan of them:  "
+        look.prose("next: survey every other host, collect the files, and make one plan from them:  "
                    "logkeep zookeeper restore plan latest *.survey.json --to plan.json")
     )  # fmt: skip
     return "\n".join(lines)
@@ -70,30 +71,29 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
     ),
 )
 def survey(run: Run) -> SurveyReport:
-    """Write down how far the servers on this host got, for one plan for all members of an ensemble.
+    """Record the state of the servers on this host, as input for `restore plan`.
 
-    The first of three steps: stop all members, and survey every host; make one plan of all surveys with `restore plan`;
-    carry it out on every host with `restore --plan`. Nothing but the survey is written, and no repository is needed. A
-    survey of a server that still runs ends with 2: it can be looked at, but no plan is made of it.
+    The first of three steps: stop all members, and survey every host; make one plan from all surveys with
+    `restore plan`; carry it out on every host with `restore --plan`. Only the survey is written, and no repository is
+    needed. A survey of a running server ends with 2: no plan can be made from it.
     """
     given, machine = given_members(run), socket.gethostname()
     path = run[SURVEY_TO] or Path(f"{re.sub(r'[^A-Za-z0-9._-]', '-', machine) or 'host'}.survey.json")
-    found = survey_host([(_named(each), _target(each)) for each in given], machine, run.clock())
+    targets = [
+        (g.name or name_of(g.data_dir), ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host))
+        for g in given
+    ]
+    found = survey_host(targets, machine, run.clock())
     write_document(path, found)
     return SurveyReport(
-        machine=machine, taken=found.taken, file=str(path.absolute()), members=tuple(map(_told, found.members))
+        machine=machine,
+        taken=found.taken,
+        file=str(path.absolute()),
+        members=tuple(map(_surveyed_member, found.members)),
     )
 
 
-def _named(given: Given) -> str:
-    return given.name or name_of(given.data_dir)
-
-
-def _target(given: Given) -> ServerTarget:
-    return ServerTarget(data_dir=given.data_dir, log_dir=given.log_dir, host=given.host)
-
-
-def _told(survey: MemberSurvey) -> SurveyedMember:
+def _surveyed_member(survey: MemberSurvey) -> SurveyedMember:
     return SurveyedMember(
         member=survey.member,
         data_dir=survey.data_dir,
@@ -105,3 +105,26 @@ def _told(survey: MemberSurvey) -> SurveyedMember:
         running=survey.running,
         unchecked=survey.unchecked,
     )
+
+
+def write_document(path: Path, document: DocumentT) -> None:
+    """Write a survey or plan, completely or not at all. Replaces only an earlier document of its kind.
+
+    Raises UsageError.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        if os.path.lexists(path):
+            read_document(path, type(document))
+        with beside.open("xb") as file:
+            file.write(encoded(document))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except Damaged as error:
+        remedy = "name another file with --to; this one is left as it is"
+        raise UsageError("it already exists, and is something else", subject=str(path), remedy=remedy) from error
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        what = f"it cannot be written: {(error.strerror or 'unknown').lower()}"
+        raise UsageError(what, subject=str(path), remedy="name a file in a directory that exists with --to") from error

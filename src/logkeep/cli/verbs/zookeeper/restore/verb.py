@@ -1,7 +1,6 @@
-"""`logkeep zookeeper restore`: a backup in place of the data of servers that are stopped."""
+"""`logkeep zookeeper restore`: replace the data of stopped servers by a backup."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 import msgspec
@@ -20,10 +19,9 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
     targets_of,
     tree_of,
 )
-from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, go_on, run_again
+from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
 from logkeep.cli.verbs.zookeeper.restore.with_plan import ANY_BACKUP, agreed_in, as_agreed
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, restores_place
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -48,6 +46,7 @@ from logkeep.config.options import (
     ZK_MEMBERS,
     ZK_MOMENT,
     ZK_VERSION,
+    Options,
 )
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -68,20 +67,10 @@ from logkeep.zookeeper.timeline.plan import Target as Moment
 from logkeep.zookeeper.timeline.plan import ToEnd, ToTime, ToZxid
 from logkeep.zookeeper.timeline.verified_path import VerifiedPath, choose
 
-_TOLD: tuple[Option[Any], ...] = (
-    RESTORE_PLAN,
-    ZK_DATA_DIRS,
-    ZK_LOG_DIRS,
-    *ZK_MOMENT,
-    SESSIONS,
-    FORM,
-    ENSEMBLE,
-    MIN_EPOCH,
-    BELIEVE,
-    ACCEPT_MISMATCH,
-    ZK_VERSION,
-    DIGESTS,
-)
+_STORED_OPTIONS: Options = (
+    RESTORE_PLAN, ZK_DATA_DIRS, ZK_LOG_DIRS, *ZK_MOMENT, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS,
+)  # fmt: skip
 
 
 def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[MetricSample]:
@@ -91,28 +80,16 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     yield sample("logkeep_restore_success", 1 if report and report.verdict != NOT_BEGUN else 0, source=source)
 
 
+_OPTIONS = (
+    *RECEIPT_OPTIONS, *ZK_MEMBERS, RESTORE_PLAN, *ZK_MOMENT, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
+    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS, JUTE_MAXBUFFER, CONTINUE, ROLLBACK, LIMIT_DOWNLOAD, PROGRESS,
+)  # fmt: skip
+
+
 @verb(
     report=ZooKeeperRestoreReport,
     text=restore_text,
-    options=(
-        *RECEIPT_OPTIONS,
-        *ZK_MEMBERS,
-        RESTORE_PLAN,
-        *ZK_MOMENT,
-        SESSIONS,
-        FORM,
-        ENSEMBLE,
-        MIN_EPOCH,
-        BELIEVE,
-        ACCEPT_MISMATCH,
-        ZK_VERSION,
-        DIGESTS,
-        JUTE_MAXBUFFER,
-        CONTINUE,
-        ROLLBACK,
-        LIMIT_DOWNLOAD,
-        PROGRESS,
-    ),
+    options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     exit_code=exit_code_of,
@@ -127,60 +104,60 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     ),
 )
 def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
-    """Put the tree of a backup in place of the data of servers that are stopped.
+    """Replace the data of stopped servers by the tree of a backup.
 
-    By default it is the end of the backup; --to-zxid and --to-time choose any other transaction, and what cannot be
-    proven is refused with a list of what can. Every byte that is used is read and compared, all transactions are
-    replayed, and every digest that the servers wrote must fit. What the directories hold is kept beside the new data.
-    Name all members of an ensemble: they get one epoch above every one that was ever in use. Where they are on several
-    hosts, `restore survey` and `restore plan` make one plan for all, which every host carries out with --plan. An
-    interrupted restore is ended with --continue or --rollback, which need no repository.
+    By default the tree at the end of the backup is restored; --to-zxid and --to-time choose another transaction. One
+    that cannot be proven is refused with a list of those that can. Every byte is read and checked, all transactions are
+    replayed, and every digest that the servers wrote must match. Earlier data is kept beside the new data. Give all
+    members of an ensemble: they get one epoch above every epoch in use. For members on several hosts, `restore survey`
+    and `restore plan` make one plan, which every host carries out with --plan. An interrupted restore is completed with
+    --continue or undone with --rollback, which need no repository.
     """
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper.restore.finish import end  # noqa: PLC0415 - only this way needs it
 
         return end(run)
-    with run_again() as begun:
-        return _restored(run, backup, begun)
+    with rerun_hint() as begun:
+        return _restore(run, backup, begun)
 
 
-def _restored(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
-    agreed, wish = agreed_in(run, backup), _wish(run)
+def _restore(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
+    agreed, options = agreed_in(run, backup), _restore_options(run)
     if not run.dry_run:
-        check_targets(wish)
+        check_targets(options)
     if agreed is None:
         place, target = chosen_source(run), asked_moment(run)
     else:
         place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
-        wish, backup = as_agreed(wish, agreed), agreed.backup
+        options, backup = as_agreed(options, agreed), agreed.backup
     entry = read_source(place, run.clock()).completed(backup)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)
-        chosen = choose(view, target, believe=wish.believe, accept_mismatch=bool(wish.accept_mismatch))
-        prepared = prepare(view, chosen.path, wish, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
+        chosen = choose(view, target, believe=options.believe, accept_mismatch=bool(options.accept_mismatch))
+        prepared = prepare(view, chosen.path, options, agreed=agreed, replayed=chosen.replayed, clock=run.clock)
         before_s = run.world.monotonic() - began_s
-        planned = _planned(place.source, entry.id, prepared, chosen)
+        planned = _plan_report(place.source, entry.id, prepared, chosen)
         if run.dry_run:
             return planned
-        _ask(run, prepared, planned)
+        _confirm_plan(run, prepared, planned)
         state = restores_place(run, place, create=True)
         journal = journal_name(run.clock(), run.token)
-        with go_on("logkeep zookeeper restore --data-dir", prepared.places[0].data_dir, journal):
+        with resume_hints("logkeep zookeeper restore --data-dir", prepared.places[0].data_dir, journal):
             begun.yes = True
-            return _carried_out(run, state, prepared, planned, journal, before_s)
+            return _carry_out(run, state, prepared, planned, journal, before_s)
 
 
 def asked_moment(run: Run) -> Moment:
     zxid, time_ms = run[TO_ZXID], run[TO_TIME]
     if zxid is not None and time_ms is not None:
-        raise UsageError("--to-zxid and --to-time name two moments", remedy="give one of them")
+        raise UsageError("--to-zxid and --to-time exclude each other", remedy="give one of them")
     if zxid is not None:
         return ToZxid(zxid)
     return ToEnd() if time_ms is None else ToTime(time_ms)
 
 
-def _wish(run: Run) -> ZooKeeperRestoreOptions:
+def _restore_options(run: Run) -> ZooKeeperRestoreOptions:
     return ZooKeeperRestoreOptions(
         targets=tuple(ServerTarget(data_dir=g.data_dir, log_dir=g.log_dir, host=g.host) for g in given_members(run)),
         sessions=Sessions(run[SESSIONS]),
@@ -195,7 +172,7 @@ def _wish(run: Run) -> ZooKeeperRestoreOptions:
     )
 
 
-def _planned(source: str, backup: int, prepared: PreparedRestore, chosen: VerifiedPath) -> ZooKeeperRestoreReport:
+def _plan_report(source: str, backup: int, prepared: PreparedRestore, chosen: VerifiedPath) -> ZooKeeperRestoreReport:
     obstacles = prepared.planned.obstacles
     return ZooKeeperRestoreReport(
         source=source,
@@ -214,12 +191,12 @@ def _planned(source: str, backup: int, prepared: PreparedRestore, chosen: Verifi
 
 
 def passed_over(chosen: VerifiedPath) -> tuple[Finding, ...]:
-    """Damage that nothing is restored from is worth a look, and no more."""
+    """Damage in files that the restore does not use is only a warning."""
     found = (each.finding for each in chosen.passed_over)
     return tuple(msgspec.structs.replace(one, severity=Severity.WARNING) for one in found)
 
 
-def _ask(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestoreReport) -> None:
+def _confirm_plan(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestoreReport) -> None:
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     if run.console.interactive and not run[YES]:
@@ -229,12 +206,12 @@ def _ask(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestoreReport) -
     if prepared.replayed.first_mismatch is None:
         run.confirm(f"{word} {where}?")
         return
-    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at "
+    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: the digests differ at "
                      f"{hex_zxid(prepared.replayed.first_mismatch.zxid)} is another one")  # fmt: skip
     run.confirm(f"{word} {where} all the same?", typed="disproven")
 
 
-def _carried_out(
+def _carry_out(
     run: Run,
     state: SourceRef,
     prepared: PreparedRestore,
@@ -253,11 +230,11 @@ def _carried_out(
         raise
     body = stored.body(PlanBody)
     document = stored.ended(verdict_of(body), planned.findings, facts_of(body, receipt))
-    return _done(planned, prepared, receipt, document, wanted.journal)
+    return _result_report(planned, prepared, receipt, document, wanted.journal)
 
 
 def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
-    """What is stored of it must not hide why it failed."""
+    """Store the failure. An error while storing must not hide why the restore failed."""
     try:
         stored.failed(error, "target")
     except LogkeepError as problem:
@@ -265,12 +242,12 @@ def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
 
 
 def _options(run: Run) -> dict[str, str]:
-    """What was asked for, as people will want to read it in the stored plan."""
-    values: dict[str, object] = {option.name: run.settings[option] for option in _TOLD}
-    return {option.name: option.kind.show(value) for option in _TOLD if (value := values[option.name])}
+    """The chosen options, as text for the stored plan."""
+    values: dict[str, object] = {option.name: run.settings[option] for option in _STORED_OPTIONS}
+    return {option.name: option.kind.show(value) for option in _STORED_OPTIONS if (value := values[option.name])}
 
 
-def _done(
+def _result_report(
     planned: ZooKeeperRestoreReport,
     prepared: PreparedRestore,
     receipt: RestoreReceipt,

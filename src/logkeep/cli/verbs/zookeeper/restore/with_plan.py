@@ -1,10 +1,8 @@
-"""`logkeep zookeeper restore --plan`: the last of three steps by which an ensemble on several hosts is restored."""
+"""`logkeep zookeeper restore --plan`: the last of three steps that restore an ensemble on several hosts."""
 
 from dataclasses import replace
-from typing import Any
 
 from logkeep.cli.frame.execute import Run
-from logkeep.config.option import Option
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -16,19 +14,20 @@ from logkeep.config.options import (
     SOURCE,
     TO_TIME,
     TO_ZXID,
+    Options,
 )
 from logkeep.errors import UsageError
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, read_document
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
 ANY_BACKUP = "latest"
-"""When no id is given: with a plan the one that it names."""
-_PLANNED: tuple[Option[Any], ...] = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
-"""What a plan for all members says."""
+"""The default id; with a plan, the backup that the plan names."""
+_PLANNED: Options = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
+"""Options that a plan already determines."""
 
 
 def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
-    """The plan of --plan. Raises UsageError for options that it answers already, and for another backup."""
+    """The plan of --plan. Raises UsageError for options that it determines, and for another backup."""
     path, source = run[RESTORE_PLAN], run[SOURCE]
     if path is None:
         return None
@@ -36,7 +35,7 @@ def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
     given = [option for option in _PLANNED if run.settings[option] != option.default]
     if given:
         named = ", ".join(f"--{option.name}" for option in given)
-        what = f"the plan says already what {named} would say"
+        what = f"the plan already determines {named}"
         raise UsageError(what, subject=str(path), remedy=f"leave {named} out, or make another plan")
     if backup not in (ANY_BACKUP, agreed.backup):
         what = f"the plan is for backup {agreed.backup}"
@@ -47,10 +46,10 @@ def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
     return agreed
 
 
-def as_agreed(wish: ZooKeeperRestoreOptions, agreed: AgreedPlan) -> ZooKeeperRestoreOptions:
+def as_agreed(options: ZooKeeperRestoreOptions, agreed: AgreedPlan) -> ZooKeeperRestoreOptions:
     """For the members on this host."""
     return replace(
-        wish,
+        options,
         ensemble=True,
         sessions=agreed.sessions,
         form=agreed.form,

@@ -1,0 +1,58 @@
+"""Which verbs get a store that refuses writes."""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.cli import wiring
+from logkeep.repository.access import Repository, open_repository
+from logkeep.store.base import Store
+from logkeep.store.readonly import ReadOnlyStore
+from tests.support.cli.filled_repository import fill
+from tests.support.cli.in_process import Here
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Store]:
+    """The stores that repositories were opened with."""
+    stores: list[Store] = []
+
+    def recorded(store: Store) -> Repository:
+        stores.append(store)
+        return open_repository(store)
+
+    monkeypatch.setattr(wiring, "open_repository", recorded)
+    return stores
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("list",), 0),
+        (("info", "latest"), 0),
+        (("status",), 0),
+        (("receipts", "list"), 0),
+        (("receipts", "show", "latest"), 40),
+        (("kafka", "groups", "latest"), 40),
+    ],
+)
+def test_verbs_that_only_read_cannot_write(
+    arguments: tuple[str, ...], code: int, tmp_path: Path, opened: list[Store]
+) -> None:
+    fill(tmp_path)
+    here = Here(tmp_path)
+    before = here.tree()
+    here.run(*arguments, code=code)
+    assert opened
+    assert all(isinstance(store, ReadOnlyStore) for store in opened)
+    assert here.tree() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [("verify",), ("hold", "latest"), ("repair", "--dry-run"), ("prune", "--dry-run")]
+)
+def test_verbs_that_store_results_can_write(arguments: tuple[str, ...], tmp_path: Path, opened: list[Store]) -> None:
+    fill(tmp_path)
+    Here(tmp_path).run_any(*arguments)
+    assert opened
+    assert not any(isinstance(store, ReadOnlyStore) for store in opened)
