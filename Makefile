@@ -24,7 +24,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 	@$(BIN)/logkeep demo --directory .demo
 
 test: check  ## set everything up and pass the whole suite
-	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup -m "not soak" -p no:cacheprovider
+	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks
@@ -32,8 +32,15 @@ check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
 
+coverage: dev  ## branch coverage by the whole suite, commands that tests start included
+	rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --sort=miss
+
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
+	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
 
 format: dev  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix src tests benchmarks
@@ -70,4 +77,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check soak format reference lock clean dev
+.PHONY: help install demo test check coverage soak format reference lock clean dev

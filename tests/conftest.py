@@ -1,7 +1,8 @@
-"""What every test process needs."""
+"""What every test process needs, and the order in which tests are given to the workers."""
 
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A test run that a script started in the background ignores Ctrl-C, and so would every process that it starts: then
@@ -12,3 +13,41 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("logkeep", deadline=None)
 settings.load_profile("logkeep")
+
+# Seconds that groups of tests take on two quiet cores, roughly. The longest are given out
+# first, so that both workers end at about the same time.
+_SECONDS = {
+    "kafka-restore": 200,
+    "kafka-plain": 180,
+    "zookeeper-verbs": 150,
+    "spark": 150,
+    "kafka-replay": 120,
+    "kafka-three": 100,
+    "kafka-secured": 90,
+    "kafka-proxy": 90,
+    "zookeeper-e2e": 80,
+    "zookeeper-restored-ensemble": 60,
+    "zookeeper-matrix": 60,
+    "zookeeper-ensemble": 60,
+    "kafka-older": 60,
+    "zookeeper-restore": 60,
+    "demo": 50,
+}
+_A_GROUP_S = 40
+"""A group that the table does not have."""
+_A_PAGE_S = 30
+"""A page of the guides. Other single tests come last: they fill the time that is left."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Longest first, where several workers share the tests (`make test` passes --no-loadscope-reorder)."""
+    if getattr(config.option, "loadgroup", False):
+        items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[int, str]:
+    if groups := sorted(str(mark.args[0]) for mark in item.iter_markers("xdist_group")):
+        name = "_".join(groups)
+        return -_SECONDS.get(name, _A_GROUP_S), name
+    return -_A_PAGE_S if item.name.startswith("test_commands_do_what_the_page_says") else 0, ""

@@ -1,11 +1,10 @@
-"""`python -m tests.second_try ARGUMENTS`: pytest, and a second try, alone, for what the neighbours may have disturbed.
+"""`python -m tests.second_try ARGUMENTS`: pytest, and a second run of the few tests that a busy machine made fail.
 
-Four thousand tests share two cores with real servers, and on a slow day one of them meets a moment that its scene did
-not foresee. A few such failures are tried once more with nothing beside them. What fails twice fails; what passes then
-is named UNSTEADY below the first failure's full report, and is to be mended. No second try for a test of races, deaths,
-damage or the cut (there one failure in a thousand is the very fault that is looked for), for a test without a server
-(nothing disturbs it), when a process of the tests died, or when so much failed that it cannot be bad luck.
-`LOGKEEP_STRICT=1` allows none at all.
+Four thousand tests share two cores with real servers. On a slow machine a test may fail because a server answered late.
+Up to three such failures run again, alone. A test that fails twice fails; a test that passes then is listed as UNSTEADY
+after the full report of its first failure, and must be fixed. There is no second run for a test of races, killed
+processes, damage or the cut (one failure in a thousand is what these look for), for a test without a server (the load
+does not disturb it), when a worker of pytest died, or when more tests failed. `LOGKEEP_STRICT=1` allows no second run.
 """
 
 import os
@@ -26,7 +25,7 @@ _ONE_FAILURE_IS_ENOUGH = (
 
 
 def node(reported: str) -> str:
-    """The test's own name: among several workers it is reported with its group behind an @."""
+    """The test's own name: several workers report it with its group after an @."""
     name, bracket, parameters = reported.partition("[")
     if not bracket:
         return name.partition("@")[0]
@@ -35,14 +34,14 @@ def node(reported: str) -> str:
 
 
 def may_be_tried_again(failed: Sequence[str]) -> bool:
-    """Few, all with servers, and none whose single failure would be the news."""
+    """Few, all with servers, and none for which one failure counts."""
     return 0 < len(failed) <= AT_MOST and all(
         name.startswith(_SERVED) and not any(word in name for word in _ONE_FAILURE_IS_ENOUGH) for name in failed
     )
 
 
 class _Failures:
-    """What failed, in its body or in its scene, in the order of the reports."""
+    """Tests that failed, in their body or in a fixture, in the order of the reports."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     print("\nonce more, alone:", *failed, sep="\n  ", flush=True)
     again = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *failed], check=False)
     if again.returncode == 0:
-        print("\nUNSTEADY, passed alone only (to be mended):", *failed, sep="\n  ", flush=True)
+        print("\nUNSTEADY, passed alone only (to be fixed):", *failed, sep="\n  ", flush=True)
     return again.returncode
 
 

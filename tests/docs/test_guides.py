@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,13 +17,7 @@ NOT_RUN = {"kafka-restore-offline.md": 2, "spark-clusters.md": 3}
 _MAKE = re.compile(r"^make (?P<target>[a-z]+)", re.M)
 
 
-def _with_its_server(page: Path) -> Any:
-    """Pages that need a server run where all tests with one do: no more than one at a time."""
-    kinds = [kind for kind in ("kafka", "zookeeper") if f"<!-- scene: {kind}-" in page.read_text()]
-    return pytest.param(page, id=page.name, marks=[pytest.mark.xdist_group(kind) for kind in kinds])
-
-
-@pytest.mark.parametrize("page", [_with_its_server(page) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     wanted = [s for s in steps(page.read_text()) if not (isinstance(s, Command) and _MAKE.match(s.text))]
     typed = type_in(wanted, tmp_path)

@@ -18,7 +18,7 @@ from logkeep.model.cache import cache_dir
 from tests.support.cli.in_process import Here
 from tests.support.processes import files_below, program, wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("demo")
 BEGINNING = ("probe the store", "create a repository")
 OF_KAFKA = (
     "start a real Kafka",

@@ -1,4 +1,4 @@
-"""What several packages share: the one cluster of three brokers (group `kafka-three`), and tidying a secured one."""
+"""What several packages share: the cluster of three brokers (group `kafka-three`) and the secured broker."""
 
 import os
 from collections.abc import Iterator
@@ -26,6 +26,13 @@ def cluster(three_brokers: KafkaCluster) -> KafkaCluster:
         if member.pid is None:
             member.start()
     return three_brokers
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """The one secured broker (group `kafka-secured`). A test removes what it made, see `as_before`."""
+    with SecuredKafka(tmp_path_factory.mktemp("secured"), cache_dir(os.environ, Path.home())) as broker:
+        yield broker
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ PATIENCE_S = 240.0
 
 
 @contextmanager
-def program(arguments: list[str], directory: Path, **variables: str) -> Iterator["subprocess.Popen[str]"]:
+def program(
+    arguments: list[str], directory: Path, *, true_start: bool = False, **variables: str
+) -> Iterator["subprocess.Popen[str]"]:
     """Run a module of the tests in a working directory and home directory of its own; kill all of it at the end."""
     home, work, temporary = (directory / name for name in ("home", "work", "tmp"))
     for each in (home, work, temporary):
@@ -27,7 +29,13 @@ def program(arguments: list[str], directory: Path, **variables: str) -> Iterator
     environ = kept | own | {"PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", *arguments]
     started = ForkedProcess(
-        command, cwd=work, env=environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=work,
+        env=environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        true_start=true_start,
     )
     family: list[RunningProcess] = []
     try:

@@ -13,7 +13,7 @@ from logkeep.errors import ServerFailed
 from logkeep.model.cache import cache_dir
 from tests.support.processes import program, wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-embedded")
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 

@@ -60,7 +60,7 @@ class Server:
         return marker.exists() and marker.stat().st_size > 0
 
 
-@pytest.mark.parametrize("separate", [False, True], ids=["together", "separate"])
+@pytest.mark.parametrize("separate", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["together", "separate"])
 def test_no_version_starts_in_between(tmp_path: Path, separate: bool) -> None:
     server = Server(tmp_path / "victim", separate=separate)
     states: dict[tuple[str, ...], Path] = {}

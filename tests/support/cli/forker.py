@@ -224,7 +224,7 @@ def _forker() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    names = ("PATH", "HOME", "TMPDIR", "LOGKEEP_CACHE_DIR", "XDG_CACHE_HOME")
+    names = ("PATH", "HOME", "TMPDIR", "LOGKEEP_CACHE_DIR", "XDG_CACHE_HOME", "COVERAGE_PROCESS_CONFIG")
     kept = {name: os.environ[name] for name in names if name in os.environ}
     usual = {name: value for name, value in _USUAL.items() if value and name != "PYTHONDONTWRITEBYTECODE"}
     single = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}

@@ -18,7 +18,11 @@ _PATIENCE_S = 300
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:
     """No LOGKEEP_ variables, an empty home, and the code under test on the path."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPYCACHEPREFIX") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPYCACHEPREFIX", "COVERAGE_PROCESS_CONFIG")
+        if name in os.environ
+    }
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return {**kept, "PYTHONPATH": path, "HOME": str(home), "LANG": "C.UTF-8", **extra}
 

@@ -1,4 +1,4 @@
-"""One broker for all tests of whole backups, a secured one, and a new repository for each test."""
+"""One broker for all tests of whole backups, one behind a proxy, and a new repository for each test."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ from tests.support.kafka.kernel_cache import share_kernels
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.servers.proxied_kafka import Shaky, shaky_kafka
-from tests.support.servers.secured_kafka import SecuredKafka
 
 _MORE = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -26,12 +25,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     directory, cache = tmp_path_factory.mktemp("whole"), cache_dir(os.environ, Path.home())
     with EmbeddedKafka(directory / "broker", cache, properties=BROKER | _MORE) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with SecuredKafka(tmp_path_factory.mktemp("secured"), cache_dir(os.environ, Path.home())) as broker:
-        yield broker
 
 
 @pytest.fixture(scope="session")

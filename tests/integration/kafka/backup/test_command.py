@@ -15,7 +15,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive
 from tests.support.servers.secured_kafka import SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 def _write(topics: Matrix, topic: str, records: int, size: int = 100) -> None:

@@ -27,7 +27,7 @@ from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import wait_for
 from tests.support.servers.proxied_kafka import Shaky
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-proxy")
 MEGABYTE = 1_000_000
 
 

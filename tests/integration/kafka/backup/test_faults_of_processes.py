@@ -24,9 +24,20 @@ from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import program, wait_for
 from tests.support.servers.proxied_kafka import Shaky
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-proxy")
 PROGRAM = "tests.integration.kafka.backup.backup_program"
 PARTITIONS = 6
+
+
+@pytest.fixture(scope="session")
+def kafka(shaky: Shaky) -> EmbeddedKafka:
+    """The proxied broker, reached directly: these tests need no second one."""
+    return shaky.kafka
+
+
+@pytest.fixture(scope="session")
+def topics(shaky: Shaky) -> Matrix:
+    return shaky.topics
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -23,7 +23,7 @@ from tests.support.kafka.copied_logs import on_disk
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 
 
 def _write(topics: Matrix, topic: str, records: int, partition: int = 0, note: bytes = b"v") -> None:

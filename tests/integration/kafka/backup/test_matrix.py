@@ -31,7 +31,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import program
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 
 
 @pytest.fixture(scope="module")
@@ -179,18 +179,20 @@ def _uuid(told: object) -> uuid.UUID:
     return uuid.UUID(int=((high & (2**64 - 1)) << 64) | (low & (2**64 - 1)))
 
 
-def test_five_hundred_partitions_are_few_units(
-    kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path
+@pytest.mark.parametrize("partitions", [120, pytest.param(500, marks=pytest.mark.soak)])
+def test_many_partitions_are_few_units(
+    kafka: EmbeddedKafka, topics: Matrix, archive: Archive, tmp_path: Path, partitions: int
 ) -> None:
-    topic = fill(topics, "many", 500, 4, size=100)
+    topic = fill(topics, f"many-{partitions}", partitions, 4, size=100)
     root = tmp_path / "repository"
-    arguments = ["tests.integration.kafka.backup.backup_program", kafka.bootstrap, str(root), "new", "500", topic]
-    with program(arguments, tmp_path) as run:
+    program_name, count = "tests.integration.kafka.backup.backup_program", str(partitions)
+    arguments = [program_name, kafka.bootstrap, str(root), "new", count, topic]
+    with program(arguments, tmp_path, true_start=True) as run:  # its memory is measured
         said, complaint = run.communicate()
     assert run.returncode == 0, complaint
     report = json.loads(said)
     print("peak memory:", report["peak_kb"], "kB")
     assert report["units"] <= 2
     assert report["peak_kb"] < 400_000
-    assert len(archive.cuts(report["id"])) == 500
+    assert len(archive.cuts(report["id"])) == partitions
     assert_whole(archive, kafka, report["id"])

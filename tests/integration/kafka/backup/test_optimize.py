@@ -1,4 +1,4 @@
-"""Thirty small rounds of a real broker become few objects, and every older backup is served by them."""
+"""Small rounds of a real broker become few objects, and every older backup is served by them."""
 
 import os
 import re
@@ -16,16 +16,16 @@ from tests.support.kafka.copied_logs import object_paths
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive
 
-pytestmark = pytest.mark.xdist_group("kafka")
-ROUNDS, RECORDS, PARTITIONS = 30, 20, 2
+pytestmark = pytest.mark.xdist_group("kafka-plain")
+RECORDS, PARTITIONS = 20, 2
 AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 
 
-def _rounds(topics: Matrix, archive: Archive, topic: str) -> dict[int, list[list[bytes]]]:
+def _rounds(topics: Matrix, archive: Archive, topic: str, rounds: int) -> dict[int, list[list[bytes]]]:
     """What each backup holds of each partition."""
     producer = topics.producer(batch_num_messages=5, compression_type="lz4")
     ids = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for i in range(RECORDS):
             producer.produce(topic, os.urandom(50), b"%d" % i, i % PARTITIONS)
         assert producer.flush(60) == 0
@@ -50,19 +50,20 @@ def _dumped(kafka: EmbeddedKafka, files: list[Path]) -> list[str]:
     return sorted(re.findall(r"^\| offset: .*", said, re.MULTILINE))
 
 
-def test_thirty_rounds_become_few_objects_that_serve_all_backups(
-    kafka: EmbeddedKafka, topics: Matrix, repo: Filled
+@pytest.mark.parametrize("rounds", [9, pytest.param(30, marks=pytest.mark.soak)])
+def test_rounds_become_few_objects_that_serve_all_backups(
+    kafka: EmbeddedKafka, topics: Matrix, repo: Filled, rounds: int
 ) -> None:
-    topic = topics.create("rounds", PARTITIONS)
+    topic = topics.create(f"rounds-{rounds}", PARTITIONS)
     archive = Archive(kafka.bootstrap, repo.place())
-    before = _rounds(topics, archive, topic)
+    before = _rounds(topics, archive, topic, rounds)
     small = object_paths(repo.root, ".log")
     said = _dumped(kafka, small)
-    assert (len(before), len(small), len(said)) == (ROUNDS, ROUNDS * PARTITIONS, ROUNDS * RECORDS)
+    assert (len(before), len(small), len(said)) == (rounds, rounds * PARTITIONS, rounds * RECORDS)
     foreseen = repo.json("kafka", "optimize", "--dry-run")
     assert object_paths(repo.root, ".log") == small
     done = repo.json("kafka", "optimize")
-    assert (done["objects_before"], done["objects_after"]) == (ROUNDS * PARTITIONS, PARTITIONS)
+    assert (done["objects_before"], done["objects_after"]) == (rounds * PARTITIONS, PARTITIONS)
     assert (foreseen["objects_before"], foreseen["size_bytes"]) == (done["objects_before"], done["size_bytes"])
     with writing(archive.place, "gc", utc_now, random_token) as session:
         collect(session, AT_ONCE)

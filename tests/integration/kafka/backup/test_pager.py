@@ -12,7 +12,7 @@ from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 _BEGIN_MS = 1_700_000_000_000
 
 

@@ -25,7 +25,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.unit.kafka.client.test_rate_limit import Clock
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 
 
 def _write(topics: Matrix, topic: str, records: int, codec: str = "none") -> None:

@@ -12,7 +12,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 from tests.support.servers.secured_kafka import SecuredKafka
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
+pytestmark = [pytest.mark.xdist_group("kafka-secured"), pytest.mark.usefixtures("as_before")]
 _RIGHTS = ("CREATE", "WRITE", "READ", "ALTER_CONFIGS", "DELETE", "DESCRIBE_CONFIGS")
 
 

@@ -21,7 +21,7 @@ from logkeep.kafka.client.settings import endpoints
 from tests.support.cli.filled_repository import Filled
 from tests.support.servers.secured_kafka import SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.e2e.test_canary import files_with
 from tests.support.cli.filled_repository import Filled, tree
 from tests.support.servers.secured_kafka import PASSWORD, SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 KEY = pyrage.x25519.Identity.generate()
 RECIPIENT = str(KEY.to_public())
 SALT = b"a-salt-that-no-other-text-holds-4711"

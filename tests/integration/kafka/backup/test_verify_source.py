@@ -36,7 +36,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-plain")
 
 
 class _Pickling(InlineEngine):

@@ -1,4 +1,4 @@
-"""Two brokers for all tests of the Kafka client: an open one and a secured one."""
+"""One broker for all tests of the Kafka client."""
 
 import os
 from collections.abc import Iterator
@@ -10,18 +10,11 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.model.cache import cache_dir
-from tests.support.servers.secured_kafka import SecuredKafka
 
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
     with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), cache_dir(os.environ, Path.home())) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="session")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    with SecuredKafka(tmp_path_factory.mktemp("secured"), cache_dir(os.environ, Path.home())) as broker:
         yield broker
 
 

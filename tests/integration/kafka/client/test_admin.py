@@ -46,7 +46,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from tests.support.kafka.single_topic import create_topic, delete_topic
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 def _name(stem: str) -> str:

@@ -24,7 +24,7 @@ from logkeep.kafka.client.settings import ClientSettings, Endpoint, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from tests.support.kafka.single_topic import create_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 FETCH = 13
 PRODUCE = 9
 

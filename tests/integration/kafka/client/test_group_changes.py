@@ -23,7 +23,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from tests.support.kafka.single_topic import create_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 def _name(stem: str) -> str:

@@ -22,7 +22,7 @@ from tests.support.kafka.single_topic import create_topic
 from tests.support.kafka.slow_batches import APPEND_TIME, DELETE_HORIZON, TRANSACTIONAL, Seen, Source
 from tests.support.kafka.slow_records import Slow
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 PRODUCER = 1 << 40
 TIME = 1_700_000_000_000
 

@@ -13,7 +13,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from tests.support.kafka.single_topic import create_topic
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 
 
 def _filled(kafka: EmbeddedKafka, cluster: Cluster, policy: str) -> str:

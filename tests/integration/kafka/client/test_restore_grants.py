@@ -15,7 +15,7 @@ from tests.support.kafka.client_view_of_configs import acls, add_acls, delete_ac
 from tests.support.processes import wait_for
 from tests.support.servers.secured_kafka import SecuredKafka
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
+pytestmark = [pytest.mark.xdist_group("kafka-secured"), pytest.mark.usefixtures("as_before")]
 _LITERAL, _PREFIXED = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
 _ALLOW, _DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 _RULES = [

@@ -24,7 +24,7 @@ from tests.support.kafka.single_topic import create_topic
 from tests.support.processes import wait_for
 from tests.support.servers.secured_kafka import SecuredKafka
 
-pytestmark = [pytest.mark.xdist_group("kafka"), pytest.mark.usefixtures("as_before")]
+pytestmark = [pytest.mark.xdist_group("kafka-secured"), pytest.mark.usefixtures("as_before")]
 _NEEDED = ("CREATE", "WRITE", "READ", "ALTER_CONFIGS", "DELETE")
 _NOTHING = RightsFound((), ())
 

@@ -22,7 +22,7 @@ from tests.support.kafka.client_view_of_configs import own_configs, topic_names
 from tests.support.kafka.single_topic import create_topic, delete_topic
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 _ARCHIVED = {
     "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"},
     "stamped": {"message.timestamp.type": "LogAppendTime", "compression.type": "zstd"},

@@ -31,7 +31,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from tests.support.kafka.single_topic import create_topic
 from tests.support.servers.secured_kafka import BEARER, ODD_USER, PASSWORD, STORE_PASSWORD, SecuredKafka
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-secured")
 Way = Callable[[SecuredKafka], Path]
 
 

@@ -26,7 +26,7 @@ from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.processes import program
 from tests.unit.formats.test_zstd_frames import zstd_d
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-copy")
 
 
 @pytest.fixture(scope="module")

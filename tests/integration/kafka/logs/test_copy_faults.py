@@ -28,7 +28,7 @@ from tests.support.kafka.copied_logs import archived, on_disk, unit_of, whole_ra
 from tests.support.kafka.plain_client import PlainBrokers, PlainConnection
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-copy-faults")
 ACLS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",

@@ -30,7 +30,7 @@ from tests.support.kafka.topic_matrix import BROKER, Matrix, let_go
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import wait_for
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-offline")
 LEVELS = ("read_committed", "read_uncommitted")
 
 

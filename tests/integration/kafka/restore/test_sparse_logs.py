@@ -5,6 +5,7 @@ Exact, with how long it took; or, where it would take too long, `auto` says so b
 
 import pytest
 
+from logkeep.kafka.restore.plan import duration
 from tests.crash.seeds import seeded
 from tests.integration.kafka.restore.scene import Scene, set_config, troubles
 from tests.support.kafka.consumer_view import seen, watermarks
@@ -56,11 +57,17 @@ def test_thousands_of_holes_and_a_first_offset_of_a_hundred_millions(scene: Scen
     _restored(scene, "many", holes=5000, millions=100)
 
 
-def test_more_holes_than_are_worth_it(scene: Scene) -> None:
-    """Some ten minutes of filling: `auto` says why it does not, and what was forced is told its price."""
-    there = _write_compacted(scene, "riddled", 36_000, widest=1)
-    assert there >= 36_000
-    scene.back_up("riddled")
+@pytest.mark.parametrize("holes", [600, pytest.param(36_000, marks=pytest.mark.soak)])
+def test_more_holes_than_are_worth_it(scene: Scene, monkeypatch: pytest.MonkeyPatch, holes: int) -> None:
+    """Some ten minutes of filling: `auto` says why it does not, and what was forced is told its price.
+
+    Where there are fewer holes, each is expected to take longer.
+    """
+    monkeypatch.setattr(duration, "MARKERS_PER_S", duration.MARKERS_PER_S * holes / 36_000)
+    riddled = f"riddled-{holes}"
+    there = _write_compacted(scene, riddled, holes, widest=1)
+    assert there >= holes
+    scene.back_up(riddled)
     forced = scene.restore("--offsets", "preserve", "--dry-run")
     (cost,) = [each for each in forced["findings"] if each["code"] == "offsets-cost"]
     assert "takes about 1" in cost["what"]
@@ -69,6 +76,6 @@ def test_more_holes_than_are_worth_it(scene: Scene) -> None:
     assert (done["verdict"], done["offsets"]) == ("proven", "translate")
     assert "records get new offsets: filling up to " in done["why"]
     assert "more than 10 min" in done["why"]
-    found, expected = (seen(each.bootstrap, "riddled", 0) for each in (scene.target, scene.kafka))
+    found, expected = (seen(each.bootstrap, riddled, 0) for each in (scene.target, scene.kafka))
     assert list(found.values()) == list(expected.values())
     assert list(found) == list(range(len(expected)))

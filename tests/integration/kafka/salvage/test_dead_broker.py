@@ -22,7 +22,7 @@ from tests.support.kafka.salvage_steps import codes, salvaged, told
 from tests.support.kafka.topic_matrix import BROKER
 from tests.support.kafka.whole_backups import Archive, new_place
 
-pytestmark = pytest.mark.xdist_group("kafka")
+pytestmark = pytest.mark.xdist_group("kafka-salvage")
 
 
 def _same_as_served(archive: Archive, backup_id: int, dead: Dead) -> None:
