@@ -22,7 +22,7 @@ from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.verify.records import Decoded, SegmentRange, decode_backup, log_digests
+from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
@@ -30,7 +30,6 @@ from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
 
-_UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 500
 
 
@@ -139,15 +138,8 @@ def _units(
         if state is not None and piece.end > state.start:
             by_broker[state.broker].append(LivePiece(piece, state.topic_id, state.start))
     for broker, wanted in sorted(by_broker.items()):
-        unit: list[LivePiece] = []
-        total = 0
-        for each in wanted:
-            if unit and (total + each.piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
-                yield CompareUnit(asked.place.store, brokers, broker, unit)
-                unit, total = [], 0
-            unit.append(each)
-            total += each.piece.segment.stored_bytes
-        yield CompareUnit(asked.place.store, brokers, broker, unit)
+        for unit in bounded(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
+            yield CompareUnit(asked.place.store, brokers, broker, unit)
 
 
 def _may_exist(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:
