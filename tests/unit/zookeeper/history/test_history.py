@@ -225,7 +225,7 @@ def test_paths_are_read_as_people_write_them() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "//", "//old1", "/a//b", "/a//", "/a/./b", "/.."])
 def test_what_is_no_path_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no path of a node"):
+    with pytest.raises(UsageError, match="not the path of a node"):
         wanted_path(text)
 
 
