@@ -144,7 +144,7 @@ def _refusal(
         what = f"the digest that the server wrote at {hex_zxid(wrong.zxid)} is not the one of the replayed tree"
         return RestoreRefused(what, tuple(_clipped(intervals, replayed.proven_until, wrong.zxid, doubted)))
     if not doubtful:
-        return RestoreRefused("no digest on the way tells where its tree is exact", intervals)
+        return RestoreRefused("no digest on the way shows where its tree is exact", intervals)
     border = doubtful[0]
     what = f"nothing proves that epoch {epoch_of(border.before)} ended with {hex_zxid(border.before)}"
     return RestoreRefused(what, tuple(_clipped(intervals, border.before, border.after, doubted)))

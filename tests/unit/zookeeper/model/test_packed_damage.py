@@ -159,7 +159,7 @@ def test_a_backup_whose_part_of_a_merged_object_is_whole_has_lost_nothing(merged
     told = [verified(merged.place, one) for one in ids(merged.place)]
     assert [each.document.verdict for each in told] == [DAMAGED] * 3
     assert [finding.code for finding in told[0].findings] == ["seal-broken"]
-    assert "all of it is whole" in told[0].findings[0].what
+    assert "its content is undamaged" in told[0].findings[0].what
     assert all("lost-transactions" in {finding.code for finding in each.findings} for each in told[1:])
     assert found_by_history(viewed(merged.place, ids(merged.place)[0])) == (set(range(1, 901)), False)
 

@@ -243,7 +243,7 @@ class TestHistory:
         other = MadeServer(tmp_path / "other", zxid=30)
         other.snapshot(20)
         other.log(range(21, 31))
-        with pytest.raises(HistoryUnproven, match="begin behind"):
+        with pytest.raises(HistoryUnproven, match="begin after"):
             archived(place, other)
         with pytest.raises(HistoryUnproven, match="none of the archived"):
             archived(place, other, name="zk2")
