@@ -34,7 +34,7 @@ KINDS = [
 ]
 Gone = tuple[int, str]
 """The transaction that ended a session, and a node that it took along."""
-_BLIND = re.compile(r"made before (0x[0-9a-f]+) and went with its session up to (0x[0-9a-f]+)")
+_BLIND = re.compile(r"created before (0x[0-9a-f]+) and deleted with their sessions up to (0x[0-9a-f]+)")
 
 
 @dataclass(frozen=True)

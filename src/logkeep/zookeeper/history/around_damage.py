@@ -44,7 +44,7 @@ class AroundDamage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class MissingTransactions:
+class UnreadableTransactions:
     """Transactions that no log gives, both ends included."""
 
     log: ArchivedLog
@@ -69,7 +69,7 @@ class MissingTransactions:
 class Readable:
     units: tuple[LogSearchUnit, ...]
     """In the order of histories and zxids."""
-    missing: tuple[MissingTransactions, ...]
+    missing: tuple[UnreadableTransactions, ...]
 
 
 def find_good_records(unit: LogSearchUnit, _progress: Progress) -> AroundDamage:
@@ -104,10 +104,10 @@ def _salvaged(unit: LogSearchUnit) -> Iterator[GoodRecords]:
     yield from _stretches(scanned, salvaged=True)
 
 
-def gaps_between(chosen: HistorySelection) -> list[MissingTransactions]:
+def gaps_between(chosen: HistorySelection) -> list[UnreadableTransactions]:
     """Transactions that no selected log holds, between others that they hold."""
     return [
-        MissingTransactions(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS)
+        UnreadableTransactions(gap.log, gap.first, gap.last, "no log holds them", Class.LOST_TRANSACTIONS)
         for gap in chosen.gaps
     ]
 
@@ -117,9 +117,11 @@ def read_around(view: BackupView, engine: Engine, chosen: HistorySelection, want
     good, missing, tried, open_parts = list[LogSearchUnit](), gaps_between(chosen), list[Slice](), list(chosen.parts)
     while open_parts:
         units = [LogSearchUnit(view, piece, wanted) for piece in open_parts]
-        checked = engine.map(find_good_records, units, AroundDamage, label="damaged logs", weight=_weight)
+        checked = engine.map(
+            find_good_records, units, AroundDamage, label="damaged logs", weight=lambda unit: unit.piece.log.size_bytes
+        )
         tried += open_parts
-        holes = list[MissingTransactions]()
+        holes = list[UnreadableTransactions]()
         for unit, found in zip(units, checked, strict=True):
             good += [_unit_of(unit, part) for part in found.parts]
             holes += _holes(unit.piece, found)
@@ -135,19 +137,19 @@ def _unit_of(unit: LogSearchUnit, part: GoodRecords) -> LogSearchUnit:
     return replace(unit, piece=piece, start_at=part.start_at, salvaged=part.salvaged)
 
 
-def _holes(piece: Slice, found: AroundDamage) -> Iterator[MissingTransactions]:
+def _holes(piece: Slice, found: AroundDamage) -> Iterator[UnreadableTransactions]:
     """Between the parts, and at both ends. Between two epochs no number is missing if the border is known."""
     at, why = piece.first, found.why or "the log does not hold all its transactions"
     before = 0
     for part in sorted(found.parts, key=lambda part: part.first):
         if part.first > at and (before, part.first) not in piece.log.borders:
-            yield MissingTransactions(piece.log, at, part.first - 1, why)
+            yield UnreadableTransactions(piece.log, at, part.first - 1, why)
         at, before = max(at, part.last + 1), part.last
     if at <= piece.last:
-        yield MissingTransactions(piece.log, at, piece.last, why)
+        yield UnreadableTransactions(piece.log, at, piece.last, why)
 
 
-def _elsewhere(hole: MissingTransactions, held: Iterable[Slice], tried: Sequence[Slice]) -> list[Slice]:
+def _elsewhere(hole: UnreadableTransactions, held: Iterable[Slice], tried: Sequence[Slice]) -> list[Slice]:
     """Parts of logs that should hold what is missing, and that were not read yet."""
     found = list[Slice]()
     for each in held:
@@ -158,16 +160,12 @@ def _elsewhere(hole: MissingTransactions, held: Iterable[Slice], tried: Sequence
     return list(once(found))
 
 
-def _left(hole: MissingTransactions, pieces: Sequence[Slice]) -> Iterator[MissingTransactions]:
+def _left(hole: UnreadableTransactions, pieces: Sequence[Slice]) -> Iterator[UnreadableTransactions]:
     """The parts of a hole that no other log should hold."""
     at = hole.first
     for piece in pieces:
         if piece.first > at and (at - 1, piece.first) not in piece.log.borders:
-            yield MissingTransactions(hole.log, at, piece.first - 1, hole.why)
+            yield UnreadableTransactions(hole.log, at, piece.first - 1, hole.why)
         at = max(at, piece.last + 1)
     if at <= hole.last:
-        yield MissingTransactions(hole.log, at, hole.last, hole.why)
-
-
-def _weight(unit: LogSearchUnit) -> int:
-    return unit.piece.log.size_bytes
+        yield UnreadableTransactions(hole.log, at, hole.last, hole.why)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, EngineFor
-from logkeep.zookeeper.history.around_damage import UNREADABLE, MissingTransactions, gaps_between, read_around
+from logkeep.zookeeper.history.around_damage import UNREADABLE, UnreadableTransactions, gaps_between, read_around
 from logkeep.zookeeper.history.ephemeral_owners import find_earlier_nodes
 from logkeep.zookeeper.history.log_task import Event, FoundEvents, LogSearchUnit, WantedEvents, find, find_closings
 from logkeep.zookeeper.history.pieces import history_order, searched, transactions_in
@@ -48,7 +48,7 @@ def history(view: BackupView, wanted: WantedEvents, engine_for: EngineFor, membe
     chosen = select_logs(view, engine_for, member)
     units = [LogSearchUnit(view, piece, wanted) for piece in chosen.parts]
     engine = engine_for(sum(unit.piece.log.size_bytes for unit in units))
-    missing: Sequence[MissingTransactions] = gaps_between(chosen)
+    missing: Sequence[UnreadableTransactions] = gaps_between(chosen)
     try:
         found = _search(units, wanted, engine, member)
     except UNREADABLE:

@@ -99,7 +99,7 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _is_proven(holdings: Holdings, line: Line, cut: tuple[int, int]) -> bool:
-    """Whether a majority of the voters, of known number, continued without these, and nothing shows them applied."""
+    """Whether a majority of a known number of voters continued without these, and nothing shows them as applied."""
     border = _end_of(line, epoch_of(cut[0]))
     known = holdings.voters is not None or any(member.voters is not None for member in holdings.members)
     by_majority = border is not None and border.standing is BorderProof.MAJORITY and known

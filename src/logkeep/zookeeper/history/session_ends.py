@@ -33,13 +33,11 @@ def deletions(created: Sequence[Event], closings: Sequence[Event]) -> list[Event
     ends: dict[int, list[Event]] = {}
     for closing in sorted(closings, key=lambda closing: closing.zxid):
         ends.setdefault(closing.session, []).append(closing)
-    taken = ((node, _first_after(node, ends.get(node.session, []))) for node in created)
+    taken = (
+        (node, next((end for end in ends.get(node.session, ()) if end.zxid > node.zxid), None)) for node in created
+    )
     return [
         msgspec.structs.replace(end, op="delete", path=node.path, ephemeral=True)
         for node, end in taken
         if end is not None
     ]
-
-
-def _first_after(node: Event, ends: Sequence[Event]) -> Event | None:
-    return next((end for end in ends if end.zxid > node.zxid), None)

@@ -43,7 +43,9 @@ def claim_logs(
         start = _start(placed, previous, believed)
         if previous is not None and start > previous + 1:
             log = log_of(Kind.TXNLOGS, placed.kept.member, history)
-            done.gaps.append(KnownGap(log, previous + 1, start, _reason(previous, placed.kept.first)))
+            unproven = follows(previous, placed.kept.first)
+            reason = f"end of epoch {epoch_of(previous)} unproven" if unproven else _LOST
+            done.gaps.append(KnownGap(log, previous + 1, start, reason))
         done.segments.append(_segment(placed, history, start))
         if placed.tail:
             last_apart = placed.kept.last
@@ -57,10 +59,6 @@ def _start(placed: PlacedLog, before: int | None, believed: Collection[tuple[int
     if before is None or not follows(before, first):
         return first
     return before + 1 if first == before + 1 or (before, first) in believed else first
-
-
-def _reason(before: int, first: int) -> str:
-    return f"end of epoch {epoch_of(before)} unproven" if follows(before, first) else _LOST
 
 
 def _segment(placed: PlacedLog, history: str, start: int) -> Segment:

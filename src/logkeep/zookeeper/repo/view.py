@@ -29,7 +29,7 @@ from logkeep.zookeeper.repo.record import (
     EnsembleRecord,
 )
 from logkeep.zookeeper.repo.replaced import served_record
-from logkeep.zookeeper.timeline.object_check import CheckedObject, checked_object
+from logkeep.zookeeper.timeline.object_check import checked_object
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import replay
 from logkeep.zookeeper.timeline.restorable import end_of
@@ -187,8 +187,5 @@ def _damaged_on(view: ArchiveView, path: RestorePath) -> str | None:
     """The first object of the path whose bytes are not those that were written."""
     base = path.base.snapshot
     needed = [*((base,) if base is not None else ()), *(piece.log for piece in path.slices)]
-    return next((view.object_name(kept) for kept in needed if _is_damaged(checked_object(view, kept))), None)
-
-
-def _is_damaged(found: CheckedObject) -> bool:
-    return bool(found.seen) and not found.whole
+    checked = ((kept, checked_object(view, kept)) for kept in needed)
+    return next((view.object_name(kept) for kept, found in checked if found.seen and not found.whole), None)

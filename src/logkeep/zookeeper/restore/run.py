@@ -12,14 +12,13 @@ from pathlib import Path
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
-from logkeep.zookeeper.restore.cleanup import Cleanup
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, Pointer, RestoreJournal, encoded, read_journal
 from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running_server import find_running_servers
-from logkeep.zookeeper.restore.swap import Swap
+from logkeep.zookeeper.restore.swap import Cleanup, Swap
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.target_state import fingerprint_of, interrupted_error, is_empty, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt

@@ -28,7 +28,6 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.record import KIND
-from logkeep.zookeeper.subtree.changes import Change
 from logkeep.zookeeper.subtree.journal import Heading, StoredAs, read_journal
 from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree
 from logkeep.zookeeper.subtree.run import SubtreeRunEnd
@@ -143,7 +142,7 @@ def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     yield "tree at", hex_zxid(wanted.way.until)
     yield "proof", ", ".join([wanted.way.proof, *wanted.way.labels])
     for kind, word in _WORDS.items():
-        paths = [change.path for change in planned.changes if _kind(change) == kind]
+        paths = [change.path for change in planned.changes if change.__struct_config__.tag == kind]
         if paths:
             yield word, _some(paths)
     if planned.left_out:
@@ -152,10 +151,6 @@ def _planned_facts(wanted: SubtreeStart) -> Iterator[tuple[str, str]]:
     if planned.extra:
         yield "live nodes that the backup does not have", str(planned.extra)
     yield "journal, for an undo", f"{socket.gethostname()}: {wanted.journal}"
-
-
-def _kind(change: Change) -> str:
-    return str(change.__struct_config__.tag)
 
 
 def _some(paths: list[bytes]) -> str:

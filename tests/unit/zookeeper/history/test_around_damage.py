@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.work import Engine
-from logkeep.zookeeper.history.around_damage import MissingTransactions, gaps_between, read_around
+from logkeep.zookeeper.history.around_damage import UnreadableTransactions, gaps_between, read_around
 from logkeep.zookeeper.history.log_task import Depth, LogSearchUnit, WantedEvents
 from logkeep.zookeeper.history.run import History, history
 from logkeep.zookeeper.history.selection import select_logs
@@ -32,7 +32,7 @@ def _history(view: MemoryView, member: str | None = None) -> History:
     return history(view, ALL, _engine, member)
 
 
-def _missing(view: MemoryView, member: str | None = None) -> tuple[MissingTransactions, ...]:
+def _missing(view: MemoryView, member: str | None = None) -> tuple[UnreadableTransactions, ...]:
     return read_around(view, InlineEngine(), select_logs(view, _engine, member), ALL).missing
 
 

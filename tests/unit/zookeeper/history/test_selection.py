@@ -83,7 +83,7 @@ def test_too_few_members_prove_no_end_of_an_epoch() -> None:
     found = _history(_ensemble("zk2"))
     (finding,) = found.findings
     assert (finding.code, finding.severity) == ("never-committed", Severity.WARNING)
-    assert "are in the answer, and may never have been committed: zk2 went on without them" in finding.what
+    assert "are in the answer, and may never have been committed: zk2 continued without them" in finding.what
     assert {*epoch(1, 8)} <= {event.zxid for event in found.events}
 
 

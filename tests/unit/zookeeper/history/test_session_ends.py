@@ -112,7 +112,7 @@ def test_a_hole_that_damage_makes_counts_as_one() -> None:
     found = _history(view)
     assert _told(found) == [CREATED]
     assert [finding.code for finding in found.findings] == ["unseen-deletions", "log-damaged"]
-    assert "made before 0x4 and went with its session up to 0x4 cannot be seen" in _unseen(found)[0]
+    assert "created before 0x4 and deleted with their sessions up to 0x4 are not shown" in _unseen(found)[0]
 
 
 def test_a_session_that_is_closed_twice_took_its_nodes_along_the_first_time() -> None:
@@ -132,7 +132,7 @@ def test_a_snapshot_that_was_written_while_sessions_ended_does_not_speak_for_the
         found = _history(view)
         assert _told(found) == told
         (unseen,) = _unseen(found)
-        assert "made before 0xb and went with its session up to 0xc cannot be seen" in unseen
+        assert "created before 0xb and deleted with their sessions up to 0xc are not shown" in unseen
 
 
 def test_what_a_snapshot_has_from_within_its_window_the_log_tells() -> None:

@@ -25,7 +25,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import rfc3339
-from logkeep.zookeeper.history.around_damage import UNREADABLE, MissingTransactions, gaps_between
+from logkeep.zookeeper.history.around_damage import UNREADABLE, UnreadableTransactions, gaps_between
 from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, rows, units
 
@@ -93,7 +93,7 @@ def log(run: Run, backup: str) -> LogReport:
         engine = spark_engine(run)
         chosen = select_logs(view, lambda _: engine, run[MEMBER])
         asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
-        missing: Sequence[MissingTransactions] = gaps_between(chosen)
+        missing: Sequence[UnreadableTransactions] = gaps_between(chosen)
         try:
             found = engine.query(asked)
         except UNREADABLE:
