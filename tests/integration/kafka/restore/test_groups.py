@@ -137,7 +137,7 @@ def test_positions_that_were_there_are_remembered_and_put_back(backed: Backed) -
     foreseen = {r["partition"]: r for r in planned["groups"] if r["topic"] == name}
     assert {p: foreseen[p]["previous_offset"] for p in (0, 1, 3)} == {0: 1, 1: None, 3: 2}
     assert {r["offset"] for r in foreseen.values()} == {None}, "records are not there yet: nobody knows"
-    assert "is known when the records are there" in foreseen[0]["detail"]
+    assert "is known when the records are restored" in foreseen[0]["detail"]
     done = scene.restore(*words, code=2)
     assert {p: r["exact"] for p, r in foreseen.items()} == {
         r["partition"]: r["exact"] for r in done["groups"] if r["topic"] == name

@@ -122,7 +122,7 @@ def test_holes_that_leaving_records_out_makes_are_reckoned_with(backed: Scene, t
     planned = scene.restore(*words, "--dry-run")
     assert planned["why"] == (
         "records keep their offsets: the topics are new, and filling up to 60 holes takes up to 1 s "
-        "(every run of records that --by-record leaves out is a hole)"
+        "(each run of records that --by-record leaves out is a hole)"
     )
     assert planned["seconds"] > 1
     assert planned["records"] == 119, "at most: the index tells of one late record"
