@@ -25,7 +25,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.object_writer import StoredWriter
-from logkeep.repository.upkeep.merge_plan import Kin
+from logkeep.repository.upkeep.merge_plan import MergeKeyOf
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
 from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.reachable import record_rows
@@ -91,7 +91,7 @@ def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, pr
         raise Damaged(f"it holds {held}, which is not what it answers for", subject=where)
 
 
-def kin_of(place: SourceRef, folded: Folded) -> Kin:
+def kin_of(place: SourceRef, folded: Folded) -> MergeKeyOf:
     """Pieces of one file and epoch, as the newest backup names them.
 
     Only those that every backup which has them will find in a larger object.
