@@ -88,7 +88,7 @@ def test_an_impossible_length_is_damage_and_costs_nothing(length: int) -> None:
     tracemalloc.stop()
     assert (found.damage[0].kind, found.damage[0].resumes_at) == (DamageKind.LENGTH, STARTS[3])
     assert peak < 1 << 20
-    with pytest.raises(Damaged, match="behind zxid 0x21 is damaged"):
+    with pytest.raises(Damaged, match="after zxid 0x21 is damaged"):
         list(txnlog.bodies(io.BytesIO(log)))
 
 

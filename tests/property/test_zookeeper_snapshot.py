@@ -64,7 +64,7 @@ def test_a_snapshot_cut_anywhere_is_noticed_unless_it_is_then_one_of_an_older_ve
     for size in set(range(len(snapshot))) - set(older):
         with pytest.raises(Damaged):
             read(snapshot[:size])
-    with pytest.raises(Damaged, match=r"behind the last seal|ends too early|does not fit"):
+    with pytest.raises(Damaged, match=r"after the last checksum|ends too early|does not match"):
         read(snapshot + b"\0")
 
 

@@ -68,7 +68,7 @@ class StoredWriter:
         self._stream.write(data)
 
     def write_packed(self, data: Piece, packed: Iterable[Piece]) -> None:
-        """Append plain bytes for which the caller hands in the stored ones; those may lag behind."""
+        """Append plain bytes for which the caller hands in the stored ones; they may come later."""
         self._add_plain(data)
         self._put(packed)
 

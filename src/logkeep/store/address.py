@@ -110,7 +110,7 @@ def create_place(url: str) -> None:
 
 
 def place_exists(url: str) -> bool:
-    """Whether the directory of a local store exists. A bucket counts as existing: only a request could tell."""
+    """Whether the directory of a local store exists. A bucket counts as existing: no request is made."""
     address = parse_address(url)
     return address.kind is not StoreKind.LOCAL or Path(address.prefix).exists()
 

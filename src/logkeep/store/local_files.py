@@ -16,7 +16,7 @@ class SyncedDirectories:
     """The directories that this process has made durable.
 
     A directory that is already there may have been made a moment ago by another process that did not get to sync it:
-    so the first time each is met, its entry in the directory above is synced, whoever made it.
+    so each is synced once in the directory above it, whichever process created it.
     """
 
     def __init__(self) -> None:

@@ -163,7 +163,7 @@ def _behind(pieces: list[memoryview], written: int) -> list[memoryview]:
 
 
 def _writable_as_is(data: memoryview, lead: int, least: int) -> bool:
-    """Whether O_DIRECT takes that many bytes right out of the caller's buffer, behind the first `lead` ones."""
+    """Whether O_DIRECT can write that many bytes from the caller's buffer, after the first `lead` ones."""
     if len(data) < lead + least or data.readonly:
         return False
     return (ctypes.addressof(ctypes.c_char.from_buffer(data)) + lead) % _ALIGNMENT == 0

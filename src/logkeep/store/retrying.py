@@ -49,9 +49,9 @@ class RetryLimits:
 class RetryingStore(DelegatingStore):
     """Retries errors with `retry_helps`. Streams are not retried here: the client retries their parts."""
 
-    def __init__(self, inner: Store, patience: RetryLimits | None = None) -> None:
+    def __init__(self, inner: Store, limits: RetryLimits | None = None) -> None:
         super().__init__(inner)
-        self._patience = patience or RetryLimits()
+        self._limits = limits or RetryLimits()
         self._answered = False
 
     def put_new(self, name: str, data: bytes) -> None:
@@ -149,14 +149,14 @@ class RetryingStore(DelegatingStore):
         return True
 
     def _retried(self, call: Callable[[], T]) -> T:
-        patience = self._patience
-        total_s = patience.total_s if self._answered else min(patience.total_s, patience.first_contact_s)
+        limits = self._limits
+        total_s = limits.total_s if self._answered else min(limits.total_s, limits.first_contact_s)
         caller = stamina.RetryingCaller(
-            attempts=patience.attempts,
+            attempts=limits.attempts,
             timeout=total_s,
-            wait_initial=patience.first_wait_s,
-            wait_max=min(patience.longest_wait_s, total_s / 4),  # the last wait may exceed the time limit
-            wait_jitter=patience.first_wait_s,
+            wait_initial=limits.first_wait_s,
+            wait_max=min(limits.longest_wait_s, total_s / 4),  # the last wait may exceed the time limit
+            wait_jitter=limits.first_wait_s,
         )
         return caller(_retry_helps, self._noting_answers, call)
 

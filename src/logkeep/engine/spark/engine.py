@@ -38,7 +38,7 @@ class SparkEngine(BaseEngine):
         self._session: EngineSession | None = None
         self._hurry = False
 
-    def query(self, asked: Query) -> QueryResult:
+    def query(self, query: Query) -> QueryResult:
         """Run a query in SQL. Raises UsageError for a query that Spark refuses; otherwise as `map`."""
         from pyspark import InheritableThread  # noqa: PLC0415
 
@@ -47,7 +47,7 @@ class SparkEngine(BaseEngine):
             session = self._started(stop)
             group = f"logkeep-{secrets.token_hex(8)}"
             given = frozenset(self._settings.conf)
-            action = Background(partial(run_query, session, asked, group, given), InheritableThread)
+            action = Background(partial(run_query, session, query, group, given), InheritableThread)
             while not action.wait(_POLL_S):
                 if stop.cancelled:
                     self._hurry = True

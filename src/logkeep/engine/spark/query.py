@@ -48,7 +48,7 @@ class QueryResult:
     """Whether the query has more rows than that."""
 
 
-def run_query(session: EngineSession, asked: Query, group: str, given: Collection[str] = ()) -> QueryResult:
+def run_query(session: EngineSession, query: Query, group: str, given: Collection[str] = ()) -> QueryResult:
     """`given`: settings that the user chose; they are not changed."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
     from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415 - slow to import
@@ -58,14 +58,14 @@ def run_query(session: EngineSession, asked: Query, group: str, given: Collectio
     for name, value in _PLANS.items():
         if name not in given:
             spark.conf.set(name, value)
-    spark.sparkContext.setJobGroup(group, asked.view, True)
-    _create_view(session, asked)
-    sql = asked.sql.strip().removesuffix(";")
+    spark.sparkContext.setJobGroup(group, query.view, True)
+    _create_view(session, query)
+    sql = query.sql.strip().removesuffix(";")
     try:
         spark.sql(f"SELECT * FROM (\n{sql}\n)")  # noqa: S608 - the user's own query, on the user's own machine
-        table = spark.sql(sql).limit(asked.most + 1).toArrow()
+        table = spark.sql(sql).limit(query.most + 1).toArrow()
     except AnalysisException as error:
-        raise _usage_error(asked, one_line(spark_text(error))) from error
+        raise _usage_error(query, one_line(spark_text(error))) from error
     except (PySparkException, Py4JJavaError) as error:
         # A task's error arrives as a Python error or, from a subquery, inside a Java one. A value that cannot be cast
         # fails only while the query runs.
@@ -74,27 +74,27 @@ def run_query(session: EngineSession, asked: Query, group: str, given: Collectio
             raise own from error
         if (what := mistake_in(text)) is None:
             raise
-        raise _usage_error(asked, what) from error
+        raise _usage_error(query, what) from error
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return QueryResult(tuple(table.column_names), tuple(rows[: asked.most]), len(rows) > asked.most)
+    return QueryResult(tuple(table.column_names), tuple(rows[: query.most]), len(rows) > query.most)
 
 
-def _usage_error(asked: Query, what: str) -> UsageError:
-    remedy = f"write one SELECT over `{asked.view}`, which has: {asked.columns}"
+def _usage_error(query: Query, what: str) -> UsageError:
+    remedy = f"write one SELECT over `{query.view}`, which has: {query.columns}"
     return UsageError(f"Spark cannot answer the query: {what}", remedy=remedy)
 
 
-def _create_view(session: EngineSession, asked: Query) -> None:
-    units, rows = session.spark.sparkContext.broadcast(list(asked.units)), asked.rows
+def _create_view(session: EngineSession, query: Query) -> None:
+    units, rows = session.spark.sparkContext.broadcast(list(query.units)), query.rows
 
     def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         for batch in batches:
             for unit in batch.column(0).to_pylist():
                 yield from _rows(rows, units.value[unit])
 
-    count = len(asked.units)
-    frame = session.spark.range(0, count, 1, max(count, 1)).mapInArrow(partition, asked.columns)
-    frame.createOrReplaceTempView(asked.view)
+    count = len(query.units)
+    frame = session.spark.range(0, count, 1, max(count, 1)).mapInArrow(partition, query.columns)
+    frame.createOrReplaceTempView(query.view)
 
 
 def _rows(rows: Callable[[Any], Iterator["pa.RecordBatch"]], unit: Any) -> Iterator["pa.RecordBatch"]:

@@ -1,4 +1,4 @@
-"""The compiled part of digests: XXH64 of a record where it lies, and the sum that keeps order. See `digest`."""
+"""Kernels of digests: XXH64 of records, and the order-dependent sum. See `digest`."""
 
 import numpy as np
 import numpy.typing as npt

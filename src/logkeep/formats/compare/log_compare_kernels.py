@@ -1,4 +1,4 @@
-"""The compiled part of comparing two logs: bytes of batches, then records with the same offset."""
+"""Kernels that compare two logs: bytes of batches, then records with the same offset."""
 
 import numpy as np
 

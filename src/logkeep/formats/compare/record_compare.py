@@ -58,7 +58,7 @@ class CountedBatches:
 
 @dataclass(frozen=True)
 class LogSide:
-    """One of two logs. A stretch need not stay valid after the next one is asked for."""
+    """One of two logs. A stretch may become invalid when the next one is requested."""
 
     stretches: Iterator[BatchStretch]
     view: View

@@ -1,4 +1,4 @@
-"""The compiled part of writing records: the record sections of many batches, and bytes gathered from many places.
+"""Kernels that write records: the record sections of many batches, and bytes collected from many places.
 
 Rows of `groups` (one per batch to be written, int64): FIRST and AFTER row of its records. A group without records has
 an empty section. Offset deltas count from 0 without holes, time deltas are relative to the group's first record, the
@@ -53,7 +53,7 @@ def copy(data: Bytes, start: np.uint64, size: np.uint64, out: Bytes, at: np.uint
 def encode_groups(
     data: Bytes, times: Longs, spans: Ints, groups: Longs, head: int, out: Bytes, ends: Longs, latest: Longs
 ) -> int:
-    """Write each group behind `head` free bytes. Fills where each ends and its largest time; returns the last end.
+    """Write each group after `head` free bytes. Fills in its end and its largest time; returns the last end.
 
     NO_ROOM when `out` is too small: it needs `head` per group and MOST_BEFORE_BODY and the body per record.
     """

@@ -1,7 +1,7 @@
-"""The compiled part of Kafka's default partitioner: murmur2 of many keys, and the partition that follows from it.
+"""Kernels of Kafka's default partitioner: murmur2 of many keys, and their partitions.
 
-The hash is the 32-bit MurmurHash 2 that Apache's clients use, with their seed. A key that is there has a partition by
-its hash without the sign bit, also when it is empty; a null key has none by itself.
+The hash is the 32-bit MurmurHash 2 that Apache's clients use, with their seed. The partition of
+a key is its hash without the sign bit, also of an empty key; a null key has none.
 """
 
 import numpy as np

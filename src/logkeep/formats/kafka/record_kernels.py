@@ -1,4 +1,4 @@
-"""The compiled part of reading records: varints, and the records of many batches as columns.
+"""Kernels that read records: varints, and the records of many batches as columns.
 
 A record, after its own length: attributes (one byte, unused), time delta, offset delta, key, value, headers.
 Numbers are zig-zag varints, byte strings have their length in front (-1: null), headers their number, each a name
@@ -19,7 +19,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Number = Any
-"""64 bits, signed. Which of numpy's or Python's types it has makes no difference to compiled code."""
+"""64 bits, signed; a type of numpy or Python."""
 
 START, END, BASE, LAST, COUNT, TIME, APPENDED = range(7)
 BATCH_COLUMNS = 7
@@ -30,7 +30,7 @@ SPAN_COLUMNS = 10
 OK, BAD_LENGTH, BAD_NUMBER, BAD_KEY, BAD_VALUE, BAD_HEADERS, LEFT_IN_RECORD, BAD_OFFSET, LEFT_IN_BATCH = range(9)
 
 U64 = np.uint64
-"""An index of this type is used as it is; a signed one would be asked first whether it counts from the end."""
+"""An unsigned index is used directly; a signed one would first be checked for being negative."""
 
 
 @inlined
@@ -66,7 +66,7 @@ def varint32(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 @inlined
 def overlong(data: Bytes, at: Number, after: Number) -> int:
-    """Whether a number takes more bytes than it needs: legal, but not the way anybody writes it."""
+    """Whether a number takes more bytes than it needs: legal, but no producer writes it."""
     return 1 if after - at > 1 and data[after - 1] == 0 else 0
 
 
@@ -89,8 +89,8 @@ def ordinary(  # noqa: PLR0911 - as below
 ) -> tuple[Number, Number, Number, Number, Number, Number, Number, Number]:
     """Most records: no number is longer than two bytes, there are no headers, and another record comes after it.
 
-    So it is never asked where the data end. Where the record ends (-1: it is none of these, or it is malformed), time
-    and offset deltas, where the body begins, where key and value are and how large.
+    So the end of the data need not be checked. Returns the end of the record (-1: it is another kind, or malformed),
+    time and offset deltas, the start of the body, and position and size of key and value.
     """
     none = (np.int64(-1), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0))
     if at + 2 > end:

@@ -125,8 +125,8 @@ def _fill(headers: Headers, records: Longs, producer_id: int, epoch: int, first_
 
 def _crcs_from_old(outgoing: Outgoing) -> list[int]:
     old = outgoing.first_heads()
-    crcs, behind = old.view(HEADER).reshape(-1)["crc"].tolist(), (outgoing.sizes - HEADER_BYTES).tolist()
-    rows = zip(crcs, old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], behind, strict=True)
+    crcs, following = old.view(HEADER).reshape(-1)["crc"].tolist(), (outgoing.sizes - HEADER_BYTES).tolist()
+    rows = zip(crcs, old[:, CRC_FROM:], outgoing.heads[:, CRC_FROM:], following, strict=True)
     return [changed_crc(*row) for row in rows]
 
 

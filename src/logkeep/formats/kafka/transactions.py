@@ -37,7 +37,7 @@ class AbortedRange:
 
 
 @dataclass(frozen=True, order=True)
-class OpenTransaction:
+class UnendedTransaction:
     """A transaction without a marker."""
 
     first_offset: int
@@ -50,7 +50,7 @@ class SettledTransactions:
 
     aborted: tuple[AbortedRange, ...]
     """In order of their markers, as a broker lists them."""
-    open: tuple[OpenTransaction, ...]
+    open: tuple[UnendedTransaction, ...]
 
     def visible(self, batches: Batches) -> Flags:
         """Whether the records of each batch of that log are visible. Control batches never are."""
@@ -106,7 +106,7 @@ class Settling:
                 self._end(producer, base, markers.get(base))
 
     def settled(self) -> SettledTransactions:
-        still = sorted(OpenTransaction(first, producer) for producer, first in self._open.items())
+        still = sorted(UnendedTransaction(first, producer) for producer, first in self._open.items())
         return SettledTransactions(tuple(self._aborted), tuple(still))
 
     def _end(self, producer: int, at: int, marker: int | None) -> None:

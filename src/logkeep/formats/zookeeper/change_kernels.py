@@ -1,17 +1,17 @@
-"""The compiled part of reading what transactions change: one row per change, multis taken apart.
+"""Kernels that read the changes of transactions: one row per change, also for the parts of a multi.
 
-Bodies are those of checked records, and still may hold anything: each length is compared with what is left before it is
-used. What does not fit is told with its record; `transactions.decode` then says what is wrong with it.
+Bodies are those of checked records, but not trusted: each length is checked before it is used. A record that does not
+fit is returned; `transactions.decode` then says what is wrong with it.
 """
 
 from logkeep.formats.jit import inlined, kernel
 from logkeep.formats.zookeeper.txnlog_kernels import U64, Bytes, Longs, Number, int32
 
 RECORD, PART, KIND, PATH_AT, PATH_SIZE, DATA_SIZE, VERSION, EPHEMERAL, APPLIED, CODE = range(10)
-"""RECORD: its number among those that were given. PART: within the transaction. APPLIED: 0 in a multi that failed."""
+"""RECORD: its index among the given ones. PART: within the transaction. APPLIED: 0 in a multi that failed."""
 COLUMNS = 10
 NONE = -(1 << 62)
-"""In place of a number, and as PATH_AT: there is none."""
+"""No number; as PATH_AT: no path."""
 
 DONE, ROOM, BAD = range(3)
 
@@ -22,8 +22,8 @@ DIGEST_BYTES = 12
 
 
 @inlined
-def behind(data: Bytes, at: Number, end: Number) -> Number:
-    """Where a buffer that begins here ends; -1 if it does not fit."""
+def buffer_end(data: Bytes, at: Number, end: Number) -> Number:
+    """The end of the buffer that begins here; -1 if it does not fit."""
     if end - at < 4:
         return -1
     size = int32(data, at)
@@ -33,7 +33,7 @@ def behind(data: Bytes, at: Number, end: Number) -> Number:
 
 
 @inlined
-def behind_acls(data: Bytes, at: Number, end: Number) -> Number:
+def acls_end(data: Bytes, at: Number, end: Number) -> Number:
     if end - at < 4:
         return -1
     count = int32(data, at)
@@ -43,9 +43,9 @@ def behind_acls(data: Bytes, at: Number, end: Number) -> Number:
     for _ in range(max(count, 0)):
         if end - at < 4:
             return -1
-        at = behind(data, at + 4, end)
+        at = buffer_end(data, at + 4, end)
         if at >= 0:
-            at = behind(data, at, end)
+            at = buffer_end(data, at, end)
         if at < 0:
             return -1
     return at
@@ -68,7 +68,7 @@ def number_at(data: Bytes, at: Number, end: Number, row: Longs, column: int) -> 
 
 @inlined
 def path_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
-    after = behind(data, at, end)
+    after = buffer_end(data, at, end)
     if after < 0 or int32(data, at) < 0:
         return -1
     row[PATH_AT], row[PATH_SIZE] = at + 4, after - at - 4
@@ -77,7 +77,7 @@ def path_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
 
 @inlined
 def data_at(data: Bytes, at: Number, end: Number, row: Longs) -> Number:
-    after = behind(data, at, end)
+    after = buffer_end(data, at, end)
     if after >= 0 and int32(data, at) >= 0:
         row[DATA_SIZE] = after - at - 4
     return after
@@ -89,7 +89,7 @@ def created(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> N
     row[VERSION] = 0
     at = data_at(data, at, end, row)
     if at >= 0:
-        at = behind_acls(data, at, end)
+        at = acls_end(data, at, end)
     if at < 0:
         return -1
     if kind in (CONTAINER, TTL):
@@ -117,7 +117,7 @@ def simple(data: Bytes, at: Number, end: Number, kind: Number, row: Longs) -> Nu
     if kind in (SET_DATA, RECONFIG):
         at = data_at(data, at, end, row)
     elif kind == SET_ACL:
-        at = behind_acls(data, at, end)
+        at = acls_end(data, at, end)
     elif kind != CHECK:
         return -1
     return -1 if at < 0 else number_at(data, at, end, row, VERSION)
@@ -174,7 +174,7 @@ def multi(  # noqa: PLR0911 - a compiled function has no exceptions to raise: ea
     for part in range(max(count, 0)):
         if end - at < 8:
             return -1, row
-        kind, after = int32(data, at), behind(data, at + 4, end)
+        kind, after = int32(data, at), buffer_end(data, at + 4, end)
         if after < 0:
             return -1, row
         found = rows[U64(row)]
@@ -224,7 +224,7 @@ def explode(
 
 @kernel
 def gather(data: Bytes, rows: Longs, ends: Longs, into: Bytes) -> None:
-    """Copy the paths of rows one behind the other; `ends` says where each of them ends."""
+    """Copy the paths of rows one after the other; `ends` has the end of each."""
     for row in range(rows.shape[0]):
         size = max(rows[row, PATH_SIZE], 0)
         begin, at = ends[row] - size, rows[row, PATH_AT]

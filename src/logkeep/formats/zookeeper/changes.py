@@ -78,7 +78,7 @@ def changes(records: TransactionColumns, most_rows: int = _MOST_ROWS) -> Iterato
 
 
 def as_text(paths: pa.Array) -> pa.Array:
-    """Text for people. Java writes characters beyond 16 bits in a way of its own: such bytes are told as such."""
+    """As text for display. Java encodes characters beyond 16 bits in its own way: such bytes are escaped."""
     try:
         return paths.cast(pa.string())
     except pa.ArrowInvalid:
@@ -134,7 +134,7 @@ def _paths(data: npt.NDArray[np.uint8], rows: Longs) -> pa.Array:
 
 
 def _told(records: TransactionColumns, row: int) -> Damaged:
-    """Raises what `decode` says; where it finds nothing wrong, the two disagree, and that is no state to go on in."""
+    """Raise the error of `decode`; if it finds none, kernel and decoder disagree, which is an error too."""
     begin = int(records.body_at[row])
     decode(bytes(records.data[begin : begin + int(records.body_bytes[row])]))
     return Damaged("a transaction cannot be taken apart", subject=hex_zxid(int(records.zxid[row])))

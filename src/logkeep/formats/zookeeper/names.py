@@ -69,7 +69,7 @@ def hex_zxid(zxid: int) -> str:
 def follows(earlier: int, later: int) -> bool:
     """Whether `later` can be the transaction right after `earlier`: the next number, or the first of a later epoch.
 
-    A skipped epoch is legal and looks like a missing one: only a digest can tell.
+    A skipped epoch is legal and looks like a missing one: only a digest can distinguish them.
     """
     if epoch_of(later) == epoch_of(earlier):
         return later == earlier + 1

@@ -1,7 +1,7 @@
 """Unpacks snapshots that a server compressed: gzip, and snappy in the framing of Java's library.
 
 `opened` returns a stream that unpacks while it is read and holds no more than a block. Truncated or invalid streams,
-and bytes after the end, raise Damaged. Snappy has no end mark: a stream truncated between two blocks is accepted;
+and bytes after the end, raise Damaged. Snappy has no end mark: a stream truncated between two blocks is accepted here;
 the checksums of the snapshot detect it.
 """
 

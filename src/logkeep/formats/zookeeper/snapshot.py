@@ -27,7 +27,7 @@ OPEN_ACL_ID: Final = -1
 _LAST_BLOCK: Final = 8 + CHECKSUM.size
 _CHUNK: Final = 1 << 20
 _INT: Final = struct.Struct(">i")
-_BEHIND_DATA: Final = struct.Struct(">qqqqqiiiqq")
+_ACL_AND_STAT: Final = struct.Struct(">qqqqqiiiqq")
 
 
 class NodeRow(NamedTuple):
@@ -94,14 +94,14 @@ class SnapshotReader:
 
     def nodes(self) -> Iterator[NodeRow]:
         """All nodes, parents first; the root has the path ``b""``."""
-        behind = _BEHIND_DATA
+        stat = _ACL_AND_STAT
         while (path := self._bytes()) != b"/":
             if path is None:
                 raise Damaged("a node without a path", subject=f"byte {self.position}")
             data = self._bytes()
-            self._need(behind.size)
-            row = behind.unpack_from(self._buffer, self._at)
-            self._at += behind.size
+            self._need(stat.size)
+            row = stat.unpack_from(self._buffer, self._at)
+            self._at += stat.size
             yield NodeRow(path, data, *row)
 
     def ending(self) -> SnapshotTail:

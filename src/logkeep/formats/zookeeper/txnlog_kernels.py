@@ -1,4 +1,4 @@
-"""The compiled part of reading transaction logs: frames, Adler-32, end marks and the order of zxids.
+"""Kernels that check transaction logs: frames, Adler-32, end marks and the order of zxids.
 
 A record: checksum (8 bytes: Adler-32 of the body), length of the body (4), body, end mark `B`. A body begins with
 session (8), cxid (4), zxid (8), time in ms (8) and kind (4). Numbers are big-endian.
@@ -96,8 +96,8 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
 ) -> tuple[int, int, int, int]:
     """Check records from `at` on, up to the one with zxid `until`. No body may have more than `largest` bytes.
 
-    Returns why it stopped, where (a record begins there), how many bytes from there on were needed or looked at, and
-    how many rows were filled. END: a length of 0 stands there, and a checksum of 0.
+    Returns why it stopped, where (a record begins there), how many bytes from there on were needed or read, and how
+    many rows were filled. END: length and checksum there are 0.
     """
     row = 0
     while True:
@@ -105,8 +105,8 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
             return MORE, at, FRAME_BYTES, row
         if end - at < FRAME_BYTES:
             return MORE, at, FRAME_BYTES, row
-        told, size = int64(data, at), int32(data, at + 8)
-        if size == 0 and told == 0:
+        stored, size = int64(data, at), int32(data, at + 8)
+        if size == 0 and stored == 0:
             return END, at, FRAME_BYTES, row
         if size < SMALLEST_BODY or size > largest:
             return BAD_LENGTH, at, FRAME_BYTES, row
@@ -115,7 +115,7 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
             return MORE, at, whole, row
         body = at + FRAME_BYTES
         marked = data[U64(body + size)] == END_MARK
-        summed = adler32(data, body, body + size) == told
+        summed = adler32(data, body, body + size) == stored
         if not summed:
             return (BAD_CHECKSUM if marked else BAD_LENGTH), at, whole, row
         if not marked:
@@ -132,13 +132,13 @@ def walk(  # noqa: PLR0911, PLR0912 - a compiled function has no exceptions to r
         if facts[TELLING] < 0 and kind != ERROR_KIND:
             facts[TELLING] = body
         facts[RECORDS] += 1
-        facts[LAST], facts[ADLER] = zxid, told
+        facts[LAST], facts[ADLER] = zxid, stored
         facts[MIN_TIME], facts[MAX_TIME] = min(facts[MIN_TIME], time), max(facts[MAX_TIME], time)
         if rows.shape[0] > 0:
             found = rows[U64(row)]
             found[ZXID], found[TIME], found[KIND] = zxid, time, kind
             found[SESSION], found[CXID] = int64(data, body), int32(data, body + 8)
-            found[BODY_AT], found[BODY_SIZE], found[SUM] = body, size, told
+            found[BODY_AT], found[BODY_SIZE], found[SUM] = body, size, stored
             row += 1
         at += whole
 

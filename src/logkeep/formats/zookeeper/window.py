@@ -67,7 +67,7 @@ class ByteWindow:
         return self.position == position and self.left >= 0
 
     def ends_in(self, size: int, mark: int) -> bool:
-        """Whether the last of the next `size` bytes is this one; True also if only reading them all would tell."""
+        """Whether the last of the next `size` bytes is this one; True also if that is unknown before all are read."""
         if self._file is None or self.end - self.at >= size:
             return True
         return os.pread(self._file, 1, self._base + self.position + size - 1) == bytes((mark,))

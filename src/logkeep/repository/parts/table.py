@@ -144,8 +144,8 @@ class SegmentTable:
         low, high, given = self._spans(cuts)
         start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
         holds = (start < high) & (end > low) & (low < high)
-        stands = (start == end) & (start >= low) & (start <= high)
-        return SegmentTable(self.arrow.filter(pa.array(given & np.where(start == end, stands, holds))))
+        at_position = (start == end) & (start >= low) & (start <= high)
+        return SegmentTable(self.arrow.filter(pa.array(given & np.where(start == end, at_position, holds))))
 
     def up_to(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
         """The rows of the given logs, shortened to their cut; the table itself if that changes nothing."""

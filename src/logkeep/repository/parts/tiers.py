@@ -49,9 +49,9 @@ def _first_to_merge(existing: Sequence[int], new_rows: int, limit: int) -> int:
 def _due(existing: Sequence[int], new_rows: int) -> list[int]:
     """The parts that are smaller than everything after them."""
     due = []
-    behind = new_rows
+    rows_after = new_rows
     for index in reversed(range(len(existing))):
-        if existing[index] < behind:
+        if existing[index] < rows_after:
             due.append(index)
-        behind += existing[index]
+        rows_after += existing[index]
     return due

@@ -5,7 +5,7 @@ no other segment may hold any of their positions, and no backup may begin betwee
 reads the merged object up to its cut). A run is merged only if no piece is larger than all others together: then a
 copied byte always moves into an object of at least twice the size, so it is copied a few times, not once per round.
 
-The kind of source may forbid more: pieces are merged only if their *kin* is equal.
+The kind of source may forbid more: pieces are merged only if their *merge key* is equal.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from itertools import groupby
 from logkeep.model.segments import LogName, Segment
 
 Run = tuple[Segment, ...]
-Kin = Callable[[Segment], Hashable | None]
+MergeKeyOf = Callable[[Segment], Hashable | None]
 """Pieces with an equal value may be merged; None: never."""
 
 
@@ -32,14 +32,16 @@ class MergeRule:
 
 
 def plan_merges(
-    rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule, kin: Kin
+    rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule, merge_key: MergeKeyOf
 ) -> list[Run]:
     """The runs to merge. `rows` are those of all backups, `starts` the starts of their cuts, by log."""
     ordered = sorted(set(rows), key=lambda s: (s.log, s.start, s.end, s.token))
     return [
         run
         for log, own in groupby(ordered, key=lambda s: s.log)
-        for relation, alike in groupby(_alone(own), key=lambda s: kin(s) if s.plain_bytes < rule.target_bytes else None)
+        for relation, alike in groupby(
+            _alone(own), key=lambda s: merge_key(s) if s.plain_bytes < rule.target_bytes else None
+        )
         if relation is not None
         for stretch in _stretches(alike, sorted(starts.get(log, ())))
         for pack in _packs(stretch, rule.target_bytes)

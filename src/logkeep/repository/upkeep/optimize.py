@@ -17,7 +17,7 @@ from logkeep.model.work import EngineFor, Task
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.upkeep.merge_plan import Kin, MergeRule, Run, plan_merges
+from logkeep.repository.upkeep.merge_plan import MergeKeyOf, MergeRule, Run, plan_merges
 from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 
 
@@ -46,7 +46,7 @@ class MergeWay:
     """How a kind of source merges its logs."""
 
     task: Task[MergeUnit, Merged]
-    kin: Callable[[SourceRef, Folded], Kin]
+    merge_key: Callable[[SourceRef, Folded], MergeKeyOf]
     """Called once per run, under its lease."""
     proof: str
     """How the task proves that only the objects have changed."""
@@ -92,7 +92,7 @@ class Optimizing:
         return _optimized([run for run, _ in done], len(done), tuple(_finding(r) for r in results if r.problem))
 
     def _runs(self, folded: Folded, served: ServedRows, rule: MergeRule) -> list[Run]:
-        return plan_merges(served.rows(rule.target_bytes), served.starts, rule, self.way.kin(self.place, folded))
+        return plan_merges(served.rows(rule.target_bytes), served.starts, rule, self.way.merge_key(self.place, folded))
 
 
 def _optimized(runs: list[Run], after: int, findings: tuple[Finding, ...]) -> Optimized:

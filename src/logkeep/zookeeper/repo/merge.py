@@ -24,14 +24,14 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.object_writer import StoredWriter
-from logkeep.repository.upkeep.merge_plan import Kin
+from logkeep.repository.upkeep.merge_plan import MergeKeyOf
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.model.packing import PiecesStream
 from logkeep.zookeeper.repo.reachable import record_rows
 from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord
 
-_PROOF = "the same records in the same order; the SHA-256 of every piece, and every record, checked while reading"
+_PROOF = "the same records one behind the other; the SHA-256 of every piece, and every record, proven while reading"
 
 
 def merge_logs(unit: MergeUnit, progress: Progress) -> Merged:
@@ -91,7 +91,7 @@ def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, pr
         raise Damaged(f"it holds {held}, which is not what its row says", subject=where)
 
 
-def kin_of(place: SourceRef, folded: Folded) -> Kin:
+def kin_of(place: SourceRef, folded: Folded) -> MergeKeyOf:
     """Which pieces may be merged: those of one file and epoch, as the newest backup names them.
 
     Only pieces that every backup which has them will find in a larger object.

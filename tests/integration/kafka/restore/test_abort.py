@@ -51,7 +51,7 @@ def test_topics_that_it_made_go_and_others_stay(backed: Scene, monkeypatch: pyte
     done = scene.commands.json(*_abort(scene, restore_id, "--yes"))
     assert (done["deleted"], done["kept"], done["findings"]) == (["given-up"], [], [])
     wait_for(lambda: "given-up" not in topic_names(scene.target), "the broker to hear of it")
-    assert "aborted" in scene.refused("--resume", restore_id, code=40)
+    assert "was aborted" in scene.refused("--resume", restore_id, code=40)
     # Somebody makes a topic of that name; giving up once more leaves it alone.
     Matrix(scene.target).create("given-up")
     again = scene.commands.json(*_abort(scene, restore_id, "--yes"))
