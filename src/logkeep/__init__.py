@@ -1,17 +1,19 @@
 """Logkeep: backup and restore for everything that is a log.
 
-Layers, each importing only what stands below it (import-linter checks this):
+Layers, each importing only the ones below it (import-linter checks this):
 
-    cli         parse, call one function, render one report
-    config      every option declared once
-    embedded    real servers for the demo and the tests: Kafka, ZooKeeper
-    kafka       Kafka clusters: connections, metadata, admin calls, and how their logs are archived
-    spark       the only door to pyspark: session, engine, jars; kafka and spark do not import each other
-    repository  which backups exist, and how they stay
-    formats     bytes and what they mean: Kafka's log format, the batch index
-    store       bytes under names; independent of formats
-    model       frozen values without I/O
-    errors      the whole error tree
+    cli             parse, call one function, render one report
+    config          every option declared once
+    embedded        real servers for the demo, drills and tests: Kafka, ZooKeeper
+    kafka           Kafka clusters: client, backup, restore, salvage, verification
+    zookeeper       ZooKeeper ensembles: the same, and history and repair
+    engine          runs tasks inline, in threads or on Spark
+    repository      which backups exist and how they are stored
+    formats         byte formats: Kafka logs, ZooKeeper files, run maps
+    store           objects under names, in a directory or a bucket
+    secret_reading  secrets from files and commands
+    model           frozen values without I/O
+    errors          the error tree
 """
 
 __version__ = "0.1.0"

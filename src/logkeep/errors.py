@@ -1,14 +1,14 @@
 """Every error that Logkeep raises on purpose, in one tree.
 
     LogkeepError                        1
-    ├── UsageError                     40   a flag, argument or id that makes no sense
-    │   ├── ConfigError                40   a configuration file or variable that makes no sense
+    ├── UsageError                     40   an invalid flag, argument or id
+    │   ├── ConfigError                40   an invalid configuration file or variable
     │   ├── UnknownBackup              40   no such id, or an ambiguous prefix
     │   ├── UnknownSource              40   no such source, or several and none named
     │   ├── IllegalTransition          40   a backup's state does not allow the step
     │   ├── StoreUnsafe                40   commits would not be safe on this store
-    │   ├── LogDirUnusable             40   a broker's directory is in use, unreadable, or none
-    │   ├── DataDirUnusable            40   a ZooKeeper directory is unreadable, too old, or none
+    │   ├── LogDirUnusable             40   not a log directory, in use, or unreadable
+    │   ├── DataDirUnusable            40   not a ZooKeeper directory, too old, or unreadable
     │   └── EngineUnavailable          40   Java or Spark is not usable here
     ├── Declined                        3   the user said no
     ├── StoreError                      1
@@ -21,39 +21,37 @@
     │   ├── StoreBusy                  51   429, SlowDown            (retry helps)
     │   ├── StoreDenied                52   403, EACCES, read-only
     │   └── StoreFull                  20   no space, quota
-    ├── ClusterError                    1   a cluster or ensemble refused what it was asked
+    ├── ClusterError                    1   a cluster or ensemble refused a request
     │   ├── ClusterUnreachable         51   no server answers        (retry helps)
     │   ├── ClusterNotReady            51   no leader, no coordinator (retry helps)
-    │   ├── AuthenticationFailed       52   a broker does not accept who we say we are
+    │   ├── AuthenticationFailed       52   a broker refused our credentials
     │   ├── NotAuthorised              52   an ACL forbids it
     │   ├── TlsFailed                  40   certificates, host names, protocol versions
-    │   ├── ClusterTooOld              40   an API that the broker does not speak, or no longer
+    │   ├── ClusterTooOld              40   no common version of an API
     │   └── TopicMissing               40   no such topic or partition
     ├── RepositoryMissing              41   not initialised
     ├── FormatTooNew                   43   a required feature we do not know
     ├── Damaged                        10   bytes are not what was written
     ├── Locked                         50   another run holds the lease
-    │   ├── LeaseLost                  50   our lease ran out or was taken over
-    │   └── CommitConflict             50   somebody else committed this generation
+    │   ├── LeaseLost                  50   our lease expired or was taken
+    │   └── CommitConflict             50   another run committed this generation
     ├── BackupFailed                   20
     │   ├── TaskFailed                 20   a unit of work failed for good
     │   ├── OldMessageFormat           20   a topic holds messages from before Kafka 0.11
-    │   └── SourceDamaged              20   the source sent bytes that cannot be right (retry helps)
+    │   └── SourceDamaged              20   the source sent invalid bytes (retry helps)
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
-    ├── HistoryUnproven                31   a source may not be what is archived of it
+    ├── HistoryUnproven                31   a source may not be the archived one
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
-    ├── DrillFailed                    12
     ├── WrongKey                       42
     ├── ServerFailed                    1   an embedded server did not start
-    │   └── ServerRefused               1   it ended by itself on what its directories hold
-    ├── PolicyBreach                   60
+    │   └── ServerRefused               1   it refused the files in its directories
     └── Interrupted               130/143
 
-Each class owns its exit code, whether trying again can help, and a remedy; an instance says what happened and to
-what. Messages are lower case without a full stop. The reference page is generated from this tree.
+Each class has an exit code, whether a retry can help, and a remedy; an instance says what happened and to which
+subject. Messages are lower case without a full stop. The reference page is generated from this tree.
 """
 
 from typing import ClassVar
@@ -64,10 +62,10 @@ class LogkeepError(Exception):
 
     exit_code: ClassVar[int] = 1
     retry_helps: ClassVar[bool] = False
-    remedy: str = "run again with -v; if it stays, report the message and the log file"
+    remedy: str = "run again with -v; if it happens again, report the message and the log file"
 
     def __init__(self, what: str, *, subject: str = "", remedy: str | None = None) -> None:
-        """`what` happened, to which `subject` (an object, a source, a URL), and what to do next."""
+        """`what` happened, the `subject` (an object, a source, a URL), and what to do next."""
         super().__init__(what)
         self.what = what
         self.subject = subject
@@ -92,32 +90,32 @@ def _rebuild(kind: type[LogkeepError], what: str, subject: str, remedy: str) -> 
 
 
 class UsageError(LogkeepError):
-    """A flag, argument or id makes no sense."""
+    """A flag, argument or id is invalid."""
 
     exit_code = 40
     remedy = "see `logkeep --help`"
 
 
 class ConfigError(UsageError):
-    """A configuration file or environment variable makes no sense."""
+    """A configuration file or environment variable is invalid."""
 
     remedy = "run `logkeep config validate`"
 
 
 class UnknownBackup(UsageError):
-    """No backup has this id, or a prefix fits several."""
+    """No backup has this id, or several have this prefix."""
 
-    remedy = "run `logkeep list` to see the ids"
+    remedy = "`logkeep list` lists the ids"
 
 
 class UnknownSource(UsageError):
     """No source has this name, or there are several and none was named."""
 
-    remedy = "name one with --source; `logkeep list` shows them"
+    remedy = "name one with --source; `logkeep list` lists them"
 
 
 class IllegalTransition(UsageError):
-    """The state of a backup does not allow this step: ids only grow, failed is final."""
+    """The state of a backup does not allow this step: ids must grow, failed is final."""
 
     remedy = "take a new backup with a larger id"
 
@@ -129,19 +127,19 @@ class StoreUnsafe(UsageError):
 
 
 class LogDirUnusable(UsageError):
-    """A directory is no broker's log directory, is held by a running broker, or cannot be read."""
+    """A directory is not a log directory of a broker, is in use by a broker, or cannot be read."""
 
-    remedy = "name the directories of `log.dirs` of brokers that are stopped"
+    remedy = "name the directories in `log.dirs` of stopped brokers"
 
 
 class DataDirUnusable(UsageError):
-    """A directory is none of ZooKeeper's, cannot be read, or holds files of before ZooKeeper 3."""
+    """A directory is not of ZooKeeper, cannot be read, or holds files from before ZooKeeper 3."""
 
     remedy = "name dataDir and dataLogDir of zoo.cfg, with or without version-2"
 
 
 class EngineUnavailable(UsageError):
-    """Java or Spark cannot be used on this machine."""
+    """Java or Spark cannot be used on this host."""
 
     remedy = "install a Java 17 (or 21) runtime and set JAVA_HOME, or pass --engine inline for small jobs"
 
@@ -154,18 +152,18 @@ class Declined(LogkeepError):
 
 
 class StoreError(LogkeepError):
-    """The store did not do what it was asked."""
+    """The store did not carry out a request."""
 
 
 class ObjectMissing(StoreError):
-    """An object that should be there is not."""
+    """An object is missing."""
 
     exit_code = 10
-    remedy = "run `logkeep verify`; if the store keeps versions, bring the object back from there"
+    remedy = "run `logkeep verify`; if the store keeps versions, restore the object from them"
 
 
 class AlreadyExists(StoreError):
-    """A name that had to be new is taken."""
+    """A name that had to be new exists already."""
 
 
 class VersionMismatch(StoreError):
@@ -173,10 +171,10 @@ class VersionMismatch(StoreError):
 
 
 class UnsafeName(StoreError):
-    """An object name could lead out of its root, or is a link."""
+    """An object name could lead out of the root directory, or is a link."""
 
     exit_code = 10
-    remedy = "the repository was tampered with or written by something else; run `logkeep verify`"
+    remedy = "another program changed the repository; run `logkeep verify`"
 
 
 class StoreLocationMissing(StoreError):
@@ -191,11 +189,11 @@ class StoreUnreachable(StoreError):
 
     exit_code = 51
     retry_helps = True
-    remedy = "check the network, the endpoint and the URL; the run can simply be repeated"
+    remedy = "check the network, the endpoint and the URL, then run again"
 
 
 class StoreBusy(StoreError):
-    """The store asks us to slow down."""
+    """The store asks clients to slow down."""
 
     exit_code = 51
     retry_helps = True
@@ -203,7 +201,7 @@ class StoreBusy(StoreError):
 
 
 class StoreDenied(StoreError):
-    """The store refuses this identity, or is read-only."""
+    """The store refuses these credentials, or is read-only."""
 
     exit_code = 52
     remedy = "check credentials and permissions; an object lock or a read-only mount refuses writes too"
@@ -217,9 +215,9 @@ class StoreFull(StoreError):
 
 
 class ClusterError(LogkeepError):
-    """A Kafka cluster or a ZooKeeper ensemble refused what it was asked."""
+    """A Kafka cluster or a ZooKeeper ensemble refused a request."""
 
-    remedy = "the message holds the server's own words; its log has more"
+    remedy = "the message is the server's own; its log may say more"
 
 
 class ClusterUnreachable(ClusterError):
@@ -227,7 +225,7 @@ class ClusterUnreachable(ClusterError):
 
     exit_code = 51
     retry_helps = True
-    remedy = "check --bootstrap-servers, the network and the listener's security.protocol; the run can be repeated"
+    remedy = "check --bootstrap-servers, the network and the listener's security.protocol, then run again"
 
 
 class ClusterNotReady(ClusterError):
@@ -235,11 +233,11 @@ class ClusterNotReady(ClusterError):
 
     exit_code = 51
     retry_helps = True
-    remedy = "see which brokers are down, then run again"
+    remedy = "check which brokers are down, then run again"
 
 
 class AuthenticationFailed(ClusterError):
-    """A broker does not accept who we say we are."""
+    """A broker refused our credentials."""
 
     exit_code = 52
     remedy = "check sasl.mechanism, user and password in the client properties"
@@ -253,7 +251,7 @@ class NotAuthorised(ClusterError):
 
 
 class TlsFailed(ClusterError):
-    """No trusted TLS connection can be made: certificate authority, host name, validity, protocol version."""
+    """No trusted TLS connection is possible: certificate authority, host name, validity, protocol version."""
 
     exit_code = 40
     remedy = "check ssl.truststore.*, ssl.keystore.* and the names in the broker's certificate"
@@ -267,10 +265,10 @@ class ClusterTooOld(ClusterError):
 
 
 class TopicMissing(ClusterError):
-    """There is no such topic or partition, or this user may not know of it."""
+    """The topic or partition does not exist, or this user may not see it."""
 
     exit_code = 40
-    remedy = "check the name; without the Describe permission a topic looks as if it were missing"
+    remedy = "check the name; a topic also appears missing to a user without the Describe permission"
 
 
 class RepositoryMissing(LogkeepError):
@@ -291,24 +289,24 @@ class Damaged(LogkeepError):
     """Stored bytes are not what was written."""
 
     exit_code = 10
-    remedy = "`logkeep verify` shows what is damaged, `logkeep repair --dry-run` what can be mended"
+    remedy = "`logkeep verify` shows what is damaged, `logkeep repair --dry-run` what can be repaired"
 
 
 class Locked(LogkeepError):
     """Another run holds the lease of this source."""
 
     exit_code = 50
-    remedy = "wait for it, or see who it is with `logkeep unlock --dry-run`"
+    remedy = "wait for it; `logkeep unlock --dry-run` shows which run it is"
 
 
 class LeaseLost(Locked):
-    """Our lease ran out or was taken over; what we wrote since is not committed."""
+    """Our lease expired or another run took it; what this run wrote is not committed."""
 
     remedy = "run again; earlier backups are untouched"
 
 
 class CommitConflict(Locked):
-    """Somebody else committed this generation first; our work is not committed."""
+    """Another run committed this generation first; the work of this run is not committed."""
 
     remedy = "run again; earlier backups are untouched"
 
@@ -325,16 +323,16 @@ class TaskFailed(BackupFailed):
 
 
 class OldMessageFormat(BackupFailed):
-    """A topic still holds messages in the format from before Kafka 0.11."""
+    """A topic holds messages in the format from before Kafka 0.11."""
 
-    remedy = "exclude the topic, or rewrite it: brokers since 4.0 cannot hold such messages any more"
+    remedy = "exclude the topic, or rewrite it: brokers since 4.0 no longer support such messages"
 
 
 class SourceDamaged(BackupFailed):
-    """The source sent bytes that cannot be right."""
+    """The source sent invalid bytes."""
 
     retry_helps = True
-    remedy = "if it stays, check the disk of the broker that is named; earlier backups are untouched"
+    remedy = "if it happens again, check the disk of the named broker; earlier backups are untouched"
 
 
 class DataGap(LogkeepError):
@@ -357,29 +355,23 @@ class TargetUnsafe(LogkeepError):
 
 
 class HistoryUnproven(LogkeepError):
-    """Nothing proves that the source's files continue what is archived: restored data, or another ensemble."""
+    """Nothing proves that the source's files continue the archived ones: restored data, or another ensemble."""
 
     exit_code = 31
-    remedy = "check that it is the right ensemble; if it is, and its data was restored or purged, pass --new-history"
+    remedy = "check that this is the right ensemble; if it is, and its data was restored or purged, pass --new-history"
 
 
 class VerificationFailed(LogkeepError):
     """A check found damage."""
 
     exit_code = 10
-    remedy = "the findings name each object; nothing is restored from it"
+    remedy = "the findings name each damaged object"
 
 
 class AuthenticityFailed(LogkeepError):
     """A signature is missing or wrong."""
 
     exit_code = 11
-
-
-class DrillFailed(LogkeepError):
-    """A restore drill did not bring back what was archived."""
-
-    exit_code = 12
 
 
 class WrongKey(LogkeepError):
@@ -395,18 +387,11 @@ class ServerFailed(LogkeepError):
 
 
 class ServerRefused(ServerFailed):
-    """An embedded server ended by itself while starting, for what its directories hold."""
-
-
-class PolicyBreach(LogkeepError):
-    """The newest good backup is older than the objective."""
-
-    exit_code = 60
-    remedy = "take a backup now, and find out why the last ones did not run"
+    """An embedded server refused the files in its directories and ended while starting."""
 
 
 class Interrupted(LogkeepError):
-    """A signal ended the run; the repository is clean."""
+    """A signal ended the run; the repository is consistent."""
 
     exit_code = 130
     remedy = "run again, or continue with --resume"
@@ -416,6 +401,6 @@ class Interrupted(LogkeepError):
 
 
 class Terminated(Interrupted):
-    """SIGTERM ended the run; the repository is clean."""
+    """SIGTERM ended the run; the repository is consistent."""
 
     exit_code = 143

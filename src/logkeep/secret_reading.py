@@ -1,8 +1,8 @@
-"""The one door to secrets: read from a file or from a command's output, whoever asks.
+"""Reads secrets from a file or from the output of a command.
 
-A file that others can read is refused, because a leaked secret that still works is worse than a failed run. A command
-runs without a shell and with a time limit, and only if nobody else can change the file that names it; neither its
-output nor its error text is ever shown.
+A file that others can read is refused, because a leaked secret is worse than a failed run. A command runs without a
+shell and with a time limit, and only if no other user can change the file that names it; neither its output nor its
+error text is ever shown.
 """
 
 import os
@@ -16,16 +16,16 @@ COMMAND_TIMEOUT_S = 30.0
 
 
 def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
-    """All of a small file; a `private` one must be readable by its owner alone. Raises ConfigError."""
+    """The content of a small file; only its owner may be able to read a `private` one. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             if private:
-                # Asked of the open file, so that nobody can swap it between the question and the read.
+                # Of the open file: it cannot be replaced between the check and the read.
                 refuse_readable_by_others(os.fstat(file.fileno()).st_mode, path)
             data = file.read(largest_bytes + 1)
     except OSError as error:
         raise ConfigError(
-            f"the file cannot be read: {error.strerror}", subject=str(path), remedy="check path and owner"
+            f"the file cannot be read: {error.strerror}", subject=str(path), remedy="check its path and owner"
         ) from error
     if len(data) > largest_bytes:
         raise ConfigError(f"the file is larger than {largest_bytes} bytes", subject=str(path), remedy="check the path")
@@ -33,23 +33,23 @@ def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
 
 
 def refuse_readable_by_others(mode: int, path: Path) -> None:
-    """Raises `ConfigError` if group or others have any right on a regular file."""
+    """Raises `ConfigError` if group or others have any permission on a regular file."""
     if stat.S_ISREG(mode) and mode & 0o077:
         raise ConfigError(
-            f"the file holds secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
+            f"the file contains secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
             subject=str(path),
             remedy=f"chmod 600 {path}",
         )
 
 
 def refuse_writable_by_others(path: Path) -> None:
-    """For a file that names a command: whoever can write there can run programs as us."""
+    """For a file that names a command: a user who can write to it can run programs as us."""
     found = path.stat()
     if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
         raise ConfigError(
-            "this file names a command to run, but others can change it",
+            "the file names a command to run, but others can change it",
             subject=str(path),
-            remedy=f"chown it to yourself and chmod go-w {path}",
+            remedy=f"make yourself its owner and run chmod go-w {path}",
         )
 
 
@@ -60,8 +60,8 @@ def run_command(
     environ: Mapping[str, str] | None = None,
     timeout_s: float = COMMAND_TIMEOUT_S,
 ) -> bytes:
-    """What a command prints. Without `environ` it sees our own environment. Raises ConfigError."""
-    import subprocess  # noqa: PLC0415  few runs have a secret command, and every run would pay for it
+    """The output of a command. Without `environ` it gets our own environment. Raises ConfigError."""
+    import subprocess  # noqa: PLC0415  slow to import, and few runs need it
 
     env = None if environ is None else dict(environ)
     try:
@@ -69,17 +69,23 @@ def run_command(
             argv, capture_output=True, timeout=timeout_s, env=env, stdin=subprocess.DEVNULL, check=False
         )
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"no answer within {timeout_s:g} s", subject=subject, remedy="run it by hand") from None
+        raise ConfigError(
+            f"the command did not end within {timeout_s:g} s", subject=subject, remedy="run it by hand"
+        ) from None
     except OSError as error:
-        raise ConfigError(f"cannot be run: {error.strerror}", subject=subject, remedy="check its path") from error
+        raise ConfigError(
+            f"the command cannot be run: {error.strerror}", subject=subject, remedy="check its path"
+        ) from error
     if done.returncode != 0:
-        # Its error text may hold what it was asked for, so only the code is told.
-        raise ConfigError(f"ended with code {done.returncode}", subject=subject, remedy="run it by hand to see why")
+        # Its error text may contain the secret, so only the code is shown.
+        raise ConfigError(
+            f"the command ended with code {done.returncode}", subject=subject, remedy="run it by hand to see why"
+        )
     return done.stdout
 
 
 def as_text(data: bytes, subject: str) -> str:
-    """A secret is text. Raises ConfigError, without showing any of it."""
+    """Decode a secret. Raises ConfigError without showing any of it."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -130,7 +130,7 @@ def test_two_commits_that_changed_places(repo: Repo) -> None:
     first, second = a.read_bytes(), b.read_bytes()
     a.write_bytes(second)
     b.write_bytes(first)
-    with pytest.raises(Damaged, match="another place"):
+    with pytest.raises(Damaged, match="another name"):
         read_chain(repo.place)
 
 

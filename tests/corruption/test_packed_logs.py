@@ -68,7 +68,7 @@ def test_a_frame_that_lies_about_its_size_is_found() -> None:
 def test_frames_that_hold_more_than_the_row_says_are_not_opened() -> None:
     doubled = STORED * 2
     row = TRUE._replace(stored_bytes=len(doubled), sha256=hashlib.sha256(doubled).hexdigest())
-    assert found(doubled, row) == {"frame-damaged": "frames hold more than was written"}
+    assert found(doubled, row) == {"frame-damaged": "frames hold more bytes than were written"}
 
 
 def test_a_batch_that_was_broken_before_it_was_packed_is_found() -> None:

@@ -145,7 +145,7 @@ def test_more_rows_than_allowed_are_damage() -> None:
 def test_a_plain_parquet_file_without_seal_is_damage() -> None:
     sink = io.BytesIO()
     pq.write_table(_plain(), sink)
-    with pytest.raises(Damaged, match="no seal"):
+    with pytest.raises(Damaged, match="no hash block"):
         decode(sink.getvalue(), ROWS)
 
 

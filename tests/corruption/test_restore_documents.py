@@ -113,7 +113,7 @@ def test_receipts_and_producers_that_changed_places_are_seen() -> None:
         for name, data in ((a, second), (b, first)):
             place.store.delete(name)
             place.store.put_new(name, data)
-        with pytest.raises(Damaged, match="another place"):
+        with pytest.raises(Damaged, match="another number"):
             reader(place, restore_id)
 
 

@@ -67,7 +67,7 @@ def test_a_lost_commit_that_comes_back_after_a_repair_does_no_harm(repo: Repo) -
 
 def test_a_pin_does_not_take_the_name_of_a_lost_commit(repo: Repo) -> None:
     (repo.root / layout.commit("prod", 2)).unlink()
-    with pytest.raises(Damaged, match="was committed once"):
+    with pytest.raises(Damaged, match="was committed before"):
         pin(repo.place, HoldAction(repo.ids[0], "x"), utc_now, random_token)
     assert not (repo.root / layout.commit("prod", 2)).exists()
 

@@ -134,7 +134,7 @@ def test_files_of_other_versions_are_no_logs(version: int) -> None:
     log = b"ZKLG" + struct.pack(">iq", version, 0) + LOG[16:]
     found = scanned(log)
     assert (found.size_bytes, found.records, found.damage[0].kind) == (0, 0, DamageKind.BAD_HEADER)
-    with pytest.raises(Damaged, match="no transaction log"):
+    with pytest.raises(Damaged, match="not a transaction log"):
         list(txnlog.bodies(io.BytesIO(log)))
 
 

@@ -18,7 +18,7 @@ from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.repository.chain.lease import LeaseState, read_lease, standing
+from logkeep.repository.chain.lease import LeaseState, lease_state, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
@@ -113,6 +113,6 @@ def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) 
         assert not any(process.alive for process in family)
     found = read_lease(lab.place)
     assert found is not None
-    assert standing(found[0], utc_now(), this_process("next")) is LeaseState.FREE
+    assert lease_state(found[0], utc_now(), this_process("next")) is LeaseState.FREE
     assert lab.data() == copied
     lab.resume_and_check(copied)

@@ -43,15 +43,15 @@ class TestAddress:
         ("url", "code", "said"),
         (
             ("ftp://host/dir", 40, "unknown kind of store ftp://"),
-            ("s3://", 40, "names no bucket"),
-            ("s3://bucket/../x", 40, "not safe"),
+            ("s3://", 40, "has no bucket"),
+            ("s3://bucket/../x", 40, "not allowed"),
             ("s3://bucket?zone=eu", 40, "'zone'"),
             ("s3://bucket?endpoint=nonsense", 40, "not an http(s) URL"),
             ("file://host/dir", 40, "three slashes"),
             ("", 40, "empty"),
             ("/no/such/directory", 41, "no such directory"),
             ("/etc/hostname", 41, "not a directory"),
-            (".", 41, "there is no repository here"),
+            (".", 41, "there is no repository"),
         ),
     )
     def test_wrong(self, repo: Filled, url: str, code: int, said: str) -> None:
@@ -156,12 +156,12 @@ class TestDocuments:
         assert repo.tree() == before
         (repo.root / "logkeep.copy.json").write_bytes(b"")
         assert "logkeep.json" in refused(repo, "list", code=10)
-        assert "there is a repository here already" in refused(repo, "init", code=40)
+        assert "there is already a repository" in refused(repo, "init", code=40)
 
     def test_a_format_object_that_is_gone(self, repo: Filled) -> None:
         for name in ("logkeep.json", "logkeep.copy.json"):
             (repo.root / name).unlink()
-        assert "there is no repository here" in refused(repo, "list", code=41)
+        assert "there is no repository" in refused(repo, "list", code=41)
         assert "not empty" in refused(repo, "init", code=40)
 
     @pytest.mark.parametrize("words", (("list",), ("verify",), ("prune", "-y", "--keep-last", "1"), ("repair", "-y")))
@@ -270,7 +270,7 @@ class TestS3:
             assert "no such bucket" in error
 
     def test_an_empty_bucket(self, repo: Filled, server: S3Server) -> None:
-        assert "there is no repository here" in refused(
+        assert "there is no repository" in refused(
             repo, "list", "-r", server.url("bucket", "empty"), code=41, env=ENVIRONMENT
         )
 

@@ -64,13 +64,13 @@ class TestInit:
         assert first["repository"]
         before = repo.tree()
         again = repo.run("init", code=40)
-        assert "there is a repository here already" in again.stderr
+        assert "there is already a repository" in again.stderr
         assert again.stdout == ""
         assert repo.tree() == before
 
     def test_a_used_repository_is_named_as_one(self, repo: Filled) -> None:
         before = repo.tree()
-        assert "there is a repository here already" in repo.run("init", code=40).stderr
+        assert "there is already a repository" in repo.run("init", code=40).stderr
         assert repo.tree() == before
 
     def test_a_directory_of_other_things_is_left_alone(self, tmp_path: Path) -> None:
@@ -205,10 +205,10 @@ class TestVerify:
 
     def test_an_end_of_the_chain_that_was_cut_off_is_told(self, repo: Filled) -> None:
         sorted(repo.root.glob("sources/prod/commits/*.json"))[-1].unlink()
-        assert "was committed once" in repo.run("list", code=2).stdout
+        assert "was committed before" in repo.run("list", code=2).stdout
         assert repo.json("verify", code=10)["verdict"] == "damaged"
         for words in (("prune", "--keep-last", "1", "-n"), ("prune", "--keep-last", "1", "-y")):
-            assert "was committed once" in repo.run(*words, code=10).stderr
+            assert "was committed before" in repo.run(*words, code=10).stderr
 
 
 class TestStatus:

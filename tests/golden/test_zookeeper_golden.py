@@ -103,7 +103,7 @@ def test_snapshots_are_whole(golden: Golden) -> None:
     assert packings == ({""} if golden.version == "3.4.14" else {"", "gz", "snappy"})
     for name, snapshot in found:
         tree, ending = loaded(name, snapshot)
-        assert ending.seals == SEALS[golden.version]
+        assert ending.checksums == SEALS[golden.version]
         if ending.digest is not None:
             assert (ending.digest, ending.digest_zxid) == (tree.digest, name.zxid)
         assert (ending.last_processed is not None) == golden.version.startswith("3.9")

@@ -18,9 +18,9 @@ from logkeep.kafka.restore.facts.units import RestoreIsolation, SourceLog
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.metered import MeteredStore
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.stored_segments import LOG, place, written
+from tests.support.metered_store import MeteredStore
 
 BASES = (10, 12, 40, 41, 100, 250, 251)
 """With holes between them: another offset is as possible as the right one."""

@@ -9,7 +9,7 @@ from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.transactions import AbortedRange, Open, SettledTransactions
+from logkeep.formats.kafka.transactions import AbortedRange, OpenTransaction, SettledTransactions
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_batches import (
     APPEND_TIME,
@@ -25,7 +25,7 @@ from tests.support.kafka.slow_records import Slow
 
 ABORTED_BY, LEFT_OPEN_BY = 8, 9
 """Producers whose every transaction came to nothing: the view is given, so the log needs no markers that fit."""
-SETTLED = SettledTransactions((AbortedRange(0, 2**62, ABORTED_BY),), (Open(0, LEFT_OPEN_BY),))
+SETTLED = SettledTransactions((AbortedRange(0, 2**62, ABORTED_BY),), (OpenTransaction(0, LEFT_OPEN_BY),))
 PRODUCER, EPOCH = 4711, 3
 
 _bytes = st.one_of(st.none(), st.binary(max_size=30))

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
-from logkeep.formats.kafka.transactions import ABORT, COMMIT, AbortedRange, Open, SettledTransactions, Settling
+from logkeep.formats.kafka.transactions import (
+    ABORT,
+    COMMIT,
+    AbortedRange,
+    OpenTransaction,
+    SettledTransactions,
+    Settling,
+)
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_records import Slow, batch_of
 
@@ -35,7 +42,7 @@ def marker(base: int, producer: int, kind: int) -> bytes:
     return batch_of(base, [record], attributes=TRANSACTIONAL | CONTROL, producer=producer)
 
 
-def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[AbortedRange], list[Open]]:
+def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[AbortedRange], list[OpenTransaction]]:
     """The bytes; base offsets of all batches and of those that count; what was aborted and what is open."""
     data, base, every, counts = b"", 0, list[int](), list[int]()
     waiting: dict[int, list[int]] = {}
@@ -56,7 +63,7 @@ def _log(steps: list[Step]) -> tuple[bytes, list[int], list[int], list[AbortedRa
             elif step.kind == "abort" and step.producer in waiting:
                 aborted.append(AbortedRange(waiting.pop(step.producer)[0], base, step.producer))
         base += step.records if step.kind in ("plain", "data") else 1
-    return data, every, sorted(counts), aborted, sorted(Open(w[0], p) for p, w in waiting.items())
+    return data, every, sorted(counts), aborted, sorted(OpenTransaction(w[0], p) for p, w in waiting.items())
 
 
 @many
@@ -91,7 +98,7 @@ def test_a_marker_that_cannot_be_read_is_told_and_settles_nothing() -> None:
     settling = Settling()
     settling.take(data, walk(data).batches)
     assert [p.base_offset for p in settling.problems] == [1]
-    assert settling.settled().open == (Open(0, 1),)
+    assert settling.settled().open == (OpenTransaction(0, 1),)
 
 
 def test_nothing_is_settled_by_nothing() -> None:

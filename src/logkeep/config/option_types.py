@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from logkeep.errors import UsageError
 from logkeep.model.ids import source_name
-from logkeep.model.redaction import telling
+from logkeep.model.redaction import names_credential
 
 ValueT_co = TypeVar("ValueT_co", covariant=True)
 
@@ -359,7 +359,7 @@ class SparkConf:
         for key, _ in pairs:
             if not key.startswith("spark."):
                 raise ValueError(f"has {key!r}, but Spark settings start with 'spark.'")
-            if telling(key):
+            if names_credential(key):
                 raise ValueError(f"has the credential {key!r}, which Spark would show: use the environment or a file")
         return tuple(pairs)
 

@@ -1,1 +1,1 @@
-"""Real servers for the demo and the tests, started from jars: they stop with the process that started them."""
+"""Real Kafka and ZooKeeper servers for the demo, drills and tests; they stop with the process that started them."""

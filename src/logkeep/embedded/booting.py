@@ -1,4 +1,4 @@
-"""A real server started on a directory, with a session that may read its whole tree: for boot levels and drills."""
+"""Starts a ZooKeeper server on a directory, with a session that can read its whole tree: for boot checks and drills."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from logkeep.zookeeper.verify.boot import Boot, log_end
 
 _ASK_S = 30.0
 MAXBUFFER = (1 << 31) - 2048
-"""Of `jute.maxbuffer`: nodes may be larger than a usual server takes, and it is the backup that is looked at."""
+"""Of `jute.maxbuffer`: nodes of the backup may be larger than a server accepts by default."""
 
 
 def boot_of(version: str, cache: Path) -> Boot:
-    """Starts the supported release that is nearest to the version that a backup was taken from."""
+    """Starts the supported release that is nearest to the version of the backup."""
     release = ZooKeeperRelease(nearest_release(version))
 
     @contextmanager
@@ -25,25 +25,25 @@ def boot_of(version: str, cache: Path) -> Boot:
         options = [f"-Djute.maxbuffer={MAXBUFFER}"]
         server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=options)
         credential = Credential("digest", f"super:{server.password}")
-        with _log_told(server), server, session(server.client, _ASK_S, [credential]) as opened:
+        with _with_log_end(server), server, session(server.client, _ASK_S, [credential]) as opened:
             yield opened
 
     return start
 
 
 @contextmanager
-def _log_told(server: EmbeddedZooKeeper) -> Iterator[None]:
-    """Its log goes away with the scratch directory: nobody is sent there."""
+def _with_log_end(server: EmbeddedZooKeeper) -> Iterator[None]:
+    """The log is removed with the scratch directory: put its end into the error."""
     try:
         yield
     except ServerFailed as error:
         if str(server.log) in error.remedy:
-            error.remedy = f"the server's last words: {log_end(error)}"
+            error.remedy = f"the end of the server's log: {log_end(error)}"
         raise
 
 
 def version_of(view: BackupView) -> str:
-    """The newest that any member had when it was backed up; empty where none is known."""
+    """The newest version of any member when it was backed up; empty if unknown."""
     return max((member.version for member in view.members), default="", key=_numbers)
 
 
@@ -52,6 +52,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def nearest_release(version: str) -> str:
-    """Of the same line (3.6 of 3.6.1); the newest for what is not known."""
+    """The release of the same line (3.6 for 3.6.1); the newest for an unknown version."""
     line = version.split(".")[:2]
     return next((release for release in RELEASES if release.split(".")[:2] == line), RELEASES[-1])

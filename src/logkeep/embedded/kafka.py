@@ -1,4 +1,4 @@
-"""A real Kafka broker in one process (KRaft, broker and controller in one), from Maven coordinates."""
+"""A Kafka broker in one process (KRaft, broker and controller in one), from Maven coordinates."""
 
 import base64
 import socket
@@ -38,7 +38,7 @@ class KafkaRelease:
         return f"{group}:kafka_{self.scala}:{self.version}", f"{group}:kafka-tools:{self.version}"
 
     def class_path(self, cache: Path) -> list[Path]:
-        """Broker and tools. Spark's own Scala library is added, its logging jars go first: they fit together."""
+        """Broker and tools. Spark's logging jars come first: they fit each other. Its Scala library is added."""
         logging = [spark_jar(pattern) for pattern in _LOGGING]
         return [*logging, *resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
 
@@ -91,7 +91,7 @@ class EmbeddedKafka:
         self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
 
     def format(self, config: Path) -> None:
-        """Make a new directory the first node of a new cluster; a node of another kind does otherwise."""
+        """Format a new directory as the first node of a new cluster; subclasses may format it otherwise."""
         self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class EmbeddedKafka:
             self._server.stop()
 
     def kill(self) -> None:
-        """End it without a goodbye."""
+        """SIGKILL."""
         if self._server is not None:
             self._server.kill()
 

@@ -1,9 +1,9 @@
-"""Ports for servers that are started here: handed out in turn, and none that a client could be given meanwhile.
+"""Free ports for embedded servers, outside of the range that the kernel gives to clients.
 
-A server is started some time after its port was chosen, and one that is stopped comes back to its port. The kernel
-takes the port of an outgoing connection from a range of its own, so a port of that range may be gone by then. Of the
-others, each is given to one process at a time, in turn: a file in the cache directory remembers the last.
-Where clients have nearly all ports, or no such file can be had, any free ports must do.
+A server starts some time after its port was chosen, and a stopped one may start again on its port. The kernel takes the
+ports of outgoing connections from a range of its own, so a port of that range may be in use by then. The other ports
+are assigned in turn: a file in the cache directory holds the last one. If the range of clients covers nearly all ports,
+or the file cannot be written, any free ports are used.
 """
 
 import contextlib
@@ -19,42 +19,42 @@ from logkeep.model.cache import cache_dir
 _CLIENTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _USUAL = (32768, 60999)
 _FIRST, _LAST = 10000, 65535
-"""Below are the ports that well-known services have."""
+"""Lower ports belong to well-known services."""
 _ENOUGH = 1000
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses at this moment, and that nobody else who asks here gets for a long while."""
-    ours = served(*_clients())
+    """Ports that are free now and are not assigned again for a long time."""
+    ours = server_ports(*_clients())
     if len(ours) < _ENOUGH:
         return _any_free(count)
     try:
         with _turn() as turn:
             ports = choose(ours, turn.last or secrets.choice(ours), count, _is_free)
             turn.write(ports[-1])
-    except OSError:  # no place for the file, or nothing free in turn
+    except OSError:  # the file cannot be written, or too few ports are free
         return _any_free(count)
     return ports
 
 
-def served(first_client: int, last_client: int) -> range:
-    """Those below or above the ports of clients, whichever are more."""
+def server_ports(first_client: int, last_client: int) -> range:
+    """The ports below or above those of clients, whichever are more."""
     below, above = range(_FIRST, min(first_client, _LAST + 1)), range(max(last_client + 1, _FIRST), _LAST + 1)
     return max(below, above, key=len)
 
 
 def choose(ports: range, last: int, count: int, is_free: Callable[[int], bool]) -> list[int]:
-    """The next free ones behind the last that was given, then from the beginning; `OSError` where too few are."""
+    """The next free ports after the last one, then from the beginning; `OSError` if there are too few."""
     begin = ports.index(last) + 1 if last in ports else 0
     in_turn = (ports[(begin + step) % len(ports)] for step in range(len(ports)))
     found = [port for port, _ in zip(filter(is_free, in_turn), range(count), strict=False)]
     if len(found) < count:
-        raise OSError(f"no {count} ports of {ports.start} to {ports.stop - 1} are free on this machine")
+        raise OSError(f"no {count} ports of {ports.start} to {ports.stop - 1} are free on this host")
     return found
 
 
 def _any_free(count: int) -> list[int]:
-    """All held at once, so that they differ."""
+    """All bound at once, so that they differ."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -80,14 +80,14 @@ def _clients() -> tuple[int, int]:
 
 
 class _Turn:
-    """The port that was given last, in a file that one process holds at a time."""
+    """The port that was assigned last, in a locked file."""
 
     def __init__(self, file: int) -> None:
         self._file = file
 
     @property
     def last(self) -> int:
-        """0: nobody has asked yet."""
+        """0: none was assigned yet."""
         text = os.pread(self._file, 16, 0)
         return int(text) if text.isdigit() else 0
 

@@ -1,8 +1,8 @@
-"""One Java server process: its start, its log, the wait until it answers, and its certain end.
+"""A Java server process: start, log, readiness, stop.
 
-It runs in a process group of its own, so a Ctrl-C on the terminal reaches only us, and it is killed by the kernel
-when the thread that started it ends (Linux), so nothing is left behind even if we are killed: start servers from a
-thread that lives as long as they should, normally the main one.
+It runs in a process group of its own, so Ctrl-C in the terminal does not reach it, and the kernel kills it when the
+thread that started it ends (Linux), so it never outlives us: start servers from a thread that lives long enough,
+normally the main one.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def java_command(
 
 
 def run_tool(command: Sequence[str], main_class: str, cwd: Path, typed: str = "") -> str:
-    """Run a Java program to its end, with what is typed into it; its output. Raises `ServerFailed` if it fails."""
+    """Run a Java program with `typed` as its input; returns its output. Raises `ServerFailed` if it fails."""
     finished = subprocess.run(
         command, cwd=cwd, input=typed, capture_output=True, text=True, timeout=_TOOL_TIMEOUT_S, check=False
     )
@@ -48,7 +48,7 @@ def run_tool(command: Sequence[str], main_class: str, cwd: Path, typed: str = ""
 
 
 class ServerProcess:
-    """A server that was started by `start`; `stop` may be called twice."""
+    """A server process; `stop` may be called twice."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, *, cwd: Path) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class ServerProcess:
         self._cwd = cwd
         self._process: subprocess.Popen[bytes] | None = None
         self._log_from = 0
-        """Where this start begins in a log that earlier ones have written to."""
+        """The position in the log at which this start begins."""
 
     @property
     def pid(self) -> int | None:
@@ -80,15 +80,15 @@ class ServerProcess:
         return self
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
-        """Ask `ready` until it says yes. Stops the server and raises `ServerFailed` when it is too slow or this machine
-        fails it, `ServerRefused` when it ends by itself."""
+        """Wait until `ready` returns True. Raises `ServerFailed` if the server is too slow or the host fails it, and
+        `ServerRefused` if it refuses its files."""
         deadline = time.monotonic() + timeout_s
         while not ready():
             if self._process is None or self._process.poll() is not None:
                 raise self._exited()
             if time.monotonic() > deadline:
                 self.stop()
-                raise self._failed(ServerFailed, f"it did not answer within {timeout_s:.0f} s")
+                raise self._failed(ServerFailed, f"the server did not answer within {timeout_s:.0f} s")
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
@@ -111,33 +111,33 @@ class ServerProcess:
             self._process = None
 
     def _exited(self) -> ServerFailed:
-        """Only what a server says of its files is said of its files."""
+        """`ServerRefused` only if the server itself reported its files as the cause."""
         code = self._process.returncode if self._process is not None else -signal.SIGKILL
         self.stop()
-        trouble = machine_trouble(code, self._said())
+        trouble = machine_trouble(code, self._log_lines())
         if trouble is None:
-            return self._failed(ServerRefused, "it exited while starting")
+            return self._failed(ServerRefused, "the server exited while starting")
         what, remedy = trouble
         return self._failed(ServerFailed, what, remedy)
 
     def _failed(self, kind: type[ServerFailed], what: str, remedy: str | None = None) -> ServerFailed:
         error = kind(what, subject=self.name, remedy=remedy or f"see {self.log}")
-        error.add_note("\n".join(self._said()[-_TAIL_LINES:]))
+        error.add_note("\n".join(self._log_lines()[-_TAIL_LINES:]))
         return error
 
-    def _said(self) -> list[str]:
+    def _log_lines(self) -> list[str]:
         with self.log.open("rb") as log:
             log.seek(max(self.log.stat().st_size - _TAIL_BYTES, self._log_from))
             return without_frames(log.read().decode(errors="replace").splitlines())
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """What the child does between fork and exec. The library is loaded before: after a fork nothing may be."""
+    """Runs in the child between fork and exec. The library is loaded before: loading after a fork is unsafe."""
     libc = ctypes.CDLL(None)
 
     def prepare() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was gone before we could ask
+        if os.getppid() != parent:  # the parent ended before
             os._exit(1)
 
     return prepare

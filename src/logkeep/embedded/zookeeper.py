@@ -1,8 +1,7 @@
-"""A real ZooKeeper server, alone or as a member of an ensemble, from Maven coordinates.
+"""A ZooKeeper server, standalone or as a member of an ensemble, from Maven coordinates.
 
-Every supported version starts in well under a second. It listens on 127.0.0.1 alone, answers all four-letter words,
-knows nodes with a time to live, and has one super user, so that whoever started it can read a whole tree whatever its
-ACLs say.
+Every supported version starts in well under a second. It listens on 127.0.0.1 only, answers all four-letter words,
+supports nodes with a time to live, and has a super user that can read the whole tree whatever its ACLs are.
 """
 
 import base64
@@ -34,7 +33,7 @@ rootLogger = WARN, out
 """
 _LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
 _OF_SPARK = ("metrics-core-*.jar", "snappy-java-*.jar", "commons-cli-*.jar")
-"""What ZooKeeper needs and does not ask Maven for."""
+"""Jars that ZooKeeper needs but does not declare as dependencies."""
 _JETTY = ("org.eclipse.jetty:jetty-server:9.4.57.v20241219", "org.eclipse.jetty:jetty-servlet:9.4.57.v20241219")
 _JACKSON = ("jackson-core-2*.jar", "jackson-databind-*.jar", "jackson-annotations-*.jar")
 
@@ -47,7 +46,7 @@ class ZooKeeperRelease:
 
     @property
     def line(self) -> tuple[int, int]:
-        """`(3, 9)` of 3.9.5: what files look like is the same within a line."""
+        """`(3, 9)` of 3.9.5: the file formats are the same within a line."""
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
 
@@ -56,7 +55,7 @@ class ZooKeeperRelease:
         return (f"org.apache.zookeeper:zookeeper:{self.version}",)
 
     def class_path(self, cache: Path, *, admin: bool = False) -> list[Path]:
-        """Spark's logging jars go first: they fit each other. Each version is resolved alone, or Ivy evicts one."""
+        """Spark's logging jars come first: they fit each other. Each version is resolved alone, or Ivy evicts one."""
         path = [spark_jar(pattern) for pattern in _LOGGING]
         path += self._own_jars(cache)
         path += [spark_jar(pattern) for pattern in _OF_SPARK]
@@ -65,7 +64,7 @@ class ZooKeeperRelease:
         return path
 
     def _own_jars(self, cache: Path) -> list[Path]:
-        """The version that PySpark brings along needs no registry; Apache's client asks for netty."""
+        """The version that PySpark brings along needs no download; Apache's client needs netty."""
         jars = spark_home() / "jars"
         brought = [jars / f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")]
         if all(jar.exists() for jar in brought):
@@ -101,7 +100,7 @@ class EmbeddedZooKeeper:
         self.client = f"127.0.0.1:{self.port}"
         self.settings = dict(settings or {})
         self.password = password or secrets.token_hex(16)
-        """Of the user `super`."""
+        """Password of the user `super`."""
         self._cache, self._admin, self._java_options = cache, admin, tuple(java_options)
         self._server: ServerProcess | None = None
 
@@ -129,12 +128,12 @@ class EmbeddedZooKeeper:
         self.stop()
 
     def start(self) -> None:
-        """Start, and return when it serves; `ServerFailed` when it refuses what the directories hold."""
+        """Start, and return when it serves; raises `ServerFailed`."""
         self.launch()
         self.wait_until_serving()
 
     def launch(self) -> None:
-        """Start and do not wait: a member serves nobody before a majority is there."""
+        """Start without waiting: a member does not serve before a majority runs."""
         self._write_files()
         self._server = ServerProcess("ZooKeeper", self.command(_MAIN, [str(self.config)]), self.log, cwd=self.directory)
         self._server.start()
@@ -154,12 +153,12 @@ class EmbeddedZooKeeper:
             self._server.stop()
 
     def kill(self) -> None:
-        """End it without a goodbye."""
+        """SIGKILL."""
         if self._server is not None:
             self._server.kill()
 
     def properties(self) -> dict[str, str]:
-        """The whole of zoo.cfg."""
+        """All of zoo.cfg."""
         own = {
             "dataDir": str(self.data_dir),
             "dataLogDir": str(self.log_dir),
@@ -177,14 +176,14 @@ class EmbeddedZooKeeper:
         return own | self.settings
 
     def java_tool(self, main_class: str, arguments: Sequence[str], typed: str = "") -> str:
-        """Run one of Apache's own tools from the same jars, with what is typed into it; its output.
+        """Run one of Apache's own tools from the same jars with `typed` as its input; returns its output.
 
         Raises `ServerFailed` if it fails.
         """
         return run_tool(self.command(main_class, arguments), main_class, self.directory, typed)
 
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
-        """How a Java program of this release is started, the server itself too."""
+        """The command line of a Java program of this release, also of the server itself."""
         options = [
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={self.directory}",
@@ -203,11 +202,11 @@ class EmbeddedZooKeeper:
             self.config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
 
     def _is_rewritten(self) -> bool:
-        """A member since 3.5 keeps the ensemble in another file and names it here: both are the server's then."""
+        """A member since 3.5 writes the ensemble to another file and names it here: then it owns both files."""
         return self.config.exists() and "dynamicConfigFile=" in self.config.read_text()
 
 
 def digest_id(user: str, password: str) -> str:
-    """Who someone is in an ACL of the scheme `digest`. SHA-1 is what ZooKeeper knows there."""
+    """The id of a user in an ACL of the scheme `digest`, which is SHA-1."""
     hashed = hashlib.sha1(f"{user}:{password}".encode(), usedforsecurity=False).digest()
     return f"{user}:{base64.b64encode(hashed).decode()}"

@@ -1,15 +1,15 @@
-"""A log as independent zstd frames: each holds whole batches, so a range read stays a range read.
+"""Logs as independent zstd frames of complete batches, so that a range can be read without the rest.
 
-Any zstd tool makes the log of it again (`zstd -d`): frames stand back to back, nothing between them. Every frame says
-how many plain bytes it holds and has a window of at most 8 MiB. A frame ends after the batch that brings it to
+Any zstd tool unpacks the log (`zstd -d`): frames are adjacent. Every frame states how many plain bytes it holds and has
+a window of at most 8 MiB. A frame ends after the batch that brings it to
 `FRAME_BYTES`; a batch larger than that has a frame for itself. So no frame is larger than `LARGEST_SHARED`, or it holds
 exactly one batch.
 
-Batches that producers compressed shrink no further. Where such batches come in a log that is packed, a frame that is
-mainly made of them is written as raw blocks: valid zstd, three bytes more per 128 KiB, and no work for a compressor.
+Batches that producers compressed do not get smaller. A frame that mainly consists of them is written as raw blocks:
+valid zstd, three bytes more per 128 KiB, and no work for a compressor.
 
-`opened` takes any bytes. It believes a frame's size only within the caps above, before memory is taken for it, and
-raises Damaged, never anything else.
+`opened` takes any bytes. It checks a frame's size against the limits above before memory is allocated, and raises only
+Damaged.
 """
 
 import struct
@@ -26,11 +26,11 @@ LARGEST_SHARED = 2 * FRAME_BYTES
 """Plain bytes of the largest frame that holds more than one batch."""
 LARGEST_BATCH = 1 << 30
 LEVEL = 1
-"""The fastest one: a backup should wait for the disk and not for a codec."""
+"""The fastest one: the disk should limit a backup, not the codec."""
 
 _MAGIC = 0xFD2FB528
 MAGIC = struct.pack("<I", _MAGIC)
-"""What every frame begins with."""
+"""The first bytes of every frame."""
 _RAW_BLOCK, _RLE_BLOCK, _RESERVED_BLOCK = 0, 1, 3
 _BLOCK_BYTES = 128 << 10
 _RAW_HEAD = struct.Struct("<IBBQ")
@@ -45,9 +45,9 @@ _CONTENT_FIELD = {0: 0, 1: 2, 2: 4, 3: 8}
 
 
 def borders(held_bytes: int, sizes: Sequence[int]) -> list[int]:
-    """Before which of the batches of these sizes a frame ends, when `held_bytes` of one are there already.
+    """The indexes of batches before which a frame ends, if the current frame has `held_bytes` already.
 
-    0 means that what is held is a frame by itself; what follows the last border waits for more.
+    0 means that the held bytes are a frame by themselves; batches after the last border begin the next frame.
     """
     ends: list[int] = []
     for index, size in enumerate(sizes):
@@ -62,7 +62,7 @@ def borders(held_bytes: int, sizes: Sequence[int]) -> list[int]:
 
 
 def compressed_balance(batches: Batches) -> int:
-    """Bytes in batches that a producer compressed, less those in batches that it did not: above 0 means mainly."""
+    """Bytes in compressed batches minus bytes in others: above 0, most bytes are compressed."""
     packed = (batches.headers["attributes"] & CODEC_MASK) != 0
     sizes = batches.sizes
     return int(sizes[packed].sum()) - int(sizes[~packed].sum())
@@ -70,13 +70,13 @@ def compressed_balance(batches: Batches) -> int:
 
 def packed_frame(plain: memoryview, level: int = LEVEL) -> bytes:
     """A frame whose content is compressed."""
-    # Asked for as bytes: a view of pyarrow's own buffer has the length of the space that was set aside for it.
+    # As bytes: a view of pyarrow's buffer has the length of the allocated space.
     frame: bytes = pa.Codec("zstd", compression_level=level).compress(plain, asbytes=True)
     return frame
 
 
 def raw_frame(plain: memoryview) -> Iterator[bytes | memoryview]:
-    """A frame whose content stands in it as it is, in pieces; nothing is copied."""
+    """A frame with uncompressed content, in pieces; nothing is copied."""
     yield _RAW_HEAD.pack(_MAGIC, _RAW_DESCRIPTOR, _RAW_WINDOW, len(plain))
     for start in range(0, len(plain), _BLOCK_BYTES):
         piece = plain[start : start + _BLOCK_BYTES]
@@ -102,7 +102,7 @@ HEAD_BYTES = 18
 
 
 def frame_head(data: memoryview, subject: str) -> FrameHead:
-    """Read a head; 18 bytes are enough for any. Raises Damaged for one that we would never write."""
+    """Parse a head; 18 bytes are enough for any. Raises Damaged for one that we never write."""
     if len(data) < 5 or struct.unpack_from("<I", data)[0] != _MAGIC:
         raise Damaged("no zstd frame begins here", subject=subject)
     descriptor = data[4]
@@ -112,10 +112,10 @@ def frame_head(data: memoryview, subject: str) -> FrameHead:
     field = 1 if single and flag == 0 else _CONTENT_FIELD[flag]
     at = 5 if single else 6
     if not field or len(data) < at + field:
-        raise Damaged("a frame does not say how much it holds", subject=subject)
+        raise Damaged("a frame does not state its content size", subject=subject)
     content = int.from_bytes(data[at : at + field], "little") + (256 if field == 2 else 0)
     if (content if single else _window(data[5])) > _LARGEST_WINDOW:
-        raise Damaged("a frame wants a larger window than any of ours", subject=subject)
+        raise Damaged("a frame has a larger window than any of ours", subject=subject)
     if not 0 < content <= LARGEST_BATCH:
         raise Damaged(f"a frame says that it holds {content} bytes", subject=subject)
     return FrameHead(at + field, content)
@@ -127,7 +127,7 @@ def _window(descriptor: int) -> int:
 
 
 def frame_end(data: memoryview, head: FrameHead, subject: str) -> int | None:
-    """The byte after the frame at the front of `data`, by its block heads alone; None when more bytes are needed."""
+    """The byte after the first frame in `data`, by its block heads alone; None if more bytes are needed."""
     at, last = head.size, False
     while not last:
         if at + 3 > len(data):
@@ -141,7 +141,7 @@ def frame_end(data: memoryview, head: FrameHead, subject: str) -> int | None:
 
 
 def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
-    """The plain bytes of one whole frame, which must be as many as its head says."""
+    """The plain bytes of one complete frame; their number must be that of its head."""
     if content_bytes > LARGEST_SHARED and _first_batch(frame) != content_bytes:
         raise Damaged("a frame is larger than the batch in it", subject=subject)
     try:
@@ -151,9 +151,9 @@ def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
 
 
 def blocks_before_damage(data: memoryview, head: FrameHead) -> tuple[memoryview, int]:
-    """What the first blocks of a frame hold, as many as can be unpacked; it need not end in `data`.
+    """The content of the first blocks of a frame, as many as can be unpacked; it need not end in `data`.
 
-    And how far their heads could be followed.
+    Also returns how far their heads could be read.
     """
     ends = _block_ends(data, head)
     best, good, bad = memoryview(b""), 0, len(ends) + 1
@@ -169,7 +169,7 @@ def blocks_before_damage(data: memoryview, head: FrameHead) -> tuple[memoryview,
 
 
 def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:
-    """Some blocks as a frame of their own; None when one of them is damaged."""
+    """Some blocks as a frame of their own; None if one of them is damaged."""
     frame = b"".join((_UNTOLD_HEAD, before, bytes((last[0] | 1,)), last[1:]))
     try:
         with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
@@ -179,7 +179,7 @@ def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:
 
 
 def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
-    """The byte after each block that is there as a whole, as far as their heads can be followed."""
+    """The byte after each complete block, as far as their heads can be read."""
     ends, at, last = list[int](), head.size, False
     while not last and at + 3 <= len(data):
         block = int.from_bytes(data[at : at + 3], "little")
@@ -192,7 +192,7 @@ def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
 
 
 def _first_batch(frame: memoryview) -> int:
-    """The size of the batch a frame begins with, from its first bytes alone; -1 when they cannot be had."""
+    """The size of the first batch of a frame, from its first bytes alone; -1 if unreadable."""
     try:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
             start = stream.read(OVERHEAD_BYTES)

@@ -1,7 +1,7 @@
-"""Secrets encrypted to somebody's public key, in the age format: the only door to pyrage.
+"""Encryption to public keys in the age format. Only this module imports pyrage.
 
-What is sealed here is opened by `age -d -i KEYFILE`, or by any other program that knows the format, and by nobody who
-does not hold the private key: we do not either.
+`age -d -i KEYFILE`, or any other program that knows the format, decrypts the result. Only the holder of the private key
+can: Logkeep does not have it.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ _PRIVATE = "AGE-SECRET-KEY-"
 
 
 def check_recipients(texts: Sequence[str]) -> None:
-    """Raises UsageError unless every text is an age public key (`age1…`); a private one is never repeated."""
+    """Raises UsageError unless every text is an age public key (`age1…`); never repeats a private key."""
     _recipients(texts)
 
 
-def sealed_to(texts: Sequence[str], plain: bytes) -> str:
-    """The plain bytes for the holders of any of these keys, as ASCII text. Raises UsageError."""
+def encrypted_to(texts: Sequence[str], plain: bytes) -> str:
+    """Encrypt bytes to the holders of any of these keys, as ASCII text. Raises UsageError."""
     recipients = _recipients(texts)
     if not recipients:
-        raise UsageError("nobody is named who could open it", remedy="give the public key of a recipient, age1…")
-    sealed: bytes = _library().encrypt(plain, recipients, armored=True)
-    return sealed.decode("ascii")
+        raise UsageError("no recipient is given", remedy="give the public key of a recipient, age1…")
+    encrypted: bytes = _library().encrypt(plain, recipients, armored=True)
+    return encrypted.decode("ascii")
 
 
 def _recipients(texts: Sequence[str]) -> list[Any]:
@@ -35,14 +35,14 @@ def _recipients(texts: Sequence[str]) -> list[Any]:
 def _recipient(library: Any, text: str) -> Any:
     if text.strip().upper().startswith(_PRIVATE):
         raise UsageError(
-            "this is a private key, and it was typed where others can read it",
-            remedy="make a new pair with `age-keygen`, and give its public key, age1…",
+            "this is a private key; others may have read it in the command line",
+            remedy="create a new key pair with `age-keygen` and give its public key, age1…",
         )
     try:
         return library.x25519.Recipient.from_str(text)
     except library.RecipientError as error:
         raise UsageError(
-            f"{text!r} is not an age public key", remedy="give one as `age-keygen` prints it: age1…"
+            f"{text!r} is not an age public key", remedy="give a key as `age-keygen` prints it: age1…"
         ) from error
 
 

@@ -1,8 +1,6 @@
-"""Where Logkeep keeps what it can make again. Pure path logic: nothing here touches the disk.
+"""Paths in the cache directory: class archives, jars, logs of servers. Touches no files.
 
-Where Logkeep keeps what it can make again: class archives, resolved jars, logs of servers.
-
-Pure path logic: nothing here touches the disk. Removing the whole directory is always safe.
+Removing the whole directory is always safe.
 """
 
 from collections.abc import Mapping
@@ -14,12 +12,9 @@ def cache_dir(environ: Mapping[str, str], home: Path) -> Path:
     if own := environ.get("LOGKEEP_CACHE_DIR"):
         return Path(own).absolute()
     shared = environ.get("XDG_CACHE_HOME", "")
-    # The XDG rules: a relative path there is to be ignored.
+    # The XDG rules: a relative path is ignored.
     base = Path(shared) if shared.startswith("/") else home / ".cache"
     return base / "logkeep"
-
-
-__all__ = ["archive_dir", "cache_dir", "jars_dir", "log_dir"]
 
 
 def log_dir(cache: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A finding: one thing that a check saw, with what, where, how bad, and what to do about it."""
+"""Findings of checks: what, where, how severe, and what to do about it."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from logkeep.errors import LogkeepError
 
 
 class Severity(StrEnum):
-    """`damage` fails a verification; `warning` is worth a look; `note` explains."""
+    """`damage` fails a verification; `warning` should be checked; `note` explains."""
 
     DAMAGE = "damage"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Severity(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Findings are data: stored in manifests and verifications, printed, counted."""
+    """Stored in manifests and verifications, printed, counted."""
 
     code: str
     """Stable and short, for scripts: `object-missing`, `hash-mismatch`, `gap`."""
@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def worst(findings: list[Finding]) -> Severity | None:
-    """The gravest severity among the findings, or None when there are none."""
+    """The highest severity of the findings, or None if there are none."""
     order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)
     return next((s for s in order if any(f.severity is s for f in findings)), None)
 

@@ -1,7 +1,7 @@
-"""Backup ids: positive integers that only grow.
+"""Ids of backups and restores, and names of sources.
 
-The default id is the UTC time as `YYYYMMDDHHMMSS`, or one more than the last id when that is larger: readable at
-3 am, still an integer that any coordinator can choose itself.
+Ids are positive integers that grow. The default is the UTC time as `YYYYMMDDHHMMSS`, or the last id plus one if that is
+larger: readable, and still an integer that a coordinator can choose itself.
 """
 
 import re
@@ -14,7 +14,7 @@ from logkeep.errors import UnknownBackup, UsageError
 
 BackupId = NewType("BackupId", int)
 RestoreId = NewType("RestoreId", int)
-"""Restores are numbered like backups, by themselves."""
+"""Restores have ids like backups, in a sequence of their own."""
 
 _LARGEST = 10**18 - 1
 """Fits a signed 64-bit integer and 18 digits; names pad ids to 20."""
@@ -30,25 +30,25 @@ def is_id(value: int) -> bool:
 
 
 def backup_id(value: int) -> BackupId:
-    """Check the range of an id that came from outside."""
+    """Check the range of an id."""
     if not is_id(value):
         raise UsageError(f"backup id {value} is not between 1 and {_LARGEST}")
     return BackupId(value)
 
 
 def next_id(now: datetime, last: int) -> BackupId:
-    """The default id of a new backup after `last` (0 when there is none)."""
+    """The default id of a new backup after `last` (0 if there is none)."""
     return backup_id(max(int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S")), last + 1))
 
 
 def choose_id(text: str, known: list[BackupId]) -> BackupId:
-    """Find the id that a user meant: a number, a unique prefix, or `latest`. `known` is in order of commit."""
+    """The id that the user means: a number, a unique prefix, or `latest`. `known` is in order of commit."""
     if text == "latest":
         if not known:
             raise UnknownBackup("there is no backup yet", remedy="take one first")
         return known[-1]
     if not text.isdecimal():
-        raise UnknownBackup(f"{text!r} is not a backup id; ids are numbers, a unique prefix of one, or 'latest'")
+        raise UnknownBackup(f"{text!r} is not a backup id: use a number, a unique prefix, or 'latest'")
     exact = [i for i in known if i == int(text)]
     if exact:
         return exact[0]
@@ -63,7 +63,7 @@ def choose_id(text: str, known: list[BackupId]) -> BackupId:
 
 
 def source_name(text: str) -> str:
-    """Check the name of a source: it becomes part of object names and of metric labels."""
+    """Check the name of a source: it is used in object names and metric labels."""
     if not _NAME.fullmatch(text):
         raise UsageError(
             f"{text!r} is not a source name",

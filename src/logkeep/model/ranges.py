@@ -1,4 +1,4 @@
-"""Half-open ranges of positions and whether they tile a span without gap or overlap."""
+"""Half-open ranges of positions, and whether they cover a span without gap or overlap."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How pieces cover a span: the holes between them and where two of them overlap."""
+    """How pieces cover a span: the gaps between them and their overlaps."""
 
     gaps: tuple[Range, ...]
     overlaps: tuple[Range, ...]
@@ -35,7 +35,7 @@ class Tiling:
 
 
 def tile(span: Range, pieces: Iterable[Range]) -> Tiling:
-    """Compare pieces with the span they should tile. Pieces may reach over its ends; empty ones count for nothing."""
+    """Compare pieces with the span they should cover. Pieces may extend past its ends; empty ones are ignored."""
     gaps: list[Range] = []
     overlaps: list[Range] = []
     reached = span.start

@@ -1,8 +1,8 @@
-"""Removing secrets from text that people or files will see.
+"""Removes secrets from text before it is printed or logged.
 
-Two nets: the values of all `Secret`s made in this process, and things that look like credentials whoever wrote them
-(AWS keys, `password=…`, JAAS lines, Authorization headers, user information in URLs). The second net errs on the side
-of hiding. Pure apart from the list of known values.
+It removes the values of all `Secret`s of this process, and text that looks like a credential (AWS keys, `password=…`,
+JAAS lines, Authorization headers, user information in URLs); in doubt it hides too much. Pure apart from the list of
+known values.
 """
 
 import re
@@ -16,7 +16,7 @@ _WORD = (
     r"|(?:session|access|refresh|bearer|auth|sas|security)[_.-]?token)[\w.-]*"
 )
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    # A JAAS line holds user and password with any quoting: hide all of it, to the end of the line.
+    # A JAAS line contains user and password in any quoting: hide all of it.
     (re.compile(r"(?i)(sasl\.jaas\.config\W{1,4})[^\n]+"), rf"\1{HIDDEN}"),
     (
         re.compile(
@@ -42,7 +42,7 @@ _NOT_SECRET = re.compile(r"(?i)(?:_|-)(?:file|command|path|location)[\"']?\s*[:=
 
 
 def redact(text: str) -> str:
-    """The text without any known secret and without what looks like one."""
+    """The text without known secrets and without what looks like one."""
     for spelling in known_spellings():
         text = text.replace(spelling, HIDDEN)
     for pattern, replacement in _PATTERNS:
@@ -51,7 +51,7 @@ def redact(text: str) -> str:
 
 
 def redact_values(value: object) -> object:
-    """The same for nested lists and mappings, as log events are; a value under a telling key is hidden whole."""
+    """The same for nested lists and mappings; the whole value of a key that names a credential is hidden."""
     if isinstance(value, Secret):
         return HIDDEN
     if isinstance(value, str):
@@ -59,20 +59,20 @@ def redact_values(value: object) -> object:
     if isinstance(value, bytes):
         return redact(value.decode(errors="replace"))
     if isinstance(value, Mapping):
-        return {key: redact_values(inner) if not telling(str(key)) else HIDDEN for key, inner in value.items()}
+        return {key: redact_values(inner) if not names_credential(str(key)) else HIDDEN for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [redact_values(inner) for inner in value]
     return value if isinstance(value, (int, float)) or value is None else redact(str(value))
 
 
-def telling(key: str) -> bool:
-    """Whether a key names a credential: its value must not be shown, nor handed to Spark's configuration."""
+def names_credential(key: str) -> bool:
+    """Whether a key names a credential: its value must not be shown or passed to Spark's configuration."""
     named = re.fullmatch(rf"(?i){_WORD}|(?:proxy-)?authorization|sasl\.jaas\.config", key)
     return named is not None and not _NOT_SECRET.search(f"{key}=")
 
 
 def _hide(replacement: str, found: re.Match[str]) -> str:
-    # `password_file=/path` names a file; the path is what a user needs to see.
+    # `password_file=/path` names a file; the user needs to see the path.
     if found.re.groups and _NOT_SECRET.search(found.group(1)):
         return found.group(0)
     return found.expand(replacement)

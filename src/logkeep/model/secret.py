@@ -1,8 +1,8 @@
-"""A secret as a value that cannot show itself.
+"""A secret value that never appears in text.
 
-Text, format, JSON and pickle of a `Secret` never hold what it guards: only `reveal()` gives the plain value, so every
-use can be found by searching for that word. Making a `Secret` also puts its value on the list that `redact` removes
-from logs and messages: nobody has to remember to register it.
+Text, format, JSON and pickle of a `Secret` never contain the value: only `reveal()` returns it, so every use can be
+found by searching for that word. Making a `Secret` also registers its value with `redact`, which removes it from logs
+and messages.
 """
 
 import base64
@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 HIDDEN = "***"
 _SHORTEST = 4
-"""Replacing one- to three-letter values everywhere would destroy messages and hide nothing worth hiding."""
+"""Replacing values of one to three letters would make messages unreadable."""
 
 _spellings: set[str] = set()
 
 
 class Secret:
-    """Guards one value. Two secrets are equal only when they are the same object: comparing leaks."""
+    """One value. Two secrets are equal only if they are the same object: comparing values leaks."""
 
     __slots__ = ("__value",)
 
@@ -41,12 +41,12 @@ class Secret:
         return format(HIDDEN, spec)
 
     def __reduce__(self) -> NoReturn:
-        # A pickled secret would travel through Spark and lie in its event logs and spill files.
-        raise TypeError("a Secret is not pickled; let the worker read it from its file or environment")
+        # A pickled secret would be in Spark's event logs and spill files.
+        raise TypeError("a Secret cannot be pickled; let the worker read it from its file or environment")
 
 
 def known_spellings() -> list[str]:
-    """Every form in which a known secret could be written, longest first so that no part of one is left over."""
+    """Every spelling of a known secret, longest first so that no part of one remains."""
     return sorted(_spellings, key=len, reverse=True)
 
 

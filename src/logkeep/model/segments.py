@@ -1,8 +1,8 @@
-"""Logs and their archived pieces, as values.
+"""Logs and their archived segments, as values.
 
-A `LogName` says which log a piece belongs to; a `Segment` is one immutable archived object with the positions it
-holds. Neither carries an object name: `repository.layout` builds names from these checked fields, so nothing that is
-read from a store ever becomes a path by itself.
+A `LogName` identifies a log; a `Segment` is one immutable archived object with the positions it holds. Neither has an
+object name: `repository.chain.layout` builds names from these checked fields, so nothing that is read from a store is
+used as a path.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ Position = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Collection(StrEnum):
-    """The directory of a source in which a kind of log is kept."""
+    """The directory of a source for a kind of log."""
 
     TOPICS = "topics"
     TXNLOGS = "txnlogs"
@@ -34,7 +34,7 @@ class Collection(StrEnum):
 
 
 class Codec(StrEnum):
-    """How the stored bytes relate to the plain ones. A closed list: nothing stored ever names a program."""
+    """How the stored bytes are packed. A closed list: no stored value names a program."""
 
     NONE = "none"
     ZSTD = "zstd"
@@ -42,7 +42,7 @@ class Codec(StrEnum):
 
 
 class Proof(StrEnum):
-    """How well it is known that the source itself had these bytes committed."""
+    """Whether it is known that the source had committed these bytes."""
 
     PROVEN = "proven"
     BOUNDED = "bounded"
@@ -68,40 +68,40 @@ class LogName(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=Tru
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One archived object and the positions `[start, end)` of its log that it answers for.
+    """One archived object and the positions `[start, end)` of its log that it covers.
 
-    The claims of a log's segments tile its cut exactly: a hole that compaction left inside is claimed by the segment
-    around it, and a range in which nothing is left at all is claimed by a row without an object. A snapshot is a
-    segment of the collection `snapshots` whose range is the one position it stands at, `[p, p + 1)`.
+    The segments of a log cover its cut exactly: a hole that compaction left belongs to the segment around it, and a
+    range without any record to a row without an object. A snapshot is a segment of the collection `snapshots` whose
+    range is its one position, `[p, p + 1)`.
     """
 
     log: LogName
     start: Position
     end: Position
     first: Position
-    """The position the object is named after: its first record, chosen before claims are joined."""
+    """The position in the object's name: its first record, chosen before ranges are joined."""
     token: str
-    """16 random hex digits: with log and first position they make the object's name."""
+    """16 random hex digits: part of the object's name, with log and first position."""
     has_object: bool = True
     proof: Proof = Proof.PROVEN
     records: Position
     stored_bytes: Position
     plain_bytes: Position
     base_time_ms: int
-    """Smallest and largest record time as batch headers tell them; -1 when unknown."""
+    """Smallest and largest record time, from batch headers; -1 if unknown."""
     max_time_ms: int
     sha256: str
     """Of the stored bytes."""
     plain_sha256: str
     codec: Codec = Codec.NONE
     digest: str = ""
-    """Of the decoded records, once a verification has made it."""
+    """Of the decoded records, if a verification has computed it."""
 
     @classmethod
     def without_object(
         cls, log: LogName, start: Position, end: Position, token: str, proof: Proof = Proof.PROVEN
     ) -> "Segment":
-        """For positions of which nothing is left."""
+        """For positions without records."""
         return cls(
             log=log,
             start=start,

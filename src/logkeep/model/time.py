@@ -1,7 +1,7 @@
-"""Time and randomness as values that are handed in.
+"""Time and randomness as arguments.
 
-A `Clock` tells aware UTC time; a `TokenSource` gives 16 random hex digits. Deciding code never asks for either by
-itself: the callers at the edge pass `utc_now` and `random_token`, tests pass their own.
+A `Clock` returns the UTC time; a `TokenSource` returns 16 random hex digits. Deciding code never calls either itself:
+callers pass `utc_now` and `random_token`, tests pass their own.
 """
 
 import secrets
@@ -17,7 +17,7 @@ def utc_now() -> datetime:
 
 
 def random_token() -> str:
-    """16 hex digits: enough that no two objects of one repository ever meet."""
+    """16 hex digits: unique among all objects of a repository."""
     return secrets.token_hex(8)
 
 
@@ -27,7 +27,7 @@ def rfc3339(moment: datetime) -> str:
 
 
 def within_reason(moment: datetime) -> datetime:
-    """The time, if every zone on earth can show it. Raises ValueError: what is stored may say anything."""
+    """Check a time from a document: it must be valid in every time zone. Raises ValueError."""
     if not 1970 <= moment.year <= 9998:
         raise ValueError(f"the year {moment.year}")
     return moment

@@ -120,7 +120,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     since = check.looked if check else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
     lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
-    held = view.lease if view.lease_standing is LeaseState.HELD else None
+    held = view.lease if view.lease_state is LeaseState.HELD else None
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,

@@ -1,4 +1,4 @@
-"""Create or open a repository and find the source a user means."""
+"""Creates or opens a repository and chooses a source."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,11 +28,11 @@ class Repository:
         return source_names(self.store)
 
     def choose(self, wanted: str | None) -> SourceRef:
-        """The source a user named, or the only one there is."""
+        """The source that the user named, or the only one."""
         names = self.sources()
         if wanted is not None and wanted not in names:
-            known = f"; there are: {', '.join(names)}" if names else "; there is none yet"
-            raise UnknownSource(f"no source is called {source_name(wanted)!r}{known}", subject=self.store.url)
+            known = f"the sources are: {', '.join(names)}" if names else "there is no source yet"
+            raise UnknownSource(f"no source is called {source_name(wanted)!r}; {known}", subject=self.store.url)
         if wanted is None and len(names) != 1:
             what = "there is no source yet" if not names else f"there are {len(names)} sources: {', '.join(names)}"
             raise UnknownSource(what, subject=self.store.url, remedy=_REMEDY if names else "take a first backup")
@@ -43,17 +43,17 @@ _REMEDY = "name one with --source"
 
 
 def open_repository(store: Store) -> Repository:
-    """Open what is there. Raises RepositoryMissing, FormatTooNew or Damaged."""
+    """Raises RepositoryMissing, FormatTooNew or Damaged."""
     opened = open_format(store)
     return Repository(store, opened.document, opened.warnings)
 
 
 def create_repository(store: Store, facts: StoreFacts, now: datetime, tokens: TokenSource) -> Repository:
-    """Make a repository in an empty place, on a store that keeps its promises."""
+    """Create a repository at an empty URL. Raises StoreUnsafe if the store has no conditional writes."""
     if not (facts.put_new and facts.replace):
         missing = "put-if-absent" if not facts.put_new else "compare-and-swap"
         raise StoreUnsafe(
-            f"the store does not honour {missing}: two writers could both believe that they committed",
+            f"the store does not honour {missing}: two writers could commit at the same time",
             subject=store.url,
         )
     _refuse_leftovers(store)
@@ -61,14 +61,14 @@ def create_repository(store: Store, facts: StoreFacts, now: datetime, tokens: To
 
 
 def _refuse_leftovers(store: Store) -> None:
-    """A repository whose format object was lost must not get a new identity: nothing in it would fit any more."""
+    """A repository whose format object was lost must not get a new id: its documents would not belong to it."""
     leftover = next((i.name for i in store.list("") if not i.name.startswith(layout.PROBE)), None)
     if leftover is None or _is_there(store, layout.FORMAT):
-        return  # where a format object is, creating it again says so
+        return  # with a format object, `create` reports it
     raise UsageError(
-        f"this place is not empty: it holds {leftover}",
+        f"it is not empty: it holds {leftover}",
         subject=store.url,
-        remedy="choose an empty prefix; if a repository was here, bring logkeep.json back or run `logkeep repair`",
+        remedy="choose an empty prefix; if this was a repository, restore logkeep.json or run `logkeep repair`",
     )
 
 

@@ -1,8 +1,8 @@
-"""What an interrupted run left behind and a new one may use: receipts whose objects are whole.
+"""Finds receipts of interrupted runs whose objects are intact, for a resumed or a new backup.
 
 A resumed backup keeps its own receipts. A new one adopts those of backups that failed since the last completed one:
-their segments may be the only copy of what the source has deleted meanwhile. Every object is read and hashed before it
-is believed, and one that garbage collection has marked is never taken, however whole it looks.
+their segments may be the only copy of data that the source has deleted. Every object is read and hashed first, and one
+that garbage collection has marked is never used.
 """
 
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ from logkeep.repository.verify.checks import HashResult, hash_objects, read_unit
 
 
 def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, UnitReceipt]:
-    """One receipt for every unit that need not be done again, all of them now in this backup's own journal."""
+    """One receipt for every unit that need not be repeated; all of them are in this backup's own journal now."""
     place = writing.place
     own = list(receipts(place, ongoing.id))
     others = [r for i in _failed_since(writing.folded) for r in receipts(place, i)]
     unreadable: list[str] = []
     marked = frozenset[str]().union(*(m.names for m in read_marks(place, unreadable)))
     if unreadable:
-        return {}  # nobody knows what they name: copy everything again
+        return {}  # the marked objects are unknown: copy everything again
     damaged = _damaged(place, [*own, *others], engine)
     usable: dict[str, UnitReceipt] = {}
     for receipt in [*own, *others]:
@@ -57,7 +57,7 @@ def _damaged(place: SourceRef, found: Iterable[UnitReceipt], engine: Engine) -> 
 
 
 def _adopt(writing: Writing, ongoing: OngoingBackup, receipt: UnitReceipt) -> UnitReceipt:
-    """Put another backup's receipt into our journal, so that its objects are live as ours."""
+    """Copy another backup's receipt to our journal, so that its objects stay live."""
     adopted = msgspec.structs.replace(receipt, id=ongoing.id, run=writing.run)
     put_receipt(writing.place, adopted, writing.tokens())
     return adopted

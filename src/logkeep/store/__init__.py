@@ -1,1 +1,1 @@
-"""Bytes under names. Knows nothing of backups."""
+"""Stores: objects under names, in a directory or a bucket. Knows nothing of backups."""

@@ -1,12 +1,12 @@
-"""Store URLs: parsed once into a value that says where, never with which secret.
+"""Parses store URLs into an address without secrets, and opens stores.
 
     /dir  ./dir  file:///dir
     s3://bucket/prefix?endpoint=https://host:port&region=eu-central-1
     gs://bucket/prefix
     az://container/prefix?account=name
 
-Credentials come from the environment, files or the cloud's own chain. A URL that carries one is refused, and the
-refusal does not repeat it: URLs end up in shell history, process lists and manifests.
+Credentials come from the environment, files or the cloud's own chain. A URL that contains one is refused, and the error
+does not repeat it: URLs end up in shell history, process lists and manifests.
 """
 
 import difflib
@@ -46,7 +46,7 @@ _OPTIONS: dict[StoreKind, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where a store is. Holds no secret, so it may be printed, stored and sent to workers."""
+    """The location of a store. Contains no secret, so it may be printed, stored and sent to workers."""
 
     kind: StoreKind
     bucket: str
@@ -68,12 +68,12 @@ class Address:
 
     @property
     def encrypted_transport(self) -> bool:
-        """False when bytes and signatures travel in the clear."""
+        """False if bytes and signatures are sent unencrypted."""
         return not self.endpoint.startswith("http://")
 
 
 def parse_address(url: str) -> Address:
-    """Read a URL as a user types it. Raises UsageError without repeating any secret."""
+    """Parse a URL as the user types it. Raises UsageError without repeating any secret."""
     scheme = _SCHEME.match(url)
     if scheme is None:
         return _directory(url)
@@ -89,7 +89,7 @@ def parse_address(url: str) -> Address:
 
 
 def open_store(url: str) -> Store:
-    """Open the store at a URL. Nothing is contacted yet; the libraries of the kind are loaded now."""
+    """Open the store at a URL. Loads the library of its kind; nothing is contacted yet."""
     address = parse_address(url)
     if address.kind is StoreKind.LOCAL:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
@@ -101,7 +101,7 @@ def open_store(url: str) -> Store:
 
 
 def create_place(url: str) -> None:
-    """Make the directory of a local store. Buckets are made with the provider's own tools, where rights are given."""
+    """Create the directory of a local store. Buckets are created with the provider's own tools."""
     address = parse_address(url)
     if address.kind is StoreKind.LOCAL:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
@@ -110,14 +110,14 @@ def create_place(url: str) -> None:
 
 
 def place_exists(url: str) -> bool:
-    """Whether the directory of a local store is there. Of a bucket only a request could tell: it counts as there."""
+    """Whether the directory of a local store exists. A bucket counts as existing: only a request could tell."""
     address = parse_address(url)
     return address.kind is not StoreKind.LOCAL or Path(address.prefix).exists()
 
 
 def _directory(text: str) -> Address:
     if not text or "\0" in text:
-        raise UsageError("the store URL is empty or not text", remedy=_FORMS)
+        raise UsageError("the store URL is empty or contains a NUL byte", remedy=_FORMS)
     return Address(kind=StoreKind.LOCAL, bucket="", prefix=str(Path(text).expanduser().absolute()))
 
 
@@ -153,10 +153,10 @@ def _unknown_option(kind: StoreKind, name: str) -> UsageError:
 
 def _secret_refused(where: str) -> UsageError:
     return UsageError(
-        f"the store URL carries a credential ({where})",
-        remedy="take it out of the URL and replace it, as it may be in your shell history; credentials are read from "
+        f"the store URL contains a credential ({where})",
+        remedy="remove it from the URL and change it, as it may be in your shell history; credentials are read from "
         "the environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, …), "
-        "from the cloud's own files, or from the identity of the machine",
+        "from the cloud's own files, or from the identity of the host",
     )
 
 
@@ -165,7 +165,7 @@ def _checked_option(name: str, value: str) -> str:
         return _endpoint(value)
     form = _ACCOUNT if name == "account" else _REGION
     if not form.fullmatch(value):
-        raise UsageError(f"the {name} in the store URL is not one")
+        raise UsageError(f"the {name} in the store URL is not valid")
     return value
 
 
@@ -176,7 +176,7 @@ def _endpoint(value: str) -> str:
     except ValueError:
         raise UsageError("the endpoint in the store URL is not a URL") from None
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise _secret_refused("the endpoint may hold only scheme, host, port and path")
+        raise _secret_refused("the endpoint may contain only scheme, host, port and path")
     if parts.scheme not in {"http", "https"} or not parts.hostname or not port_fits:
         raise UsageError("the endpoint in the store URL is not an http(s) URL", remedy="for example https://host:9000")
     return value.rstrip("/")
@@ -184,7 +184,7 @@ def _endpoint(value: str) -> str:
 
 def _bucket(parts: SplitResult) -> str:
     if not _BUCKET.fullmatch(parts.netloc):
-        raise UsageError("the store URL names no bucket", remedy=_FORMS)
+        raise UsageError("the store URL has no bucket", remedy=_FORMS)
     return parts.netloc
 
 
@@ -194,7 +194,7 @@ def _prefix(parts: SplitResult) -> str:
         if prefix:
             safe_name(prefix)
     except UnsafeName:
-        raise UsageError("the path in the store URL holds characters that are not safe in object names") from None
+        raise UsageError("the path in the store URL has characters that are not allowed in object names") from None
     if len(prefix) > _MAX_PREFIX:
         raise UsageError(f"the path in the store URL is longer than {_MAX_PREFIX} characters")
     return prefix

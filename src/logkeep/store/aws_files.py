@@ -1,7 +1,7 @@
-"""Static keys from the AWS credentials file, which obstore does not read by itself.
+"""Reads static keys from the AWS credentials file, which obstore does not.
 
-Environment variables, web identity, container and instance roles are obstore's own business and go first. Profiles
-that need a login or a role are left to tools that put their result in the environment.
+obstore handles environment variables, web identity, container and instance roles; they take precedence. For profiles
+that need a login or a role, use a tool that sets the environment.
 """
 
 import configparser
@@ -26,7 +26,7 @@ _WANTED = {
 
 
 def file_credentials(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The keys of the chosen profile by obstore's names, or nothing when the environment has its own."""
+    """The keys of the profile under obstore's names; empty if the environment has credentials."""
     if any(environment.get(name) for name in _AMBIENT):
         return {}
     path = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").expanduser()
@@ -35,9 +35,9 @@ def file_credentials(environment: Mapping[str, str] = os.environ) -> dict[str, s
     try:
         parser.read(path, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError, OSError):
-        # The parser's own message quotes the line, which may be the key.
+        # The parser's message quotes the line, which may contain the key.
         raise ConfigError(
-            "the AWS credentials file cannot be read", subject=str(path), remedy="repair the file"
+            "the AWS credentials file cannot be read", subject=str(path), remedy="correct the file"
         ) from None
     if not parser.has_section(profile):
         return {}

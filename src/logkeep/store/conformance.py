@@ -1,8 +1,8 @@
-"""What every store promises, as checks that can be run against any of them.
+"""The conformance suite: checks of every promise of a store.
 
-A check is data: a slug, a title in plain words, what depends on it, and a function that returns None when the promise
-was kept or a sentence that says how it was broken. Tests run all of them at full size; `store probe` runs the same
-ones, smaller, on the user's store. Everything happens below one prefix, which is emptied at the end.
+A check has a slug, a title, what depends on it, and a function that returns None if the promise was kept, or how it was
+broken. Tests run all of them at full size; `store probe` runs the same ones, smaller, on the user's store. Everything
+happens below one prefix, which is emptied at the end.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ from logkeep.store.trial import Scale, Trial
 
 
 class Stake(StrEnum):
-    """What would go wrong on a store that fails the check."""
+    """What depends on a check."""
 
     COMMITS = "commits"
-    """A backup could be lost or overwritten, or not be found."""
+    """If it fails, a backup could be lost, overwritten, or not found."""
     LEASES = "leases"
-    """Two runs could believe that they hold the same lease."""
+    """If it fails, two runs could hold the same lease."""
     CLEANING = "cleaning"
-    """Space would not be freed."""
+    """If it fails, space cannot be freed."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StoreCheck:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """`problem` is None when the promise was kept."""
+    """`problem` is None if the promise was kept."""
 
     check: StoreCheck
     problem: str | None
@@ -57,22 +57,18 @@ CHECKS: tuple[StoreCheck, ...] = (
     StoreCheck("list-order", "names are listed in order, below their prefix only", Stake.COMMITS, reads.list_in_order),
     StoreCheck("list-after", "a listing can start after a name", Stake.COMMITS, reads.list_after),
     StoreCheck("list-pages", "a long listing is complete", Stake.COMMITS, reads.list_pages),
-    StoreCheck(
-        "unsafe-names", "names that could lead elsewhere are refused", Stake.COMMITS, reads.unsafe_names_refused
-    ),
-    StoreCheck("put-new-refused", "a taken name is not written again", Stake.COMMITS, writes.taken_name_refused),
-    StoreCheck(
-        "put-new-race", "of many writers that race for a name exactly one wins", Stake.COMMITS, writes.put_new_race
-    ),
+    StoreCheck("unsafe-names", "unsafe names are refused", Stake.COMMITS, reads.unsafe_names_refused),
+    StoreCheck("put-new-refused", "an existing name is not written again", Stake.COMMITS, writes.taken_name_refused),
+    StoreCheck("put-new-race", "of many writers of one name exactly one wins", Stake.COMMITS, writes.put_new_race),
     StoreCheck("stream", "a long stream appears whole, and only at its end", Stake.COMMITS, writes.stream),
     StoreCheck(
         "stream-buffer", "a stream's buffer can be used again at once", Stake.COMMITS, writes.stream_buffer_reuse
     ),
-    StoreCheck("stream-abort", "a stream that is given up leaves nothing to see", Stake.COMMITS, writes.stream_abort),
-    StoreCheck("replace-fresh", "an object is replaced while its version stands", Stake.LEASES, writes.replace_fresh),
-    StoreCheck("replace-stale", "an object that changed since is not replaced", Stake.LEASES, writes.replace_stale),
+    StoreCheck("stream-abort", "an aborted stream leaves nothing visible", Stake.COMMITS, writes.stream_abort),
+    StoreCheck("replace-fresh", "an object with this version is replaced", Stake.LEASES, writes.replace_fresh),
+    StoreCheck("replace-stale", "an object that has changed is not replaced", Stake.LEASES, writes.replace_stale),
     StoreCheck(
-        "replace-race", "of many that race to replace a version exactly one wins", Stake.LEASES, writes.replace_race
+        "replace-race", "of many replacements of one version exactly one wins", Stake.LEASES, writes.replace_race
     ),
     StoreCheck("clock", "the store's clock is right within 3 minutes", Stake.LEASES, reads.clock_drift),
     StoreCheck("delete", "an object can be removed, more than once", Stake.CLEANING, writes.delete_twice),
@@ -82,7 +78,7 @@ CHECKS: tuple[StoreCheck, ...] = (
 def run_checks(
     store: Store, prefix: str, clock: Clock, scale: Scale, checks: tuple[StoreCheck, ...] = CHECKS
 ) -> list[CheckOutcome]:
-    """Run the checks, each below its own part of `prefix`. A store's error is a broken promise, not the end."""
+    """Run the checks, each below its own part of `prefix`. An error of the store fails its check only."""
     with _emptied(store, prefix):
         return [
             CheckOutcome(check, _problem(check, Trial(store, f"{prefix}{check.slug}/", clock, scale)))
@@ -99,7 +95,7 @@ def _problem(check: StoreCheck, trial: Trial) -> str | None:
 
 @contextmanager
 def _emptied(store: Store, prefix: str) -> Iterator[None]:
-    """Remove what the checks leave. Where deleting is refused, the check of `delete` says so."""
+    """Remove what the checks leave. If deleting is refused, the check of `delete` reports it."""
     try:
         yield
     finally:

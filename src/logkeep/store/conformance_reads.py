@@ -1,4 +1,4 @@
-"""Checks of what a store promises to readers."""
+"""Conformance checks of reads."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Checks of what a store promises to writers."""
+"""Conformance checks of writes."""
 
 import hashlib
 
@@ -34,7 +34,7 @@ def listed_at_once(trial: Trial) -> str | None:
         if len(found) != number + 1:
             return f"after {number + 1} writes {len(found)} objects were listed"
         if found[-1] != trial.store.head(trial.name(f"{number}")):
-            return "the listing and the object tell different things"
+            return "the listing and the object differ"
     return None
 
 
@@ -56,9 +56,9 @@ def put_new_race(trial: Trial) -> str | None:
 
         winners = race(trial.store, trial.scale.racers, attempt, AlreadyExists)
         if len(winners) != 1:
-            return f"{len(winners)} of {trial.scale.racers} writers were told that they won"
+            return f"{len(winners)} of {trial.scale.racers} writers won"
         if trial.store.get(name, 100) != b"racer %d" % winners[0]:
-            return "the winner's bytes are not the ones that were kept"
+            return "the stored bytes are not the winner's"
     return None
 
 
@@ -70,7 +70,7 @@ def replace_fresh(trial: Trial) -> str | None:
         trial.store.replace(name, data, info.version)
         got, now = trial.store.get_with_info(name, 10)
         if got != data or now.version == info.version:
-            return "the new bytes, or their new version, are not there"
+            return "the new bytes, or their new version, are missing"
     return None
 
 
@@ -86,7 +86,7 @@ def replace_stale(trial: Trial) -> str | None:
         return "newer bytes were overwritten"
     trial.store.delete(name)
     problem = raises(ObjectMissing, lambda: trial.store.replace(name, b"three", old))
-    return f"replacing what is gone {problem}" if problem else None
+    return f"replacing a missing object {problem}" if problem else None
 
 
 def replace_race(trial: Trial) -> str | None:
@@ -100,7 +100,7 @@ def replace_race(trial: Trial) -> str | None:
 
         winners = race(trial.store, trial.scale.racers, attempt, VersionMismatch)
         if len(winners) != 1:
-            return f"{len(winners)} of {trial.scale.racers} writers were told that they won"
+            return f"{len(winners)} of {trial.scale.racers} writers won"
     return None
 
 
@@ -111,7 +111,7 @@ def stream(trial: Trial) -> str | None:
         for start in range(0, len(data), _CHUNK_BYTES):
             writer.write(memoryview(data)[start : start + _CHUNK_BYTES])
         if trial.listed() or raises(ObjectMissing, lambda: trial.store.head(name)):
-            return "an unfinished stream can be seen"
+            return "an unfinished stream is visible"
         length = writer.close()
     finally:
         writer.abort()
@@ -141,7 +141,7 @@ def stream_abort(trial: Trial) -> str | None:
         writer.write(pattern(size))
         writer.abort()
         writer.abort()
-    return "a stream that was given up can be seen" if trial.listed() else None
+    return "an aborted stream is visible" if trial.listed() else None
 
 
 def delete_twice(trial: Trial) -> str | None:

@@ -1,4 +1,4 @@
-"""The plain wrapper: a store that hands every call on. Other wrappers override what they change."""
+"""The base of wrappers: forwards every call to another store."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, Store
 
 
 class DelegatingStore:
-    """Does nothing of its own. Picklable when `inner` is."""
+    """Forwards every call. Picklable if `inner` is."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
@@ -48,7 +48,7 @@ class DelegatingStore:
 
 
 class DelegatingWriter:
-    """A stream that hands every call on."""
+    """Forwards every call to another stream."""
 
     def __init__(self, inner: ObjectWriter) -> None:
         self.inner = inner

@@ -1,8 +1,8 @@
-"""Walking below a root directory without ever following a link.
+"""Opens directories below a root without ever following a link.
 
-Each step opens one path part relative to the directory before it, with O_NOFOLLOW: whoever swaps a directory for a
-link, even between two steps, gets UnsafeName and leads nobody out of the root. The root itself is the user's choice
-and may be a link. Operating system errors leave this package only as errors of `logkeep.errors`.
+Each step opens one path part relative to the directory before it, with O_NOFOLLOW: if a directory is replaced by a
+link, even between two steps, UnsafeName is raised and nothing outside of the root is opened. The root itself is the
+user's choice and may be a link. Operating system errors are translated to errors of `logkeep.errors`.
 """
 
 import errno
@@ -33,8 +33,8 @@ _KINDS: dict[int, tuple[type[StoreError], str]] = {
     errno.EPERM: (StoreDenied, "operation not permitted"),
     errno.EROFS: (StoreDenied, "the file system is read-only"),
     errno.ENOENT: (ObjectMissing, "no such object"),
-    errno.EEXIST: (AlreadyExists, "the name is taken"),
-    errno.ELOOP: (UnsafeName, "is a link"),
+    errno.EEXIST: (AlreadyExists, "the name exists already"),
+    errno.ELOOP: (UnsafeName, "it is a link"),
     errno.ENAMETOOLONG: (UnsafeName, "the name is too long for this file system"),
     errno.ESTALE: (StoreUnreachable, "the network file system lost the file handle"),
     errno.ETIMEDOUT: (StoreUnreachable, "the network file system does not answer"),
@@ -43,14 +43,14 @@ _KINDS: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translated(error: OSError, subject: str) -> LogkeepError:
-    """The error of ours that says what the operating system said."""
-    kind, what = _KINDS.get(error.errno or 0, (StoreError, error.strerror or "the operating system refused"))
+    """Our error for an error of the operating system."""
+    kind, what = _KINDS.get(error.errno or 0, (StoreError, error.strerror or "the operating system refused it"))
     return kind(what.lower(), subject=subject)
 
 
 @contextmanager
-def speaking_of(subject: str) -> Iterator[None]:
-    """Translate what the operating system raises inside the block."""
+def os_errors_about(subject: str) -> Iterator[None]:
+    """Translate errors of the operating system inside the block."""
     try:
         yield
     except OSError as error:
@@ -65,7 +65,7 @@ def opened_root(root: Path) -> Iterator[int]:
     except FileNotFoundError as error:
         raise StoreLocationMissing("no such directory", subject=str(root)) from error
     except NotADirectoryError as error:
-        raise StoreLocationMissing("this is not a directory", subject=str(root)) from error
+        raise StoreLocationMissing("it is not a directory", subject=str(root)) from error
     except OSError as error:
         raise translated(error, str(root)) from error
     try:
@@ -76,7 +76,7 @@ def opened_root(root: Path) -> Iterator[int]:
 
 @contextmanager
 def opened_below(base: int, parts: list[str], *, create: bool = False) -> Iterator[int]:
-    """A descriptor of the directory `parts` below `base`; missing ones are made, durably, when `create` is set."""
+    """A descriptor of the directory `parts` below `base`; with `create`, missing ones are created durably."""
     current = os.dup(base)
     try:
         for depth, part in enumerate(parts):
@@ -100,18 +100,20 @@ def _step(current: int, part: str, path: str, *, create: bool) -> int:
 
 
 def _not_a_directory(current: int, part: str, path: str, *, create: bool) -> LogkeepError:
-    """A link is unsafe. A plain file is no directory either: nothing is below it, and nothing can be put there."""
+    """A link is unsafe. A plain file has nothing below it, and nothing can be created there."""
     try:
         plain = stat.S_ISREG(os.stat(part, dir_fd=current, follow_symlinks=False).st_mode)
     except OSError:
         plain = False
     if plain and not create:
         return ObjectMissing("no such object", subject=path)
-    return UnsafeName("is a file where a directory is needed" if plain else "is a link, not a directory", subject=path)
+    return UnsafeName(
+        "it is a file where a directory is needed" if plain else "it is a link, not a directory", subject=path
+    )
 
 
 def make_directory(parent: int, name: str) -> None:
-    """Make a directory that only we may enter, unless it is there. Its entry is durable when this returns."""
+    """Create a directory with mode 0700, unless it exists. Its entry is durable when this returns."""
     try:
         os.mkdir(name, mode=0o700, dir_fd=parent)
     except FileExistsError:
@@ -120,10 +122,10 @@ def make_directory(parent: int, name: str) -> None:
 
 
 def require_regular(descriptor: int, name: str) -> os.stat_result:
-    """The file's status; pipes, devices and links to them are not objects. A directory is no object either."""
+    """The status of a regular file. Raises UnsafeName for pipes and devices, ObjectMissing for a directory."""
     status = os.fstat(descriptor)
     if stat.S_ISDIR(status.st_mode):
         raise ObjectMissing("no such object", subject=name)
     if not stat.S_ISREG(status.st_mode):
-        raise UnsafeName("is not a regular file", subject=name)
+        raise UnsafeName("it is not a regular file", subject=name)
     return status

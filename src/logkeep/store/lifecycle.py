@@ -1,7 +1,7 @@
-"""The bucket rule that removes unfinished uploads, and whether a bucket has it: the only door to boto3.
+"""Checks whether a bucket has the lifecycle rule that removes unfinished uploads. Only this module imports boto3.
 
-A killed writer leaves the parts of its upload behind; no listing shows them, and they cost money until a lifecycle
-rule removes them. boto3 is optional: without it the answer is "unknown", and the rule is shown either way.
+The parts of an upload stay when its writer is killed; no listing shows them, and they cost money until a lifecycle rule
+removes them. boto3 is optional: without it the answer is "unknown"; the rule is shown either way.
 """
 
 import json
@@ -13,7 +13,7 @@ from logkeep.store.address import Address, StoreKind
 _DAYS = 7
 
 
-class Rule(StrEnum):
+class AbortRule(StrEnum):
     """Whether unfinished uploads below our prefix are removed."""
 
     PRESENT = "present"
@@ -21,14 +21,14 @@ class Rule(StrEnum):
     UNKNOWN = "unknown"
 
 
-def abort_rule(address: Address) -> tuple[Rule, str]:
-    """Look at an S3 bucket's lifecycle rules; the second value says why it is unknown."""
+def abort_rule(address: Address) -> tuple[AbortRule, str]:
+    """Read an S3 bucket's lifecycle rules; the second value says why it is unknown."""
     try:
         import boto3  # noqa: PLC0415  # optional, and slow to load
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
     except ImportError:
-        return Rule.UNKNOWN, "boto3 is not installed (pip install 'logkeep[s3]')"
+        return AbortRule.UNKNOWN, "boto3 is not installed (pip install 'logkeep[s3]')"
     config = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2}, s3={"addressing_style": "path"})
     try:
         client = boto3.client(
@@ -37,15 +37,19 @@ def abort_rule(address: Address) -> tuple[Rule, str]:
         answer = client.get_bucket_lifecycle_configuration(Bucket=address.bucket)
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
-        return (Rule.ABSENT, "") if code == "NoSuchLifecycleConfiguration" else (Rule.UNKNOWN, f"the store said {code}")
+        return (
+            (AbortRule.ABSENT, "")
+            if code == "NoSuchLifecycleConfiguration"
+            else (AbortRule.UNKNOWN, f"the store answered {code}")
+        )
     except BotoCoreError as error:
-        return Rule.UNKNOWN, f"it could not be asked ({type(error).__name__})"
+        return AbortRule.UNKNOWN, f"the request failed ({type(error).__name__})"
     covered = any(_covers(rule, address.prefix) for rule in answer.get("Rules", []))
-    return (Rule.PRESENT if covered else Rule.ABSENT), ""
+    return (AbortRule.PRESENT if covered else AbortRule.ABSENT), ""
 
 
 def rule_remedy(address: Address) -> str:
-    """The rule and the command that sets it, ready to paste."""
+    """The rule and the command that sets it, to be pasted."""
     if address.kind is StoreKind.GCS:
         rule: dict[str, Any] = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": _DAYS}}
         document = json.dumps({"lifecycle": {"rule": [rule]}})

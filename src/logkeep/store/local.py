@@ -1,7 +1,7 @@
-"""Objects as files below a directory: durable when acknowledged, all or nothing, safe among hostile files.
+"""The store in a local directory: objects are files, durable when acknowledged, complete or absent.
 
-A new object is written to a private file in `.partial/`, synced, and linked to its name: a link refuses a taken name,
-and no reader ever sees half a file. Directories are synced too, so a name survives a power loss with its bytes.
+A new object is written to a private file in `.partial/`, synced, and linked to its name: a link fails if the name
+exists, and no reader sees an incomplete file. Directories are synced too, so a name survives a power loss.
 Objects never change in place: `replace` renames a new file over the old one while it holds a lock.
 Files are 0600, directories 0700. Links are never followed below the root.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
 from logkeep.model.time import TokenSource, random_token
 from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, safe_name, safe_prefix
-from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
+from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
 from logkeep.store.local_files import (
     READ_FLAGS,
     SyncedDirectories,
@@ -51,9 +51,9 @@ class LocalStore:
         return self.root.as_uri()
 
     def create(self) -> None:
-        """Make the root directory (and its parents); only `init` does. An existing one is left as it is."""
+        """Create the root directory and its parents; only `init` does. An existing one is not changed."""
         missing = [path for path in [self.root, *self.root.parents] if not path.exists()]
-        with speaking_of(str(self.root)):
+        with os_errors_about(str(self.root)):
             for path in reversed(missing):
                 with suppress(FileExistsError):
                     path.mkdir(mode=0o700)
@@ -89,13 +89,13 @@ class LocalStore:
     def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
         with self._reading(name) as (fd, status):
             if status.st_size > limit:
-                raise Damaged(f"{status.st_size} bytes, more than the {limit} that are allowed here", subject=name)
+                raise Damaged(f"it has {status.st_size} bytes; at most {limit} are allowed", subject=name)
             return read_exactly(fd, 0, status.st_size, name), info_of(name, status)
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
         with self._reading(name) as (fd, status):
             if start + length > status.st_size:
-                raise Damaged(f"ends before byte {start + length}", subject=name)
+                raise Damaged(f"it ends before byte {start + length}", subject=name)
             return read_exactly(fd, start, length, name)
 
     def head(self, name: str) -> ObjectInfo:
@@ -138,7 +138,7 @@ class LocalStore:
         *above, leaf = safe_prefix(prefix).removesuffix("/").split("/")
         with (
             suppress(ObjectMissing),
-            speaking_of(prefix),
+            os_errors_about(prefix),
             opened_root(self.root) as root,
             opened_below(root, above) as parent,
         ):
@@ -148,7 +148,7 @@ class LocalStore:
             remove_if_empty(leaf, parent)
 
     def finish(self, temp: str, descriptor: int, name: str) -> None:
-        """Give a finished stream its name; what a `LocalWriter` does at its end."""
+        """Give a finished stream its name; called by `LocalWriter`."""
         with self._parent(name, create=True) as (root, parent, leaf), opened_below(root, [PARTIAL]) as partials:
             self._publish(descriptor, name)
             os.link(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent, follow_symlinks=False)
@@ -158,7 +158,7 @@ class LocalStore:
     def discard(self, temp: str, name: str) -> None:
         """Remove an unfinished stream."""
         with (
-            speaking_of(name),
+            os_errors_about(name),
             opened_root(self.root) as root,
             opened_below(root, [PARTIAL]) as partials,
             suppress(FileNotFoundError),
@@ -170,26 +170,26 @@ class LocalStore:
         return leaf != _LOCK and info.modified < older_than and not is_held(partials, leaf)
 
     def _publish(self, descriptor: int, name: str, later_than: datetime | None = None) -> None:
-        """Make the bytes durable, under a time stamp that tells this file from any other of the same name.
+        """Make the bytes durable, with a time stamp that distinguishes this file from others of the same name.
 
-        The version is inode, size and time. Kernels stamp files with a clock that ticks every few milliseconds and
-        inodes are reused, so random nanoseconds are mixed in, and a replacement is always later than what it replaces.
+        The version is inode, size and time. The kernel's clock ticks every few milliseconds and inodes are reused, so
+        random nanoseconds are added, and a replacement is always later than what it replaces.
         """
         status = os.fstat(descriptor)
         moment_ns = status.st_mtime_ns + int(self._token(), 16) % 1_000_000
         if later_than is not None:
             moment_ns = max(moment_ns, int(later_than.timestamp() * 1_000_000) * 1000 + 2_000)
-        with speaking_of(name):
+        with os_errors_about(name):
             os.utime(descriptor, ns=(moment_ns, moment_ns))
             os.fsync(descriptor)
 
     @contextmanager
     def _parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, int, str]]:
-        """Descriptors of the root and of the object's directory, and the file's name in it."""
+        """Descriptors of the root and of the object's directory, and its file name."""
         *parts, leaf = safe_name(name).split("/")
         if (parts or [leaf])[0] == PARTIAL:
-            raise UnsafeName(f"names below {PARTIAL}/ are the store's own", subject=name)
-        with speaking_of(name), opened_root(self.root) as root, opened_below(root, parts, create=create) as parent:
+            raise UnsafeName(f"names below {PARTIAL}/ are reserved for the store", subject=name)
+        with os_errors_about(name), opened_root(self.root) as root, opened_below(root, parts, create=create) as parent:
             if create:
                 self._synced.ensure(root, parts)
             yield root, parent, leaf
@@ -210,7 +210,7 @@ class LocalStore:
 
     @contextmanager
     def _locked(self, root: int) -> Iterator[None]:
-        """One replacement at a time in this directory, among all processes. The kernel frees a dead one's lock."""
+        """One replacement at a time in this directory, among all processes. The kernel releases locks of dead ones."""
         with opened_below(root, [PARTIAL], create=True) as partials:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(_LOCK, flags, 0o600, dir_fd=partials)
@@ -234,12 +234,12 @@ class LocalStore:
         if stat.S_ISDIR(status.st_mode):
             raise ObjectMissing("no such object", subject=name)
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafeName("is a link or not a regular file", subject=name)
+            raise UnsafeName("it is a link or not a regular file", subject=name)
         return info_of(name, status)
 
 
 class LocalWriter:
-    """A stream into a LocalStore; the private file is locked for as long as the writer lives."""
+    """A stream into a LocalStore; the private file is locked while the writer lives."""
 
     def __init__(self, store: LocalStore, name: str, temp: str, stream: DirectStream) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Single steps on open files and directories that the directory store is made of."""
+"""Steps on open files and directories, for the store in a local directory."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # openi
 
 
 class SyncedDirectories:
-    """Remembers which directories this process has made durable.
+    """The directories that this process has made durable.
 
     A directory that is already there may have been made a moment ago by another process that did not get to sync it:
     so the first time each is met, its entry in the directory above is synced, whoever made it.
@@ -37,14 +37,14 @@ class SyncedDirectories:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write until nothing is left: one call may take only a part."""
+    """Write all bytes: one call may write only a part."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
-    """Objects do not change, so a file that ends early was cut by someone else."""
+    """Objects do not change, so another program truncated a file that ends early."""
     chunks: list[bytes] = []
     end = start + length
     while start < end:
@@ -57,7 +57,7 @@ def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
 
 
 def is_held(directory: int, leaf: str) -> bool:
-    """Whether a living writer holds this private file."""
+    """Whether a writer still has this private file locked."""
     try:
         descriptor = os.open(leaf, READ_FLAGS, dir_fd=directory)
     except OSError:
@@ -72,7 +72,7 @@ def is_held(directory: int, leaf: str) -> bool:
 
 
 def remove_if_empty(name: str, parent: int) -> None:
-    """Remove a directory that nobody needs."""
+    """Remove a directory if it is empty."""
     with suppress(OSError):  # something is in it, or it is a link: then it stays
         os.rmdir(name, dir_fd=parent)
 

@@ -1,7 +1,7 @@
-"""Listing a directory tree in the order of full names, as object stores do.
+"""Lists a directory tree in the order of full names, as object stores do.
 
-`a-b` comes before `a/b`: a directory sorts with its slash. Links, other special files and unsafe names are left out
-and named in `foreign`.
+`a-b` comes before `a/b`: a directory sorts with its slash. Links, other special files and unsafe names are skipped
+and added to `foreign`.
 """
 
 import os
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def info_of(name: str, status: os.stat_result) -> ObjectInfo:
-    """What a file's status tells of the object."""
+    """The metadata of an object from the status of its file."""
     return ObjectInfo(
         name=name,
         size=status.st_size,
@@ -29,7 +29,7 @@ def info_of(name: str, status: os.stat_result) -> ObjectInfo:
 def walk(
     directory: int, prefix: str, after: str, foreign: list[str], skipped: frozenset[str] = frozenset()
 ) -> Iterator[ObjectInfo]:
-    """Every object below an open directory whose name is greater than `after`; `skipped` names are passed over."""
+    """Every object below an open directory whose name is greater than `after`; `skipped` names are left out."""
     for entry, is_directory in _entries(directory, prefix, skipped):
         name = prefix + entry
         if not _is_safe(name):
@@ -85,5 +85,5 @@ def _is_safe(name: str) -> bool:
 
 
 def _printable(name: str) -> str:
-    """Names that are not UTF-8 must not break the terminal or the JSON that reports them."""
+    """A name as text that is safe in a terminal and in JSON, also if it is not UTF-8."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

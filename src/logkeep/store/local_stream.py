@@ -1,10 +1,10 @@
-"""A large file written past the page cache where the file system allows it.
+"""Writes large files past the page cache (O_DIRECT) where the file system allows it.
 
-O_DIRECT needs no page-cache memory and pushes nobody else's pages out (a broker may run on the same host). It wants
-aligned addresses and lengths: bytes are gathered in an aligned buffer, an aligned buffer of the caller is written
-without a copy (behind the bytes that complete the block before it), and the unaligned tail goes out after O_DIRECT is
-switched off. Where the file system refuses O_DIRECT, space is set aside first and the written pages are dropped from
-the cache at the end.
+O_DIRECT needs no page-cache memory and evicts no pages of other processes (a broker may run on the same host). It needs
+aligned addresses and lengths: bytes are collected in an aligned buffer, an aligned buffer of the caller is written
+without a copy (after the bytes that complete the block before it), and the unaligned tail is written after O_DIRECT is
+switched off. Where the file system refuses O_DIRECT, space is preallocated and the written pages are dropped from the
+cache at the end.
 """
 
 import ctypes
@@ -15,12 +15,12 @@ import os
 from contextlib import suppress
 
 from logkeep.errors import StoreError
-from logkeep.store.directory import speaking_of
+from logkeep.store.directory import os_errors_about
 
 _BUFFER_BYTES = 4 << 20
 _ALIGNMENT = 4096
 _WORTH_BYTES = 256 << 10
-"""From this size on a piece is written from the caller's buffer, although what was gathered before has to go first."""
+"""From this size on a piece is written from the caller's buffer, although collected bytes have to be written first."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 
@@ -33,22 +33,22 @@ class DirectStream:
         self._length = 0
         self._filled = 0
         self._failed = False
-        with speaking_of(subject):
+        with os_errors_about(subject):
             self.descriptor, self._direct = _create(leaf, directory)
         self._buffer = _large_pages(_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         try:
-            with speaking_of(subject):
+            with os_errors_about(subject):
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX)
                 if not self._direct and size_hint > 0:
-                    _set_aside(self.descriptor, size_hint)
+                    _preallocate(self.descriptor, size_hint)
         except BaseException:
             os.unlink(leaf, dir_fd=directory)
             self.close()
             raise
 
     def write(self, data: memoryview | bytes) -> None:
-        """Append. After an error the stream can only be given up."""
+        """Append. After an error the stream can only be discarded."""
         rest = memoryview(data).cast("B")
         self._length += len(rest)
         while len(rest):
@@ -65,7 +65,7 @@ class DirectStream:
                 self._filled = 0
 
     def _put_as_is(self, data: memoryview, lead: int) -> memoryview:
-        """Complete the last block with `lead` bytes and write all whole blocks behind it; what is left over."""
+        """Complete the last block with `lead` bytes and write all whole blocks after it; returns the rest."""
         self._view[self._filled : self._filled + lead] = data[:lead]
         end = lead + (len(data) - lead) // _ALIGNMENT * _ALIGNMENT
         gathered, self._filled = self._filled + lead, 0
@@ -73,14 +73,14 @@ class DirectStream:
         return data[end:]
 
     def finish(self) -> int:
-        """Write the tail; the file then holds exactly what was written. Its bytes are not synced yet."""
+        """Write the tail; the file then has exactly the written bytes. They are not synced yet."""
         aligned = self._filled // _ALIGNMENT * _ALIGNMENT
         self._put(self._view[:aligned])
         if aligned != self._filled:
             self._stop_direct()
             self._put(self._view[aligned : self._filled])
         self._filled = 0
-        with speaking_of(self._subject):
+        with os_errors_about(self._subject):
             os.ftruncate(self.descriptor, self._length)
         return self._length
 
@@ -92,7 +92,7 @@ class DirectStream:
             os.close(self.descriptor)
             self.descriptor = -1
             self._view.release()
-            with suppress(BufferError):  # the traceback of a failed write still holds a piece; it is freed with that
+            with suppress(BufferError):  # the traceback of a failed write still refers to a piece
                 self._buffer.close()
 
     def _put(self, *pieces: memoryview) -> None:
@@ -100,7 +100,7 @@ class DirectStream:
             raise StoreError("an earlier write of this stream failed", subject=self._subject)
         self._failed = True
         left = [piece for piece in pieces if len(piece)]
-        with speaking_of(self._subject):
+        with os_errors_about(self._subject):
             while left:
                 left = _behind(left, self._write_some(left))
         self._failed = False
@@ -125,7 +125,7 @@ class DirectStream:
 
 
 def _large_pages(size_bytes: int) -> mmap.mmap:
-    """Aligned memory, in few large pages where the system has them: O_DIRECT pins every page for every write."""
+    """Aligned memory, in large pages where available: O_DIRECT pins every page for every write."""
     memory = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # advice only
         memory.madvise(mmap.MADV_HUGEPAGE)
@@ -138,12 +138,12 @@ def _create(leaf: str, directory: int) -> tuple[int, bool]:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    with suppress(FileNotFoundError):  # some kernels make the file before they refuse the flag
+    with suppress(FileNotFoundError):  # some kernels create the file before they refuse the flag
         os.unlink(leaf, dir_fd=directory)
     return os.open(leaf, _NEW, 0o600, dir_fd=directory), False
 
 
-def _set_aside(descriptor: int, size_bytes: int) -> None:
+def _preallocate(descriptor: int, size_bytes: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
     except OSError as error:

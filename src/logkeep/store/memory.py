@@ -1,4 +1,4 @@
-"""A store in a dictionary, for tests: keeps every promise except durability, tells time by the clock it is given."""
+"""A store in a dictionary, for tests: keeps every promise except durability."""
 
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
 
 
 class MemoryStore:
-    """Safe for threads; `clock` is the server's, so tests can make objects as old as they like."""
+    """Safe for threads; `clock` is the store's, so tests can choose the age of objects."""
 
     abilities = Abilities(put_new=True, replace=True, durable=False)
 
@@ -40,13 +40,13 @@ class MemoryStore:
     def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
         data, info = self._stored(name)
         if len(data) > limit:
-            raise Damaged(f"{len(data)} bytes, more than the {limit} that are allowed here", subject=name)
+            raise Damaged(f"it has {len(data)} bytes; at most {limit} are allowed", subject=name)
         return data, info
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
         data = self._stored(name)[0][start : start + length]
         if len(data) != length:
-            raise Damaged(f"ends before byte {start + length}", subject=name)
+            raise Damaged(f"it ends before byte {start + length}", subject=name)
         return data
 
     def head(self, name: str) -> ObjectInfo:
@@ -64,7 +64,7 @@ class MemoryStore:
             self._objects.pop(safe_name(name), None)
 
     def finish(self, name: str, data: bytes) -> None:
-        """What a stream does at its end."""
+        """Called by a stream at its end."""
         with self._lock:
             self._put_new(name, data)
 
@@ -76,7 +76,7 @@ class MemoryStore:
 
     def _put_new(self, name: str, data: bytes) -> None:
         if name in self._objects:
-            raise AlreadyExists("the name is taken", subject=name)
+            raise AlreadyExists("the name exists already", subject=name)
         self._put(name, data)
 
     def _put(self, name: str, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""What an object store's refusal means, read from the text of obstore's exceptions.
+"""Translates obstore's exceptions into errors of `logkeep.errors`.
 
-obstore has one exception for most refusals; status and code are in its message. The message itself is never passed
-on: it can hold signed URLs. What people get is the status, the server's own code, and our words.
+obstore has one exception for most refusals; status and code are in its message. The message itself is never shown: it
+can contain signed URLs. Errors have the status and the server's own code.
 """
 
 import re
@@ -38,17 +38,17 @@ _BUSY = {"SlowDown", "RequestLimitExceeded", "Throttling", "ThrottlingException"
 _CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
 _FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTooLarge", "InsufficientStorage"}
 _CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
-"""Where obstore looks for the identity of the machine when it finds no other."""
+"""Where obstore asks for the identity of the host if it finds no other credentials."""
 _NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|dns error", re.IGNORECASE)
 _WHERE_CREDENTIALS = (
     "set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, "
-    "AZURE_STORAGE_ACCOUNT_KEY, …) or give this machine an identity"
+    "AZURE_STORAGE_ACCOUNT_KEY, …) or give this host an identity"
 )
 _SKEW = "RequestTimeTooSkewed"
 
 
 def translated(error: Exception, subject: str, place: str) -> LogkeepError:
-    """The error of ours for what obstore raised about `subject`, or about the whole store at `place`."""
+    """Our error for an exception about `subject`, or about the whole store at `place`."""
     text = str(error).partition("Debug source:")[0]
     if any(service in text for service in _CREDENTIAL_SERVICES):
         return StoreDenied("no credentials were found for this store", subject=place, remedy=_WHERE_CREDENTIALS)
@@ -56,52 +56,52 @@ def translated(error: Exception, subject: str, place: str) -> LogkeepError:
     if status or code:
         if code in _NO_BUCKET:
             return StoreLocationMissing(f"no such bucket (the store answered {status} {code})", subject=place)
-        return _by_answer(error, status, code, subject)
-    return _without_answer(error, text, subject, place)
+        return _refusal_error(error, status, code, subject)
+    return _other_error(error, text, subject, place)
 
 
-def _by_answer(error: Exception, status: str, code: str, subject: str) -> LogkeepError:
+def _refusal_error(error: Exception, status: str, code: str, subject: str) -> LogkeepError:
     """The store answered with a refusal."""
-    said = f"the store answered {' '.join(filter(None, (status, code)))}"
+    what = f"the store answered {' '.join(filter(None, (status, code)))}"
     if code in _CONFLICT or code in _BUSY or status in {"429", "503"}:
-        return StoreBusy(said, subject=subject)
+        return StoreBusy(what, subject=subject)
     if code in _FULL or status == "507":
-        return StoreFull(said, subject=subject)
+        return StoreFull(what, subject=subject)
     if code == _SKEW:
-        return StoreDenied(said, subject=subject, remedy="set this machine's clock; it is too far from the store's")
+        return StoreDenied(
+            what, subject=subject, remedy="correct the clock of this host; it differs too much from the store's"
+        )
     if isinstance(error, AlreadyExistsError):
-        return AlreadyExists("the name is taken", subject=subject)
-    return _by_status(error, status, said, subject)
+        return AlreadyExists("the name exists already", subject=subject)
+    return _by_status(error, status, what, subject)
 
 
-def _by_status(error: Exception, status: str, said: str, subject: str) -> LogkeepError:
+def _by_status(error: Exception, status: str, what: str, subject: str) -> LogkeepError:
     if isinstance(error, FileNotFoundError) or status == "404":
         return ObjectMissing("no such object", subject=subject)
     if isinstance(error, PreconditionError) or status == "412":
         return VersionMismatch("the object changed since it was read", subject=subject)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError) or status in {"401", "403"}:
-        return StoreDenied(said, subject=subject)
+        return StoreDenied(what, subject=subject)
     if status == "416":
-        return Damaged("ends before the range that was asked for", subject=subject)
+        return Damaged("it ends before the requested range", subject=subject)
     if status.startswith("5") or status == "408":
-        return StoreUnreachable(said, subject=subject)
-    return StoreError(said, subject=subject)
+        return StoreUnreachable(what, subject=subject)
+    return StoreError(what, subject=subject)
 
 
-def _without_answer(error: Exception, text: str, subject: str, place: str) -> LogkeepError:
-    """There was no answer, or obstore refused by itself."""
+def _other_error(error: Exception, text: str, subject: str, place: str) -> LogkeepError:
+    """There was no reply, or obstore refused by itself."""
     if isinstance(error, InvalidPathError):
         remedy = "remove that object with the provider's own tool; it was not written by logkeep"
-        return UnsafeName(
-            "an object here has a name that cannot be listed", subject=_match(_BAD_PATH, text), remedy=remedy
-        )
+        return UnsafeName("an object has a name that cannot be listed", subject=_match(_BAD_PATH, text), remedy=remedy)
     if isinstance(error, NotSupportedError) or "non-partial response" in text:
         return StoreError("the store does not support this request", subject=subject)
     if "redirect" in text:
-        return StoreError("the bucket is in another region", subject=place, remedy="name it: ?region=… in the URL")
+        return StoreError("the bucket is in another region", subject=place, remedy="add ?region=… to the URL")
     if _NO_ANSWER.search(text):
         return StoreUnreachable("the store does not answer", subject=place)
-    return StoreError("the store's answer makes no sense", subject=subject)
+    return StoreError("the store's reply is not understood", subject=subject)
 
 
 def _match(pattern: re.Pattern[str], text: str) -> str:

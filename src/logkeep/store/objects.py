@@ -1,12 +1,12 @@
-"""Objects in S3, Google Cloud Storage and Azure, through obstore: with `object_errors` its only door.
+"""The store in S3, Google Cloud Storage and Azure, through obstore. Only this module and `object_errors` import it.
 
-What obstore 0.12 was seen to do, and what is done about it here:
-- it repeats a conditional put after a 5xx, so a write whose answer was lost would look like somebody else's: puts go
-  through a client that never repeats. Streams use one that does, as a part may be sent twice;
-- a stream keeps pointing at the caller's buffer after `write` returned: bytes are copied first;
-- a stream is aborted on the server only by leaving its `with` block with an error; dropping it leaves its parts;
+Behaviour of obstore 0.12, and how it is handled here:
+- it repeats a conditional put after a 5xx, so a write whose reply was lost would look like that of another writer: puts
+  use a client that never retries. Streams use one that does, because a part may be sent twice;
+- a stream refers to the caller's buffer after `write` returned: bytes are copied first;
+- a stream is aborted on the server only by leaving its `with` block with an error; otherwise its parts stay;
 - some servers list directory by directory (`a/b` before `a-b`) and continue in that order: names of custom endpoints
-  are sorted here, and no listing is continued from a point that the two orders see differently.
+  are sorted here, and no listing is continued from a point where the two orders differ.
 """
 
 import os
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 9_000
-"""S3 allows 10,000; the rest is for hints that were too small."""
+"""S3 allows 10,000; the rest is left for hints that were too small."""
 _PARTS_AT_ONCE = 4
 _ONCE: "RetryConfig" = {"max_retries": 0}
 _PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
@@ -62,20 +62,20 @@ class ObjectStore:
         return self.address.url
 
     def put_new(self, name: str, data: bytes) -> None:
-        with _asking(self.url, safe_name(name)):
+        with _obstore_errors(self.url, safe_name(name)):
             obstore.put(self._client, name, data, mode="create", use_multipart=False)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         try:
-            with _asking(self.url, safe_name(name)):
+            with _obstore_errors(self.url, safe_name(name)):
                 obstore.put(self._client, name, data, mode=_expected(version), use_multipart=False)
         except VersionMismatch:
-            self.head(name)  # servers answer alike when it is gone: then this raises ObjectMissing
+            self.head(name)  # servers give the same reply for a missing object: this raises ObjectMissing
             raise
 
     def open_new(self, name: str, size_hint: int = 0) -> "ObjectStream":
         part_bytes = max(_PART_BYTES, -(-size_hint // _MOST_PARTS))
-        with _asking(self.url, safe_name(name)):
+        with _obstore_errors(self.url, safe_name(name)):
             writer = obstore.open_writer(self._streams, name, buffer_size=part_bytes, max_concurrency=_PARTS_AT_ONCE)
         return ObjectStream(writer, name, self.url)
 
@@ -83,11 +83,11 @@ class ObjectStore:
         return self.get_with_info(name, limit)[0]
 
     def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
-        with _asking(self.url, safe_name(name)):
+        with _obstore_errors(self.url, safe_name(name)):
             answer = obstore.get(self._client, name)
             info = self._info(answer.meta)
             if info.size > limit:
-                raise Damaged(f"{info.size} bytes, more than the {limit} that are allowed here", subject=name)
+                raise Damaged(f"it has {info.size} bytes; at most {limit} are allowed", subject=name)
             data = answer.bytes().to_bytes()
         if len(data) != info.size:
             raise Damaged(f"the store sent {len(data)} of {info.size} bytes", subject=name)
@@ -96,15 +96,15 @@ class ObjectStore:
     def get_range(self, name: str, start: int, length: int) -> bytes:
         if length == 0:
             return self._empty_range(name, start)
-        with _asking(self.url, safe_name(name)):
+        with _obstore_errors(self.url, safe_name(name)):
             data = obstore.get_range(self._client, name, start=start, length=length).to_bytes()
         if len(data) != length:
-            raise Damaged(f"ends before byte {start + length}", subject=name)
+            raise Damaged(f"it ends before byte {start + length}", subject=name)
         return data
 
     def head(self, name: str) -> ObjectInfo:
         try:
-            with _asking(self.url, safe_name(name)):
+            with _obstore_errors(self.url, safe_name(name)):
                 return self._info(obstore.head(self._client, name))
         except ObjectMissing:
             self._require_bucket()
@@ -117,11 +117,11 @@ class ObjectStore:
         return iter(sorted(found, key=lambda info: info.name))
 
     def delete(self, name: str) -> None:
-        with suppress(ObjectMissing), _asking(self.url, safe_name(name)):
+        with suppress(ObjectMissing), _obstore_errors(self.url, safe_name(name)):
             obstore.delete(self._client, name)
 
     def _listed(self, prefix: str, after: str, foreign: Names) -> Iterator[ObjectInfo]:
-        with _asking(self.url, self.url):
+        with _obstore_errors(self.url, self.url):
             pages = obstore.list(self._client, prefix or None, offset=resume_point(prefix, after), chunk_size=1000)
             for page in pages:
                 for meta in page:
@@ -134,19 +134,19 @@ class ObjectStore:
                         yield self._info(meta)
 
     def _lists_in_order(self) -> bool:
-        """The clouds list in the order of names; of other S3 servers it is not known."""
+        """The clouds list in the order of names; other S3 servers may not."""
         if self.address.kind is not StoreKind.S3:
             return True
         return not self.address.endpoint and not any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
 
     def _require_bucket(self) -> None:
-        """A HEAD that finds nothing does not tell a missing object from a missing bucket; a listing does."""
-        with _asking(self.url, self.url):
+        """A HEAD request does not distinguish a missing object from a missing bucket; a listing does."""
+        with _obstore_errors(self.url, self.url):
             next(iter(obstore.list(self._client, "logkeep.no-such-name", chunk_size=1)), None)
 
     def _empty_range(self, name: str, start: int) -> bytes:
         if start > self.head(name).size:
-            raise Damaged(f"ends before byte {start}", subject=name)
+            raise Damaged(f"it ends before byte {start}", subject=name)
         return b""
 
     def _info(self, meta: "ObjectMeta") -> ObjectInfo:
@@ -166,12 +166,12 @@ class ObjectStream:
 
     def write(self, data: memoryview | bytes) -> None:
         owned = data if isinstance(data, bytes) else bytes(data)
-        with _asking(self._place, self._name):
+        with _obstore_errors(self._place, self._name):
             self._open().write(owned)
         self._length += len(owned)
 
     def close(self) -> int:
-        with _asking(self._place, self._name):
+        with _obstore_errors(self._place, self._name):
             self._open().close()
         self._writer = None
         return self._length
@@ -179,9 +179,9 @@ class ObjectStream:
     def abort(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            given_up = StoreError("given up", subject=self._name)
-            with suppress(*_OBSTORE_RAISES):  # what cannot be aborted now is swept by the bucket's lifecycle rule
-                writer.__exit__(StoreError, given_up, None)
+            aborted = StoreError("aborted", subject=self._name)
+            with suppress(*_OBSTORE_RAISES):  # otherwise the bucket's lifecycle rule removes the parts
+                writer.__exit__(StoreError, aborted, None)
 
     def _open(self) -> "WritableFile":
         if self._writer is None:
@@ -190,11 +190,11 @@ class ObjectStream:
 
 
 def resume_point(prefix: str, after: str) -> str | None:
-    """A name from which a server may continue without leaving out anything greater than `after`.
+    """A name from which a server may continue without skipping anything greater than `after`.
 
     Servers list by whole names or directory by directory. The orders differ only around `-` and `.`, the characters
-    that sort before `/`: what precedes the first of them is a safe point in both. One character less, because a server
-    that walks directories leaves out the whole directory whose name is the point; all below it must be before `after`.
+    that sort before `/`: what precedes the first of them is safe in both. One character less, because a server that
+    walks directories skips the whole directory whose name is the point; all below it must be before `after`.
     """
     if not after.startswith(prefix):
         return None
@@ -208,7 +208,7 @@ def _order_checked(found: Iterator[ObjectInfo], url: str) -> Iterator[ObjectInfo
     last = ""
     for info in found:
         if info.name <= last:
-            remedy = "name its endpoint in the URL (?endpoint=…): names are then put in order here"
+            remedy = "name its endpoint in the URL (?endpoint=…): then logkeep sorts the names"
             raise StoreError("the store does not list in the order of names", subject=url, remedy=remedy)
         last = info.name
         yield info
@@ -223,12 +223,12 @@ def _expected(version: str) -> "UpdateVersion":
 
 
 @contextmanager
-def _asking(place: str, subject: str) -> Iterator[None]:
+def _obstore_errors(place: str, subject: str) -> Iterator[None]:
     """Translate what obstore raises inside the block."""
     try:
         yield
     except _OBSTORE_RAISES as error:
-        raise translated(error, subject, place) from None  # obstore's text may hold a signed URL
+        raise translated(error, subject, place) from None  # obstore's text may contain a signed URL
 
 
 def _connected(address: Address, retry: "RetryConfig") -> Client:
@@ -241,7 +241,7 @@ def _connected(address: Address, retry: "RetryConfig") -> Client:
         return _client(address, common)
     except _OBSTORE_RAISES:
         remedy = "check account, region and the credentials in the environment; see the reference page of stores"
-        raise ConfigError("the store cannot be set up", subject=address.url, remedy=remedy) from None
+        raise ConfigError("the store cannot be opened", subject=address.url, remedy=remedy) from None
 
 
 def _client(address: Address, common: dict[str, Any]) -> Client:
@@ -253,7 +253,7 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
     if address.kind is StoreKind.AZURE:
         settings["account_name"] = address.account
     if address.kind is StoreKind.S3:
-        # One DELETE per object: not every S3 server knows the bulk request.
+        # One DELETE per object: not every S3 server supports the bulk request.
         settings |= {"region": address.region, "disable_bulk_delete": True, **file_credentials()}
     given = {name: value for name, value in settings.items() if value}
     client: Client = _CLIENTS[address.kind](address.bucket, **given, **common)

@@ -1,7 +1,7 @@
-"""`store probe`: what a store can do, found out by trying, in plain words.
+"""`store probe`: tries out what a store can do.
 
-Runs the conformance checks below a random prefix and looks at what surrounds the store: whether the transport is
-encrypted, whether unfinished uploads are swept. Says whether commits and leases would be safe, why, and what to do.
+Runs the conformance checks below a random prefix and checks whether the transport is encrypted and whether unfinished
+uploads are removed. Reports whether commits and leases would be safe, why, and what to do.
 """
 
 from enum import StrEnum
@@ -13,34 +13,34 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.base import Store
 from logkeep.store.conformance import CheckOutcome, Stake, run_checks
-from logkeep.store.lifecycle import Rule, abort_rule, rule_remedy
+from logkeep.store.lifecycle import AbortRule, abort_rule, rule_remedy
 from logkeep.store.trial import QUICK, Scale
 
 _STAKES = {
-    Stake.COMMITS: "use another store, or a newer release of this one: backups could be lost here",
+    Stake.COMMITS: "use another store, or a newer release of this one: backups could be lost",
     Stake.LEASES: "make sure that only one run at a time writes to this repository",
-    Stake.CLEANING: "this identity cannot free space; prune with one that may delete",
+    Stake.CLEANING: "these credentials cannot free space; prune with credentials that may delete",
 }
 
 
-class Result(StrEnum):
+class ProbeResult(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
 
 
 class ProbeCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was tried or looked at."""
+    """One check and its result."""
 
     slug: str
     title: str
-    result: Result
+    result: ProbeResult
     what: str = ""
     remedy: str = ""
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole answer; `init` stores it and refuses a store whose commits are not safe."""
+    """The report; `init` stores it and refuses a store whose commits are not safe."""
 
     url: str
     checks: tuple[ProbeCheck, ...]
@@ -51,18 +51,18 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe(store: Store, clock: Clock, token: TokenSource, scale: Scale = QUICK) -> ProbeReport:
-    """Try everything out. Raises only when the store cannot be reached, entered or written to at all."""
+    """Run all checks. Raises only if the store cannot be reached or written to at all."""
     prefix = f"probe-{token()}/"
     _require_writable(store, prefix)
     outcomes = run_checks(store, prefix, clock, scale)
-    checks = (*map(_tried, outcomes), *_surroundings(store))
+    checks = (*map(_check_report, outcomes), *_check_transport_and_uploads(store))
     failed = {outcome.check.stake for outcome in outcomes if outcome.problem}
     return ProbeReport(
         url=store.url,
         checks=checks,
         commits_safe=Stake.COMMITS not in failed,
         lease_safe=not failed & {Stake.COMMITS, Stake.LEASES},
-        reasons=tuple(f"{c.title}: no, {c.what}" for c in checks if c.result is Result.FAILED),
+        reasons=tuple(f"{c.title}: no, {c.what}" for c in checks if c.result is ProbeResult.FAILED),
         remedies=tuple(dict.fromkeys(c.remedy for c in checks if c.remedy)),
     )
 
@@ -74,52 +74,56 @@ def _require_writable(store: Store, prefix: str) -> None:
     try:
         store.get(name, 100)
     finally:
-        _forget(store, name)
+        _delete_quietly(store, name)
 
 
-def _forget(store: Store, name: str) -> None:
+def _delete_quietly(store: Store, name: str) -> None:
     try:
         store.delete(name)
     except StoreError:
         return  # the check of `delete` reports it
 
 
-def _tried(outcome: CheckOutcome) -> ProbeCheck:
+def _check_report(outcome: CheckOutcome) -> ProbeCheck:
     check, problem = outcome.check, outcome.problem
     if problem is None:
-        return ProbeCheck(slug=check.slug, title=check.title, result=Result.PASSED)
-    result = Result.WARNING if check.stake is Stake.CLEANING else Result.FAILED
+        return ProbeCheck(slug=check.slug, title=check.title, result=ProbeResult.PASSED)
+    result = ProbeResult.WARNING if check.stake is Stake.CLEANING else ProbeResult.FAILED
     return ProbeCheck(slug=check.slug, title=check.title, result=result, what=problem, remedy=_STAKES[check.stake])
 
 
-def _surroundings(store: Store) -> list[ProbeCheck]:
+def _check_transport_and_uploads(store: Store) -> list[ProbeCheck]:
     try:
         address = parse_address(store.url)
     except LogkeepError:
-        return []  # a store in memory has no surroundings
+        return []  # a store in memory
     if address.kind is StoreKind.LOCAL:
         return []
-    return [_transport(address), *_sweeping(address)]
+    return [_check_encryption(address), *_check_unfinished_uploads(address)]
 
 
-def _transport(address: Address) -> ProbeCheck:
-    title = "the way to the store is encrypted"
+def _check_encryption(address: Address) -> ProbeCheck:
+    title = "the connection to the store is encrypted"
     if address.encrypted_transport:
-        return ProbeCheck(slug="transport", title=title, result=Result.PASSED)
-    what = "the endpoint is plain http: everyone on the way can read and change what is sent"
-    remedy = "use https, or keep this endpoint on the same machine or a private network"
-    return ProbeCheck(slug="transport", title=title, result=Result.WARNING, what=what, remedy=remedy)
+        return ProbeCheck(slug="transport", title=title, result=ProbeResult.PASSED)
+    what = "the endpoint is plain http: others on the network can read and change what is sent"
+    remedy = "use https, or keep this endpoint on the same host or a private network"
+    return ProbeCheck(slug="transport", title=title, result=ProbeResult.WARNING, what=what, remedy=remedy)
 
 
-def _sweeping(address: Address) -> list[ProbeCheck]:
-    title = "parts of uploads that were never finished are removed"
+def _check_unfinished_uploads(address: Address) -> list[ProbeCheck]:
+    title = "parts of unfinished uploads are removed"
     if address.kind is StoreKind.AZURE:
         return [
-            ProbeCheck(slug="unfinished-uploads", title=title, result=Result.PASSED, what="Azure does so by itself")
+            ProbeCheck(slug="unfinished-uploads", title=title, result=ProbeResult.PASSED, what="Azure removes them")
         ]
-    rule, why = abort_rule(address) if address.kind is StoreKind.S3 else (Rule.UNKNOWN, "logkeep cannot ask this store")
-    if rule is Rule.PRESENT:
-        return [ProbeCheck(slug="unfinished-uploads", title=title, result=Result.PASSED)]
-    what = "the bucket has no such rule" if rule is Rule.ABSENT else f"not known: {why}"
+    rule, why = (
+        abort_rule(address)
+        if address.kind is StoreKind.S3
+        else (AbortRule.UNKNOWN, "logkeep cannot read the rules of this store")
+    )
+    if rule is AbortRule.PRESENT:
+        return [ProbeCheck(slug="unfinished-uploads", title=title, result=ProbeResult.PASSED)]
+    what = "the bucket has no such rule" if rule is AbortRule.ABSENT else f"not known: {why}"
     remedy = rule_remedy(address)
-    return [ProbeCheck(slug="unfinished-uploads", title=title, result=Result.WARNING, what=what, remedy=remedy)]
+    return [ProbeCheck(slug="unfinished-uploads", title=title, result=ProbeResult.WARNING, what=what, remedy=remedy)]

@@ -9,7 +9,7 @@ from logkeep.store.delegating import DelegatingStore
 
 
 class ReadOnlyStore(DelegatingStore):
-    """Reads pass, writes raise StoreDenied before anything reaches the store."""
+    """Reads are forwarded; writes raise StoreDenied before anything reaches the store."""
 
     @property
     def abilities(self) -> Abilities:

@@ -1,9 +1,9 @@
-"""A wrapper that tries again where trying again is safe.
+"""A wrapper that retries requests where that is safe.
 
-Reads, listings and deletes are simply repeated. A `put_new` or `replace` whose answer was lost may have happened: it
-is never repeated blindly. The object is read back first: our bytes = it worked, missing (or the old version) = try
-again, other bytes = somebody else was first. So whoever races for a name must put something of its own in the bytes,
-such as a random run id: equal bytes count as one's own.
+Reads, listings and deletes are simply repeated. A `put_new` or `replace` whose reply was lost may have succeeded: the
+object is read back before it is repeated. Our bytes: it succeeded. Missing, or the old version: try again. Other bytes:
+another writer was first. So writers that race for a name must put something of their own into the bytes, such as a
+random run id: equal bytes count as one's own.
 """
 
 import logging
@@ -20,34 +20,34 @@ from logkeep.store.delegating import DelegatingStore
 
 T = TypeVar("T")
 _log = logging.getLogger("logkeep.store")
-_TOLD_AT = 4
-"""The retry that is a warning: about three seconds after the first failure people wonder what is going on."""
+_WARN_AT = 4
+"""This retry is logged as a warning, about three seconds after the first failure."""
 
 
-def _tell(details: RetryDetails) -> None:
-    level = logging.WARNING if details.retry_num == _TOLD_AT else logging.INFO
+def _log_retry(details: RetryDetails) -> None:
+    level = logging.WARNING if details.retry_num == _WARN_AT else logging.INFO
     _log.log(
         level, "trying again in %.1f s (attempt %d): %s", details.wait_for, details.retry_num + 1, details.caused_by
     )
 
 
-set_on_retry_hooks([_tell])  # stamina's own would print on stdout, which is for answers
+set_on_retry_hooks([_log_retry])  # stamina's own hooks print to stdout, which is for results
 
 
 @dataclass(frozen=True)
 class RetryLimits:
-    """How long to try. Waits double from the first to the longest, with jitter."""
+    """How long to retry. Waits double from the first to the longest, with jitter."""
 
     total_s: float = 120.0
     first_contact_s: float = 30.0
-    """Before the store has answered anything: a wrong endpoint should not take minutes to tell."""
+    """Before the store has answered at all: a wrong endpoint should be reported soon."""
     first_wait_s: float = 0.2
     longest_wait_s: float = 15.0
     attempts: int | None = None
 
 
 class RetryingStore(DelegatingStore):
-    """Retries what `retry_helps` says is worth it. Streams are not retried here: their parts are, by the client."""
+    """Retries errors with `retry_helps`. Streams are not retried here: the client retries their parts."""
 
     def __init__(self, inner: Store, patience: RetryLimits | None = None) -> None:
         super().__init__(inner)
@@ -70,7 +70,7 @@ class RetryingStore(DelegatingStore):
                 in_doubt = in_doubt or error.retry_helps
                 raise
 
-        self._repeated(attempt)
+        self._retried(attempt)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         in_doubt = False
@@ -88,22 +88,22 @@ class RetryingStore(DelegatingStore):
                 in_doubt = in_doubt or error.retry_helps
                 raise
 
-        self._repeated(attempt)
+        self._retried(attempt)
 
     def get(self, name: str, limit: int) -> bytes:
-        return self._repeated(lambda: self.inner.get(name, limit))
+        return self._retried(lambda: self.inner.get(name, limit))
 
     def get_with_info(self, name: str, limit: int) -> tuple[bytes, ObjectInfo]:
-        return self._repeated(lambda: self.inner.get_with_info(name, limit))
+        return self._retried(lambda: self.inner.get_with_info(name, limit))
 
     def get_range(self, name: str, start: int, length: int) -> bytes:
-        return self._repeated(lambda: self.inner.get_range(name, start, length))
+        return self._retried(lambda: self.inner.get_range(name, start, length))
 
     def head(self, name: str) -> ObjectInfo:
-        return self._repeated(lambda: self.inner.head(name))
+        return self._retried(lambda: self.inner.head(name))
 
     def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
-        """A listing that breaks goes on after the last name that was given out."""
+        """After an error the listing continues after the last name that was yielded."""
         listing = _ResumedListing(self.inner, prefix, after)
         while (info := self._next(listing)) is not None:
             yield info
@@ -111,21 +111,21 @@ class RetryingStore(DelegatingStore):
             foreign.extend(listing.foreign)
 
     def delete(self, name: str) -> None:
-        """Only for names that are used once: a repeated delete would take what somebody put there in between."""
-        self._repeated(lambda: self.inner.delete(name))
+        """Only for names that are used once: a repeated delete could remove a new object."""
+        self._retried(lambda: self.inner.delete(name))
 
     def _next(self, listing: "_ResumedListing") -> ObjectInfo | None:
         try:
-            found = listing.advance()  # a million names should not pay for the retry machinery
+            found = listing.advance()  # without the overhead of a retry for each name
         except LogkeepError as error:
             if not error.retry_helps:
                 raise
-            return self._repeated(listing.advance)
+            return self._retried(listing.advance)
         self._answered = True
         return found
 
     def _is_ours(self, name: str, data: bytes) -> bool:
-        """After a doubtful put: True when our bytes are there, False when nothing is, else AlreadyExists."""
+        """After a put without a reply: True if our bytes are there, False if nothing is, else AlreadyExists."""
         try:
             stored = self.inner.get(name, len(data))
         except ObjectMissing:
@@ -133,11 +133,11 @@ class RetryingStore(DelegatingStore):
         except Damaged:  # larger than ours
             stored = None
         if stored != data:
-            raise AlreadyExists("the name is taken", subject=name)
+            raise AlreadyExists("the name exists already", subject=name)
         return True
 
     def _is_replaced(self, name: str, data: bytes, version: str) -> bool:
-        """After a doubtful replace: True when our bytes are there, False while the old version stands."""
+        """After a replace without a reply: True if our bytes are there, False if the old version is."""
         if self.inner.head(name).version == version:
             return False
         try:
@@ -148,17 +148,17 @@ class RetryingStore(DelegatingStore):
             raise VersionMismatch("the object changed since it was read", subject=name)
         return True
 
-    def _repeated(self, call: Callable[[], T]) -> T:
+    def _retried(self, call: Callable[[], T]) -> T:
         patience = self._patience
         total_s = patience.total_s if self._answered else min(patience.total_s, patience.first_contact_s)
         caller = stamina.RetryingCaller(
             attempts=patience.attempts,
             timeout=total_s,
             wait_initial=patience.first_wait_s,
-            wait_max=min(patience.longest_wait_s, total_s / 4),  # the last wait may end after the time is up
+            wait_max=min(patience.longest_wait_s, total_s / 4),  # the last wait may exceed the time limit
             wait_jitter=patience.first_wait_s,
         )
-        return caller(_worth_it, self._noting_answers, call)
+        return caller(_retry_helps, self._noting_answers, call)
 
     def _noting_answers(self, call: Callable[[], T]) -> T:
         try:
@@ -171,7 +171,7 @@ class RetryingStore(DelegatingStore):
 
 
 class _ResumedListing:
-    """Gives out a listing name by name; after an error the next step opens a new one behind the last name."""
+    """Yields a listing name by name; after an error the next step opens a new one after the last name."""
 
     def __init__(self, store: Store, prefix: str, after: str) -> None:
         self._store = store
@@ -204,5 +204,5 @@ class _ResumedListing:
         self._met.clear()
 
 
-def _worth_it(error: Exception) -> bool:
+def _retry_helps(error: Exception) -> bool:
     return isinstance(error, LogkeepError) and error.retry_helps

@@ -1,4 +1,4 @@
-"""A wrapper that keeps to a rate: `--limit-upload` and `--limit-download` in bytes per second.
+"""A wrapper that limits the rate: `--limit-upload` and `--limit-download` in bytes per second.
 
 A call may go at once as long as no debt is left; what it moved becomes debt, and the call returns when the debt is
 paid. So the average holds for objects of any size, and a small object after a pause does not wait.
@@ -15,11 +15,11 @@ from logkeep.store.base import ObjectInfo, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore, DelegatingWriter
 
 _BURST_S = 0.25
-"""How much unused time may be saved up: enough to even out small objects, too little to be felt as a spike."""
+"""How much unused time may accumulate: enough to even out small objects, too little for a visible spike."""
 
 
 class TokenBucket:
-    """A token bucket that threads share. `monotonic` and `sleep` are handed in by tests."""
+    """A token bucket that threads share. Tests pass `monotonic` and `sleep`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class TokenBucket:
         self._paid_until = self._monotonic()  # another process has another monotonic clock
 
     def divided(self, processes: int) -> "TokenBucket":
-        """One of so many equal shares."""
+        """One of several equal shares."""
         return TokenBucket(max(self._rate // processes, 1), self._monotonic, self._sleep)
 
 
@@ -99,7 +99,7 @@ class ThrottledStore(DelegatingStore):
 
 
 def shared_by(store: Store, processes: int) -> Store:
-    """The same store for each of so many processes, which together keep to its limits."""
+    """The same store for each of several processes, which together keep its limits."""
     if processes <= 1 or not isinstance(store, DelegatingStore):
         return store
     if isinstance(store, ThrottledStore):
@@ -110,7 +110,7 @@ def shared_by(store: Store, processes: int) -> Store:
 
 
 class ThrottledWriter(DelegatingWriter):
-    """Pays for each write."""
+    """Limits the rate of one stream."""
 
     def __init__(self, inner: ObjectWriter, upload: TokenBucket | None) -> None:
         super().__init__(inner)

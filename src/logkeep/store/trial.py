@@ -1,4 +1,4 @@
-"""What a conformance check is given: a store, a place in it, a clock, and how much to do."""
+"""The arguments of a conformance check: a store, a prefix, a clock, and how much to do."""
 
 import copy
 from collections.abc import Callable
@@ -33,7 +33,7 @@ FULL = Scale(keys=1_205, racers=32, races=3, stream_bytes=21 << 20)
 
 @dataclass(frozen=True)
 class Trial:
-    """One check's own corner of the store."""
+    """A store and the prefix of one check."""
 
     store: Store
     prefix: str
@@ -44,13 +44,13 @@ class Trial:
         return self.prefix + leaf
 
     def listed(self, below: str = "", after: str = "") -> list[str]:
-        """Names below this corner, without its prefix."""
+        """Names below the prefix, without it."""
         found = self.store.list(self.prefix + below, self.name(after) if after else "")
         return [info.name.removeprefix(self.prefix) for info in found]
 
 
 def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
-    """None when the call raises exactly this kind of error, else what happened instead."""
+    """None if the call raises this kind of error, else what happened instead."""
     try:
         call()
     except LogkeepError as error:
@@ -59,10 +59,10 @@ def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
 
 
 def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
-    """Let many attempts start together, each over a connection of its own; the numbers of those that won.
+    """Start many attempts at once, each with its own connection; returns the numbers of those that won.
 
-    Losing is raising `lost`. A store may answer some racers with "busy" (S3 does: 409); who is in doubt finds out as a
-    real writer would, through the retrying wrapper. Any other error ends the race and is raised.
+    An attempt that raises `lost` has lost. A store may answer "busy" (S3 does: 409); then the retrying wrapper finds
+    out, as for a real writer. Any other error ends the race and is raised.
     """
     gate = Barrier(racers)
 
@@ -81,7 +81,7 @@ def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost:
 
 
 def another(store: T) -> T:
-    """A second store at the same place with its own connections; the same one where it cannot be copied (memory)."""
+    """A second store at the same address with its own connections; the same one if it cannot be copied (memory)."""
     try:
         return copy.deepcopy(store)
     except TypeError:
@@ -89,6 +89,6 @@ def another(store: T) -> T:
 
 
 def pattern(size_bytes: int, seed: int = 7) -> bytes:
-    """Bytes in which a swapped, lost or doubled part would show."""
+    """Bytes in which a swapped, missing or repeated part is noticed."""
     block = b"".join(((seed + i) * 2_654_435_761 % 2**64).to_bytes(8, "big") for i in range(8_191))
     return (block * (size_bytes // len(block) + 1))[:size_bytes]

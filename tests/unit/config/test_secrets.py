@@ -11,7 +11,7 @@ import pytest
 
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, fetch
 from logkeep.errors import ConfigError
-from logkeep.model.redaction import redact, redact_values, telling
+from logkeep.model.redaction import names_credential, redact, redact_values
 from logkeep.model.secret import Secret
 
 CANARY = 'kanari/"Ä"+=%&8842'
@@ -29,7 +29,7 @@ def test_a_secret_never_shows_itself() -> None:
         assert CANARY not in shown
         assert "***" in shown
     assert secret.reveal() == CANARY
-    with pytest.raises(TypeError, match="not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(secret)
     with pytest.raises(TypeError):
         json.dumps({"a": secret})
@@ -65,7 +65,7 @@ def test_a_failing_command_tells_its_code_and_not_its_output() -> None:
 
 
 def test_a_command_that_hangs_or_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no answer within 0\.2 s"):
+    with pytest.raises(ConfigError, match=r"did not end within 0\.2 s"):
         fetch(CommandReference((sys.executable, "-c", "import time; time.sleep(60)")), {}, timeout_s=0.2)
     with pytest.raises(ConfigError, match="cannot be run"):
         fetch(CommandReference((str(tmp_path / "none"),)), {})
@@ -148,7 +148,7 @@ def test_redaction_of_nested_values() -> None:
 
 
 def test_telling_keys() -> None:
-    assert telling("spark.hadoop.fs.s3a.secret.key")
-    assert telling("sasl.jaas.config")
-    assert not telling("spark.executor.memory")
-    assert not telling("password_file")
+    assert names_credential("spark.hadoop.fs.s3a.secret.key")
+    assert names_credential("sasl.jaas.config")
+    assert not names_credential("spark.executor.memory")
+    assert not names_credential("password_file")

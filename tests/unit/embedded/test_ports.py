@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.embedded import ports
-from logkeep.embedded.ports import choose, free_ports, served
+from logkeep.embedded.ports import choose, free_ports, server_ports
 
 PORTS = range(20, 25)
 
@@ -40,7 +40,7 @@ def test_too_few() -> None:
     [((32768, 60999), 10000, 32767), ((49152, 65535), 10000, 49151), ((1024, 50000), 50001, 65535)],
 )
 def test_the_ports_of_clients_are_left_out(clients: tuple[int, int], first: int, last: int) -> None:
-    found = served(*clients)
+    found = server_ports(*clients)
     assert (found[0], found[-1]) == (first, last)
 
 

@@ -31,7 +31,7 @@ def test_one_that_ends_by_itself_refuses_its_files_and_its_reason_is_kept(tmp_pa
 def test_one_that_somebody_ended_says_nothing_of_its_files(tmp_path: Path, script: str) -> None:
     error = started(tmp_path, script)
     assert type(error) is ServerFailed
-    assert "somebody ended it" in error.what
+    assert "ended the server" in error.what
 
 
 def test_nor_does_one_that_is_too_slow(tmp_path: Path) -> None:

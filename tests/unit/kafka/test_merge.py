@@ -1,4 +1,4 @@
-"""The task that merges: the same batches end to end, or nothing at all and a reason."""
+"""The task that merges: the same batches end to end, or nothing at all and the reason."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""A merge after backups were deleted: what only they needed may be gone, and is nobody's damage."""
+"""A merge after backups were deleted: segments that only they needed may be gone, which is no damage."""
 
 from datetime import timedelta
 

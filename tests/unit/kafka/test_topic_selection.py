@@ -1,4 +1,4 @@
-"""Which topics a pattern means."""
+"""The topics that a pattern selects."""
 
 import pytest
 

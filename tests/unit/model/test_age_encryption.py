@@ -4,12 +4,12 @@ import pyrage
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.model.age_encryption import check_recipients, sealed_to
+from logkeep.model.age_encryption import check_recipients, encrypted_to
 
 
 def test_each_recipient_opens_it_and_nobody_else() -> None:
     first, second, stranger = (pyrage.x25519.Identity.generate() for _ in range(3))
-    sealed = sealed_to([str(first.to_public()), str(second.to_public())], b"the secret")
+    sealed = encrypted_to([str(first.to_public()), str(second.to_public())], b"the secret")
     assert sealed.startswith("-----BEGIN AGE ENCRYPTED FILE-----")
     for key in (first, second):
         assert pyrage.decrypt(sealed.encode(), [key]) == b"the secret"
@@ -19,7 +19,7 @@ def test_each_recipient_opens_it_and_nobody_else() -> None:
 
 def test_nobody_is_nobody() -> None:
     with pytest.raises(UsageError):
-        sealed_to([], b"the secret")
+        encrypted_to([], b"the secret")
 
 
 def test_a_private_key_is_not_repeated() -> None:

@@ -99,7 +99,7 @@ def test_a_deeply_nested_document_is_damage_and_not_a_crash() -> None:
 
 
 def test_another_type_or_repository_does_not_open() -> None:
-    with pytest.raises(Damaged, match="lies where"):
+    with pytest.raises(Damaged, match="instead of a"):
         unseal(seal(COMMIT), Checkpoint, "x")
     with pytest.raises(Damaged, match="another repository"):
         open_in_place(seal(COMMIT), "x", Commit, "other")

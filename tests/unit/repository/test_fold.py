@@ -85,7 +85,7 @@ def test_a_link_must_follow_and_fit() -> None:
     folding = Folding(folded([backup(1)]))
     with pytest.raises(Damaged, match="generation 2 is missing"):
         folding.apply(commit(backup(2), 3, "seal-1"), "s", "x")
-    with pytest.raises(Damaged, match="predecessor was another"):
+    with pytest.raises(Damaged, match="follows another commit"):
         folding.apply(commit(backup(2), 2, "forged"), "s", "x")
 
 

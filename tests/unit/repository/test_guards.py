@@ -112,7 +112,7 @@ def test_a_hole_that_nobody_admits_to_is_no_backup(lab: Lab) -> None:
     assert [e.id for e in read_chain(lab.place).completed] == [first]
 
 
-@pytest.mark.parametrize(("stored", "what"), ((b"", "not there"), (b"half", "4 bytes instead of 9")))
+@pytest.mark.parametrize(("stored", "what"), ((b"", "is missing"), (b"half", "4 bytes instead of 9")))
 def test_an_object_that_is_not_there_whole_is_not_committed(lab: Lab, stored: bytes, what: str) -> None:
     digest = hashlib.sha256(b"").hexdigest()
     claim = Segment(

@@ -60,8 +60,8 @@ def test_statistics_in_a_header_are_passed_over() -> None:
         (_page(0, 80, 500, b"", 5, body=20), "does not fit"),
         (_page(0, 80, -5, b"", 5, body=20), "does not fit"),
         (_data(plain=2**31), "lacks a number"),
-        (_data(9), "9 values where the footer says 10"),
-        (_data(2**31 - 1), "values where"),
+        (_data(9), "9 values instead of the 10"),
+        (_data(2**31 - 1), "values instead"),
         (_data(-1) + _data(11), "data page of an unexpected"),
         (_data(encoding=7), "data page of an unexpected"),
         (_data(kind=3), "unexpected kind"),
@@ -91,5 +91,5 @@ def test_a_header_that_lies_is_damage(pages: bytes, message: str) -> None:
 
 @pytest.mark.parametrize("chunk", ((4, 10**9), (-8, 20), (0, 20), (10**9, 1), (4, -1)))
 def test_a_column_outside_the_file_is_damage(chunk: tuple[int, int]) -> None:
-    with pytest.raises(Damaged, match="outside the file"):
+    with pytest.raises(Damaged, match="outside of the file"):
         decoded_bytes(memoryview(b"PAR1" + _data()), [ColumnChunk(*chunk, VALUES)], 1000)

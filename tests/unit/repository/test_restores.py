@@ -234,7 +234,7 @@ class TestReceipts:
 
     def test_too_much_is_said_before_it_is_stored(self, monkeypatch: pytest.MonkeyPatch, place: SourceRef) -> None:
         monkeypatch.setattr(ReceiptDocument, "limit", 1000)
-        with pytest.raises(RestoreFailed, match="readers take") as caught:
+        with pytest.raises(RestoreFailed, match="the limit is") as caught:
             sealed(receipt(place, FIRST_ID, partitions=(PARTITION,) * 100))
         assert "fewer topics" in caught.value.remedy
 

@@ -10,10 +10,10 @@ from logkeep.errors import ObjectMissing, StoreDenied, UsageError
 from logkeep.store.base import sweepable
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.store.metered import MeteredStore
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket, shared_by
+from tests.support.metered_store import MeteredStore
 
 
 class _Clock:

@@ -17,7 +17,7 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.address import create_place, parse_address, place_exists
 from logkeep.store.base import Store
-from logkeep.store.probe import ProbeReport, Result, probe
+from logkeep.store.probe import ProbeReport, ProbeResult, probe
 
 State = Literal["OK", "WARN", "FAIL"]
 
@@ -66,7 +66,7 @@ def init(run: Run) -> InitReport:
         )
     facts = StoreFacts(put_new=True, replace=True, durable=store.abilities.durable)
     created = "" if run.dry_run else create_repository(store, facts, run.clock(), run.token).document.repository
-    remarks = tuple(c.remedy or c.what for c in probed.checks if c.result is Result.WARNING)
+    remarks = tuple(c.remedy or c.what for c in probed.checks if c.result is ProbeResult.WARNING)
     return InitReport(
         url=store.url, repository=created, commits_safe=True, leases_safe=True, remarks=remarks, dry_run=run.dry_run
     )
@@ -130,7 +130,7 @@ def check(run: Run) -> CheckReport:
     found += [
         CheckLine(what=c.title, state="WARN", detail=c.what or "needs attention", remedy=c.remedy)
         for c in probed.checks
-        if c.result is Result.WARNING
+        if c.result is ProbeResult.WARNING
     ]
     found += list(_repository_lines(run, store))
     return CheckReport(url=store.url, checks=tuple(found))

@@ -41,7 +41,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.lease import check_head, read_lease
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.upkeep.garbage import GarbageRules, collect, foresee_garbage, plan_garbage, store_time
+from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage, preview_garbage, store_time
 from logkeep.repository.upkeep.prune import PruneSituation, plan_delete, plan_prune
 from logkeep.repository.upkeep.prune import delete as delete_backups
 from logkeep.repository.upkeep.retention import Policy
@@ -199,7 +199,7 @@ def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
         check_head(folded, lease[0].head, layout.commits(place.source))
     decisions = choose(_situation(place, folded, now))
     removed = _removed_ids(decisions)
-    plan = foresee_garbage(place, folded, rules, now, removed)
+    plan = preview_garbage(place, folded, rules, now, removed)
     swept = set(plan.to_sweep)
     return RemovalReport(
         source=place.source, decisions=decisions, deleted=removed, marked_objects=len(plan.to_mark),

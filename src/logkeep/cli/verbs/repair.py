@@ -7,7 +7,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, sources_of
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, STORE_OPTIONS
-from logkeep.repository.chain.lease import LeaseState, free, read_lease, standing
+from logkeep.repository.chain.lease import LeaseState, free, lease_state, read_lease
 from logkeep.repository.chain.owner import this_process
 
 
@@ -44,7 +44,7 @@ def unlock(run: Run) -> UnlockReport:
     """
     place = chosen_source(run)
     found = read_lease(place)
-    state = standing(found[0], run.clock(), this_process(run.token())) if found else LeaseState.FREE
+    state = lease_state(found[0], run.clock(), this_process(run.token())) if found else LeaseState.FREE
     if found is None or state is LeaseState.FREE:
         return UnlockReport(source=place.source, holder=None, standing="free", unlocked=False, dry_run=run.dry_run)
     document, version = found

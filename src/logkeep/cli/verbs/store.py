@@ -6,10 +6,10 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.store.address import open_store
-from logkeep.store.probe import ProbeReport, Result
+from logkeep.store.probe import ProbeReport, ProbeResult
 from logkeep.store.probe import probe as run_probe
 
-_STATES = {Result.PASSED: "OK", Result.WARNING: "WARN", Result.FAILED: "FAIL"}
+_STATES = {ProbeResult.PASSED: "OK", ProbeResult.WARNING: "WARN", ProbeResult.FAILED: "FAIL"}
 
 
 def _text(report: ProbeReport, look: TerminalStyle) -> str:
@@ -32,7 +32,7 @@ def _verdict(report: ProbeReport, look: TerminalStyle) -> str:
 def _exit_code(report: ProbeReport) -> int:
     if not report.commits_safe:
         return 40
-    return 0 if all(check.result is Result.PASSED for check in report.checks) else 2
+    return 0 if all(check.result is ProbeResult.PASSED for check in report.checks) else 2
 
 
 @verb(

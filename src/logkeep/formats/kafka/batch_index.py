@@ -1,17 +1,17 @@
-"""The small index beside an archived log: what its batch headers say, so that a range read needs no scan.
+"""The index beside an archived log: the fields of its batch headers, so that a range read needs no scan.
 
-It can be rebuilt from the log at any time and proves nothing by itself. One row per batch, stored as columns:
+It can be rebuilt from the log at any time and proves nothing. One row per batch, stored as columns:
 
     bytes 0..7    magic "LKBIDX" and the version, two digits
           8..11   number of batches
           12..15  CRC-32C of bytes 0..11 and of everything after byte 15
           16..    the columns of `ROW` one after the other, little-endian, zlib
 
-That is version 01, for a log that is stored as it is. For one in zstd frames it is version 02: bytes 16..19 hold the
+That is version 01, for a plain log. For one in zstd frames it is version 02: bytes 16..19 hold the
 number of frames, the stream begins at byte 20, and after the columns of `ROW` come those of `FRAME`.
 
-Columns of one kind of number compress four to ten times better than rows. `decode` takes any bytes: it raises Damaged
-or returns an index whose batches lie back to back with rising offsets, and allocates no more than the bytes can hold.
+Columns compress four to ten times better than rows. `decode` takes any bytes: it raises Damaged or returns an index
+whose batches are adjacent with rising offsets, and allocates no more than the bytes can hold.
 """
 
 import struct
@@ -65,14 +65,14 @@ class BatchIndex:
 
     rows: npt.NDArray[np.void]
     frames: npt.NDArray[np.void] = field(default_factory=lambda: np.empty(0, FRAME))
-    """Where the stored bytes are zstd frames: what each holds. Positions of batches are those in the plain log."""
+    """The zstd frames, if the log is stored in frames. Positions of batches are those in the plain log."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def codecs(self) -> npt.NDArray[np.int16]:
-        """Numbers of `kafka_log.CODECS`."""
+        """Indexes into `batches.CODECS`."""
         return self.rows["attributes"] & np.int16(CODEC_MASK)
 
     @property
@@ -89,7 +89,7 @@ class BatchIndex:
 
     @property
     def delete_horizon(self) -> Flags:
-        """Batches whose base time is the moment their tombstones may go, not a record's time."""
+        """Batches whose base time is when their tombstones may be removed, not a record's time."""
         return self._flag(DELETE_HORIZON)
 
     @property
@@ -98,7 +98,7 @@ class BatchIndex:
 
     @property
     def base_time_ms(self) -> int:
-        """The smallest base time that is a record's time; -1 when no batch has one."""
+        """The smallest base time that is a record's time; -1 if there is none."""
         times = np.where(self.append_time, self.rows["max_time_ms"], self.rows["base_time_ms"])
         known = times[~self.delete_horizon & (times >= 0) & (self.rows["records"] > 0)]
         return int(known.min()) if len(known) else -1
@@ -108,7 +108,7 @@ class BatchIndex:
         return max(int(self.rows["max_time_ms"].max(initial=-1)), -1)
 
     def at_offset(self, offset: int) -> int:
-        """The first batch that holds this offset or a later one; `len` when there is none."""
+        """The first batch with this offset or a later one; `len` if there is none."""
         return int(np.searchsorted(self.rows["last_offset"], offset, side="left"))
 
     def _flag(self, bit: int) -> Flags:
@@ -129,7 +129,7 @@ def index_of(batches: Batches, position: int = 0) -> BatchIndex:
 
 
 def join(pieces: Sequence[BatchIndex]) -> BatchIndex:
-    """Indexes of neighbouring pieces of one object as one."""
+    """Join the indexes of consecutive pieces of one object."""
     return BatchIndex(np.concatenate([p.rows for p in pieces]) if pieces else np.empty(0, ROW))
 
 
@@ -148,9 +148,9 @@ def decode(data: bytes, subject: str = "batch index") -> BatchIndex:
     version = data[6:8]
     if version not in (_PLAIN, _FRAMED):
         raise FormatTooNew("a batch index of a later version", subject=subject)
-    _, count, told = _HEAD.unpack_from(data)
+    _, count, stored_crc = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if checksum(_FAMILY + version, count, body) != told or (version == _FRAMED and len(body) < _COUNT.size):
+    if checksum(_FAMILY + version, count, body) != stored_crc or (version == _FRAMED and len(body) < _COUNT.size):
         raise Damaged("the checksum of the batch index is wrong", subject=subject)
     frames, body = (_COUNT.unpack_from(body)[0], body[_COUNT.size :]) if version == _FRAMED else (0, body)
     rows_bytes = count * ROW.itemsize
@@ -189,7 +189,7 @@ def _consistent(rows: npt.NDArray[np.void]) -> bool:
 
 
 def _framed(index: BatchIndex) -> bool:
-    """Whether every frame holds whole batches, and all of them together all batches."""
+    """Whether every frame holds complete batches, and the frames together all batches."""
     plain, stored = (index.frames[name].astype(np.int64) for name in ("plain_bytes", "stored_bytes"))
     batch_ends = index.rows["position"] + index.rows["size"]
     frame_ends = np.cumsum(plain)

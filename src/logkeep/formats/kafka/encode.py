@@ -1,7 +1,7 @@
-"""Records written as batches of version 2: the counterpart of `records.decode`.
+"""Encodes records as batches of version 2: the inverse of `records.decode`.
 
 Groups of rows become batches. Offsets inside of a batch count from 0 without holes and times are those of the columns,
-so what a consumer saw in the source (append times too) is what it sees again. Keys, values and headers are copied byte
+so consumers see the same times as in the source (append times too). Keys, values and headers are copied byte
 for byte. Each batch has the codec of the batch its first record came from. Headers lack what `stamping.stamp` writes:
 CRC, producer, sequence.
 """
@@ -20,7 +20,7 @@ from logkeep.formats.kafka.stamping import header_bytes
 
 _COLUMNS = np.arange(HEADER_BYTES)
 _LEAST_SLACK_BYTES, _SLACK_SHIFT = 1024, 5
-"""How much larger a batch may become: another compressor, longer time deltas. Not less than this, or a 32nd."""
+"""How much larger a batch may become (another compressor, longer time deltas): at least this, or a 32nd."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Encoded:
 def encode(records: RecordColumns, groups: Longs) -> Encoded:
     """A batch for each group of rows. Groups have records, rise and do not overlap.
 
-    A batch much larger than the one that its records came from could be more than the target accepts. It is cut in
-    half, and its halves likewise; a lone record stays as it is.
+    A batch much larger than the one that its records came from could be more than the target accepts. It is
+    halved, and its halves likewise; a single record is not split.
     """
     made = _encoded(records, groups)
     while (large := _too_large(records, made)).any():

@@ -1,7 +1,7 @@
-"""Reading the fields of Kafka's own messages from bytes: fixed numbers, strings of both styles, tagged fields.
+"""Reads the fields of Kafka's messages: fixed numbers, strings of both styles, tagged fields.
 
 Older message versions write lengths as fixed numbers, "flexible" ones as unsigned varints of length + 1. `FieldReader`
-takes any bytes: it raises Damaged where they end early or promise more than they hold, and reads no byte twice.
+takes any bytes: it raises Damaged if they end early or a length is too large, and reads no byte twice.
 """
 
 import struct
@@ -61,7 +61,7 @@ class FieldReader:
             value |= (byte & 0x7F) << (7 * count)
             if byte < 0x80:
                 return value
-        raise Damaged("a number without end")
+        raise Damaged("a number has no end")
 
     def signed(self) -> int:
         """A zigzag varint, as records have them."""
@@ -71,7 +71,7 @@ class FieldReader:
     def text(self, *, compact: bool) -> str:
         found = self.optional_text(compact=compact)
         if found is None:
-            raise Damaged("a text that must be there is null")
+            raise Damaged("a required text is null")
         return found
 
     def optional_text(self, *, compact: bool) -> str | None:

@@ -1,11 +1,11 @@
-"""The CRC-32C of a batch of which only the header changes, found without reading its records again.
+"""The CRC-32C of a batch after a change of its header, computed without reading its records again.
 
-A CRC is linear: changing some bytes changes it by the difference that their own CRCs have, carried over all that lies
-behind them. Carrying over a byte multiplies a polynomial by x to the 8th, modulo the one that CRC-32C divides by; over
-n bytes it is done with one table for each power of two in n. So the cost is that of a header, and whatever happens to
-the records after their CRC was checked is still found by whoever checks the new one.
+A CRC is linear: changing some bytes changes it by the difference of their own CRCs, carried over all bytes after them.
+Carrying over a byte multiplies a polynomial by x to the 8th, modulo the CRC-32C polynomial; over n bytes it takes one
+table for each power of two in n. So the cost is that of a header, and damage to the records after their CRC was checked
+is still detected by the new one.
 
-Not a compiled kernel: a process that only sends archived batches then has no need of a compiler's memory.
+Not a compiled kernel: a process that only sends archived batches does not need the compiler's memory.
 Polynomials are 32 bits; the highest one is the coefficient of x to the 0th.
 """
 
@@ -19,16 +19,16 @@ _DIVISOR = 0x82F63B78
 _LENGTH_BITS = 32
 
 _Table = tuple[list[int], list[int], list[int], list[int]]
-"""What becomes of each byte of a polynomial, the lowest one first."""
+"""The image of each byte of a polynomial, the lowest first."""
 
 
-def changed_crc(crc: int, old: Bytes, new: Bytes, behind: int) -> int:
-    """The CRC after the bytes `old`, which it covers, became `new`; `behind` more bytes follow unchanged."""
-    return crc ^ carried(google_crc32c.value(old) ^ google_crc32c.value(new), behind)
+def changed_crc(crc: int, old: Bytes, new: Bytes, following: int) -> int:
+    """The CRC after the bytes `old`, which it covers, became `new`; `following` more bytes are unchanged."""
+    return crc ^ carried(google_crc32c.value(old) ^ google_crc32c.value(new), following)
 
 
 def carried(polynomial: int, length: int) -> int:
-    """A difference of CRCs as it is so many bytes later."""
+    """A difference of CRCs, `length` bytes later."""
     for table in _tables():
         if not length:
             break

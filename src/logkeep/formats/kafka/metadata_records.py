@@ -1,7 +1,7 @@
-"""The records of a cluster's metadata log that say which topics, configs, ACLs and quotas there are.
+"""Decodes records of the metadata log: topics, configs, ACLs and quotas of a cluster.
 
 A record is a frame (version 1, kind, version of the kind, each an unsigned varint) and a flexible message. `decode`
-knows the kinds below and answers None for all others: brokers, features, producer ids, secrets. Field numbers and
+knows the kinds below and returns None for all others: brokers, features, producer ids, secrets. Field numbers and
 tags follow the message definitions that Kafka ships.
 """
 
@@ -45,7 +45,7 @@ class TopicRemoved:
 
 @dataclass(frozen=True)
 class ReplicasSet:
-    """Who keeps a partition."""
+    """The brokers with a replica of a partition."""
 
     topic_id: UUID
     partition: int
@@ -54,7 +54,7 @@ class ReplicasSet:
 
 @dataclass(frozen=True)
 class TopicConfigSet:
-    """A value of None takes the config away."""
+    """A value of None removes the config."""
 
     topic: str
     name: str
@@ -63,7 +63,7 @@ class TopicConfigSet:
 
 @dataclass(frozen=True)
 class QuotaSet:
-    """A limit of None takes it away."""
+    """A limit of None removes it."""
 
     entity: tuple[tuple[str, str | None], ...]
     key: str

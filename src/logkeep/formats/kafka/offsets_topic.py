@@ -1,8 +1,8 @@
-"""The keys and values of `__consumer_offsets`: where groups stand, and which groups there are. Bytes in, values out.
+"""Decodes keys and values of `__consumer_offsets`: offsets of groups, and which groups exist.
 
-A key begins with an int16 that says what it is: 0 and 1 a group's position in one partition, 2 a classic group, 3 a
-consumer group, 11 a share group, 17 a streams group; others hold members and assignments, which mean nothing once
-everybody is gone. A value begins with an int16 version. No value at all means: forget this key.
+A key begins with an int16 type: 0 and 1 a group's offset in one partition, 2 a classic group, 3 a consumer group, 11 a
+share group, 17 a streams group; others are members and assignments, which mean nothing without running consumers. A
+value begins with an int16 version. A null value deletes the key.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class GroupKey:
 class PositionValue:
     offset: int
     leader_epoch: int
-    """-1 where the version does not tell."""
+    """-1 if the version does not have it."""
     metadata: str
     commit_time_ms: int
 
@@ -45,7 +45,7 @@ class ClassicGroupValue:
 
 
 def decode_key(data: bytes) -> PositionKey | GroupKey | None:
-    """None for keys that say nothing about positions or the existence of a group. Raises Damaged."""
+    """None for keys that are not about offsets or the existence of a group. Raises Damaged."""
     reader = FieldReader(data)
     kind = reader.int16()
     if kind in (0, 1):
@@ -56,7 +56,7 @@ def decode_key(data: bytes) -> PositionKey | GroupKey | None:
 
 
 def decode_position(data: bytes) -> PositionValue:
-    """The value under a `PositionKey`. Raises Damaged, also for a version that did not exist yet."""
+    """The value of a `PositionKey`. Raises Damaged, also for a newer version."""
     reader, version = _opened(data)
     offset = reader.int64()
     epoch = reader.int32() if version >= 3 else -1
@@ -65,7 +65,7 @@ def decode_position(data: bytes) -> PositionValue:
 
 
 def decode_classic_group(data: bytes) -> ClassicGroupValue:
-    """The value under a `GroupKey` of kind `classic`; of its members only how many there were."""
+    """The value of a `GroupKey` of kind `classic`; of its members only the number."""
     reader, version = _opened(data)
     compact = version >= _FLEXIBLE
     protocol_type, generation = reader.text(compact=compact), reader.int32()

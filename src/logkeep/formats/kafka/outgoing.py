@@ -1,14 +1,13 @@
-"""What has to be sent to a broker so that the records of a view come back. Pure: batches in, batches out.
+"""The batches that a restore sends for the records of a view. Pure.
 
-A batch that can be sent as it is (all of it counts, none of its offsets is missing, its times are its own) stays where
-it lies: its records are neither looked at nor copied, so the buffer of a stretch must stay as it is until what came of
-it was sent. Any other one is decoded, and what counts of it is encoded anew with the times that
-consumers saw, under the same codec. Without `keep_offsets` one batch becomes at most one (see `encode` for the one
-exception: it would be too large); with it, each run of consecutive offsets becomes one, and what lies between is told
-as a `OffsetHole`.
+A batch that can be sent unchanged (all of it is visible, no offset is missing, its times are its own) is not copied:
+its records are not read, so the buffer of a stretch must not change until it was sent. Any other batch is decoded, and
+its visible records are encoded again with the times that consumers saw and the same codec. Without `keep_offsets` one
+batch becomes at most one (see `encode` for the exception: it would be too large); with it, each run of consecutive
+offsets becomes one, and the offsets between are an `OffsetHole`.
 
-Batches and holes follow from the archive and the view alone. In which stretches the archive comes decides how many of
-them are in one `Outgoing`, and nothing else: two attempts send the same batches.
+Batches and holes depend on the archive and the view alone. The stretches in which the archive arrives decide only how
+many batches are in one `Outgoing`: two attempts send the same batches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,12 +27,12 @@ from logkeep.formats.kafka.stamping import Outgoing, stamp
 __all__ = ["OffsetHole", "Outgoing", "outgoing", "stamp"]
 
 CHUNK_BYTES = 8 << 20
-"""About how much of the source is worked on together."""
+"""About how many source bytes are handled at a time."""
 
 
 @dataclass(frozen=True)
 class OffsetHole:
-    """Source offsets `[start, start + length)` that nobody gets."""
+    """Source offsets `[start, start + length)` without a visible record."""
 
     start: int
     length: int
@@ -42,11 +41,10 @@ class OffsetHole:
 def outgoing(
     stretches: Iterable[BatchStretch], view: View, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Outgoing | OffsetHole]:
-    """All that has to be sent, in order. Give it the batches of a log in order, in stretches of any size, after their
-    CRC was checked.
+    """All batches to send, in order, for the batches of a log, in stretches of any size, after their CRC was checked.
 
-    Holes come with `keep_offsets` only; then nothing of the range is left unsaid, to its end. Raises Damaged for a
-    batch that has to be encoded anew and cannot be read.
+    Holes come only with `keep_offsets`; then batches and holes cover the whole range. Raises Damaged for a batch that
+    has to be encoded again and cannot be read.
     """
     at = view.start
     for part in _parts(stretches, view, chunk_bytes):
@@ -63,7 +61,7 @@ def outgoing(
 
 
 def _parts(stretches: Iterable[BatchStretch], view: View, chunk_bytes: int) -> Iterator[Outgoing]:
-    """A part for each chunk of the source with records that count."""
+    """A part for each chunk of the source with visible records."""
     for stretch in stretches:
         around = view.touching(stretch)
         for chunk in _chunks(around.batches, chunk_bytes):
@@ -105,7 +103,7 @@ def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
 
 
 def _sendable(batches: Batches, view: View) -> Flags:
-    """Whether a batch can be sent as it is."""
+    """Whether a batch can be sent unchanged."""
     headers = batches.headers
     dense = headers["records"].astype(np.int64) == headers["last_offset_delta"].astype(np.int64) + 1
     own_times = (headers["attributes"] & APPEND_TIME) == 0
@@ -123,7 +121,7 @@ def _encoded(records: RecordColumns, view: View) -> _Pieces:
     borders = np.diff(records.batch) != 0
     broken = np.diff(records.offsets) != 1
     made = encode(records, _groups(borders | broken if view.keep_offsets else borders))
-    made.buffer.flags.writeable = False  # the kernel is compiled for sources that nobody writes to
+    made.buffer.flags.writeable = False  # the kernel is compiled for read-only sources
     runs = _groups(broken)
     return _Pieces(
         made.buffer,
@@ -135,10 +133,10 @@ def _encoded(records: RecordColumns, view: View) -> _Pieces:
     )
 
 
-def _groups(border_behind: Flags) -> Longs:
+def _groups(border_after: Flags) -> Longs:
     """Rows `[first, after)` of what lies between borders."""
-    borders = np.flatnonzero(border_behind) + 1
-    return np.column_stack((np.concatenate(([0], borders)), np.concatenate((borders, [len(border_behind) + 1]))))
+    borders = np.flatnonzero(border_after) + 1
+    return np.column_stack((np.concatenate(([0], borders)), np.concatenate((borders, [len(border_after) + 1]))))
 
 
 def _assembled(pieces: list[_Pieces]) -> Outgoing:

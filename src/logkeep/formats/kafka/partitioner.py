@@ -1,8 +1,8 @@
-"""Which partition of a topic a record belongs to: by its key, as Kafka's default partitioner decides.
+"""Assigns records to partitions by their key, as Kafka's default partitioner.
 
-A null key has no partition of its own; producers spread such records as it suits them. Here they go round by their
-place in the source, some neighbours together: `(source partition + offset // 16) mod partitions`. So a record's
-partition follows from the record and its place alone, whoever asks, and from wherever the log is read.
+Records without a key are distributed by their source offset, 16 neighbours together:
+`(source partition + offset // 16) mod partitions`. So a record's partition depends only on the record and its source
+offset, in every task and attempt.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from logkeep.formats.kafka.record_kernels import Ints
 from logkeep.formats.kafka.records import Flags, RecordColumns
 
 TOGETHER = 16
-"""So many neighbouring offsets without a key go to one partition: a map of where they went stays short."""
+"""Neighbouring offsets without a key that go to one partition: this keeps run maps short."""
 
 
 def partitions_of(records: RecordColumns, partitions: int, source_partition: int) -> Ints:
-    """For each record the partition, of so many, that it belongs to. Every record has one, or Damaged is raised."""
+    """The partition of each record, below `partitions`. Raises Damaged."""
     found = np.empty(len(records), np.int32)
     key_partitions(records.data, records.spans, partitions, found)
     if (found == OUTSIDE).any():

@@ -1,8 +1,8 @@
-"""The records of one batch as keys and values, for the small topics in which a cluster keeps its own books.
+"""Decodes the records of one batch in Python, for the small internal topics of a cluster.
 
-One step of Python per record: right for `__consumer_offsets` and the metadata log, wrong for user data. Takes any
-bytes whose CRC was checked; raises Damaged where they are not records. A batch that unpacks to more than the limit is
-refused before memory is taken for it.
+One step of Python per record: fine for `__consumer_offsets` and the metadata log, too slow for user data. Takes any
+bytes whose CRC was checked; raises Damaged if they are not records. A batch that unpacks to more than the limit is
+refused before memory is allocated.
 """
 
 import zlib
@@ -25,7 +25,7 @@ class PlainRecord(NamedTuple):
 
 
 def records_of(batch: bytes | memoryview, base_offset: int, attributes: int, count: int) -> Iterator[PlainRecord]:
-    """All records of a whole batch, header included."""
+    """All records of a complete batch, with its header."""
     reader = FieldReader(_unpacked(memoryview(batch)[HEADER_BYTES:], attributes & CODEC_MASK))
     for _ in range(count):
         length = reader.signed()
@@ -36,11 +36,11 @@ def records_of(batch: bytes | memoryview, base_offset: int, attributes: int, cou
         reader.signed()
         offset = base_offset + reader.signed()
         yield PlainRecord(offset, _sized(reader), _sized(reader))
-        reader.at = end  # headers mean nothing here
+        reader.at = end  # headers are not needed
 
 
 def marker_type(batch: bytes | memoryview) -> int:
-    """What a control batch says: 0 abort, 1 commit; other numbers are not about transactions."""
+    """The type of a control batch: 0 abort, 1 commit; other numbers are not about transactions."""
     key = next(records_of(batch, 0, 0, 1)).key or b""
     return FieldReader(key, 2).int16()
 
@@ -80,7 +80,7 @@ def _streamed(data: memoryview, codec: str) -> bytes:
 
 
 def _snappy(data: memoryview) -> bytes:
-    """Java frames its blocks, librdkafka writes one bare block."""
+    """Java writes framed blocks, librdkafka one bare block."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     codec = pa.Codec("snappy")
@@ -95,12 +95,12 @@ def _snappy(data: memoryview) -> bytes:
 def _block(codec: Any, block: bytes, room: int) -> bytes:
     size = FieldReader(block).unsigned()
     if size > room:
-        raise Damaged("a batch unpacks to more than it may")
+        raise Damaged("a batch unpacks to more than the limit")
     unpacked: bytes = codec.decompress(block, size, asbytes=True)
     return unpacked
 
 
 def _bounded(found: bytes, *, more: bool) -> bytes:
     if more:
-        raise Damaged("a batch unpacks to more than it may")
+        raise Damaged("a batch unpacks to more than the limit")
     return found

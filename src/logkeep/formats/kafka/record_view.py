@@ -1,7 +1,7 @@
-"""What of an archived log is wanted back, and its records as a consumer would have seen them.
+"""Views of an archived log: which of its records a restore brings back, as a consumer would have read them.
 
-A `View` is a range of offsets and what became of the log's transactions. Control records are never part of it. Whether
-offsets are to be kept makes no difference to which records are seen, only to what is sent for them (see `outgoing`).
+A `View` is a range of offsets and the outcome of the log's transactions. Control records are never part of it. Whether
+offsets are preserved does not change which records are visible, only what is sent for them (see `outgoing`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,33 +22,33 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class View:
-    """The records of `[start, end)` that count."""
+    """The visible records of `[start, end)`."""
 
     start: int
     end: int
     settled: SettledTransactions | None = None
-    """None: records of aborted and open transactions count too."""
+    """None: records of aborted and open transactions are visible too."""
     keep_offsets: bool = False
     before_ms: int | None = None
-    """Records of this time or a later one do not count, wherever they stand; None: any time will do."""
+    """Records of this time or later are not visible; None: no limit."""
     share: Share | None = None
-    """Only records with keys of this share count; None: all keys."""
+    """Only records of this share are visible; None: all."""
 
     def touching(self, stretch: BatchStretch) -> BatchStretch:
         """The batches with an offset of the range between their first and last."""
         return stretch.touching(self.start, self.end)
 
     def visible(self, batches: Batches) -> Flags:
-        """Whether the records of each batch count, wherever they lie."""
+        """Whether the records of each batch are visible, at any offset."""
         if self.settled is not None:
             return self.settled.visible(batches)
         seen: Flags = (batches.headers["attributes"] & CONTROL) == 0
         return seen
 
     def inside(self, batches: Batches) -> Flags:
-        """Whether no offset of a batch lies outside of the range, and no time, as its header tells it, too late.
+        """Whether all offsets of a batch are inside of the range and its latest time is before the limit.
 
-        Where only a share counts, no header tells whether all of a batch does.
+        With a share this is never known from the header.
         """
         if self.share is not None:
             return np.zeros(len(batches), np.bool_)
@@ -57,7 +57,7 @@ class View:
 
 
 def visible_records(stretches: Iterable[BatchStretch], view: View) -> Iterator[RecordColumns]:
-    """The records of a view, in order. What one step shows is valid until the next.
+    """The records of a view, in order. Each item is valid until the next.
 
     Give it the batches of a log in order, in stretches of any size. Raises Damaged for a batch that cannot be read.
     """
@@ -68,7 +68,7 @@ def visible_records(stretches: Iterable[BatchStretch], view: View) -> Iterator[R
 
 
 def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[RecordColumns]:
-    """The records in range of these batches, all of which count. Raises Damaged."""
+    """The records in range of these visible batches. Raises Damaged."""
     for part in decode(buffer, batches) if len(batches) else ():
         if isinstance(part, Malformed):
             raise Damaged(str(part))

@@ -1,12 +1,11 @@
-"""The records of a log as columns, read by compiled kernels, whatever the bytes are.
+"""Decodes the records of a log into columns, by compiled kernels. Safe for any bytes.
 
-`decode` takes whole batches as `kafka_log.walk` finds them. Check their CRC first: it tells damage from malice, and
-after it a malformed record is something that a producer wrote. Either way nothing is read outside of a batch,
-memory is bounded by `unpack`'s limits, and what cannot be read is told with the batch's offset and the byte in its
-records.
+`decode` takes complete batches as `batches.walk` finds them. Check their CRC first: after that a malformed record was
+written by a producer. Either way nothing is read outside of a batch, memory is bounded by the limits of `compression`,
+and unreadable batches are reported with their offset and the byte in their records.
 
 Times are those that consumers saw: the append time of the batch where it has one, else base plus delta. (A delete
-horizon takes the place of the base time, and deltas are then relative to it: the sum is the record's own time.)
+horizon replaces the base time, and deltas are relative to it: the sum is the record's own time.)
 """
 
 from collections.abc import Iterator
@@ -94,7 +93,7 @@ class RecordColumns:
         return self._bytes(row, kernels.VALUE_AT)
 
     def headers(self, row: int) -> list[tuple[bytes, bytes | None]]:
-        """Names and values in their order. For a look at a record: a loop over all of them belongs into a kernel."""
+        """Names and values in their order. For single records: loops over all records belong into a kernel."""
         at, end = int(self.spans[row, kernels.HEADERS_AT]), int(self.spans[row, kernels.END_AT])
         found: list[tuple[bytes, bytes | None]] = []
         for _ in range(int(self.spans[row, kernels.HEADERS])):
@@ -128,9 +127,9 @@ class RecordColumns:
 def decode(
     buffer: memoryview | bytes | bytearray, batches: Batches, largest: int = LARGEST_BATCH_BYTES
 ) -> Iterator[RecordColumns | Malformed]:
-    """Every record of the batches, in order, some thousand batches at a time; what cannot be read stands in its place.
+    """Every record of the batches, in order, some thousand batches at a time; `Malformed` for unreadable batches.
 
-    What one step shows is valid until the next: columns and unpacked bytes are overwritten.
+    Each item is valid until the next: columns and unpacked bytes are overwritten.
     """
     columns = _Columns()
     for part in sections(buffer, batches, largest):
@@ -141,7 +140,7 @@ def decode(
 
 
 def _decoded(part: Sections, columns: "_Columns") -> Iterator[RecordColumns | Malformed]:
-    """A bounded number of records at a time: their columns then stay in the processor's cache."""
+    """A bounded number of records at a time: their columns stay in the processor's cache."""
     counts = np.cumsum(np.maximum(part.batches.headers["records"].astype(np.int64), 0))
     first = 0
     while first < len(part.batches):
@@ -166,7 +165,7 @@ def _decoded_together(part: Sections, columns: "_Columns") -> Iterator[RecordCol
 
 
 def _rows(part: Sections) -> Longs:
-    """What the kernel must know of each batch. A count beyond what its bytes can hold is cut to one that fails."""
+    """What the kernel needs of each batch. A count that its bytes cannot hold is reduced to one that fails."""
     headers = part.batches.headers
     rows = np.empty((len(part.batches), kernels.BATCH_COLUMNS), np.int64)
     rows[:, kernels.START], rows[:, kernels.END] = part.starts, part.ends
@@ -180,7 +179,7 @@ def _rows(part: Sections) -> Longs:
 
 
 class _Columns:
-    """Room for the columns of records, used again and again: fresh memory costs more than filling it."""
+    """Memory for the columns of records, reused: allocating costs more than filling it."""
 
     def __init__(self) -> None:
         self._make(0)

@@ -1,9 +1,8 @@
-"""Records taken out of many batches and written as few: what is sent when a partition gets a share of others.
+"""Writes records of many batches as few new batches, for a restore into another number of partitions.
 
-One batch after the other is filled as far as it goes without being larger than `BATCH_BYTES` and without mixing
-codecs: those of the batches that the records come from. A record that is larger alone has a batch of its own. Batches
-follow from the sequence of records alone: in which parts they come decides how many batches are in one `Outgoing`, and
-nothing else. Memory is a few chunks, whatever the log holds.
+Each batch is filled up to `BATCH_BYTES` without mixing codecs: those of the batches that the records come from. A
+larger record gets a batch of its own. Batches depend on the sequence of records alone: the parts in which they arrive
+decide only how many batches are in one `Outgoing`. Memory is a few chunks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.stamping import Outgoing
 
 BATCH_BYTES = 128 << 10
-"""Of records before they are compressed. Any broker takes more than that."""
+"""Size before compression. Any broker accepts more."""
 CHUNK_BYTES = 4 << 20
 _CODECS = CODEC_MASK + 1
 
@@ -28,7 +27,7 @@ _CODECS = CODEC_MASK + 1
 def regrouped(
     parts: Iterable[RecordColumns], source: int = 0, batch_bytes: int = BATCH_BYTES, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Outgoing]:
-    """All records in new batches, in order. A part need not stay valid after the next one is asked for."""
+    """All records in new batches, in order. A part may become invalid when the next one is requested."""
     held: list[_Some] = []
     for part in parts:
         if len(part):
@@ -36,7 +35,7 @@ def regrouped(
         if sum(len(some.data) for some in held) >= chunk_bytes:
             whole = _joined(held)
             groups = _groups(whole, batch_bytes)
-            last = int(groups[-1, 0])  # more may come that belongs into the same batch
+            last = int(groups[-1, 0])  # more records may belong to the same batch
             if last:
                 yield _outgoing(whole[:last], groups[:-1], source, batch_bytes)
             held = [whole[last:]]
@@ -124,14 +123,14 @@ def _outgoing(some: _Some, groups: Longs, source: int, batch_bytes: int) -> Outg
 
 
 def _records(some: _Some, batch_bytes: int) -> RecordColumns:
-    """As `encode` wants them: each record as one of a batch of its codec that is as large as one may become."""
+    """As `encode` needs them: each record in a batch of its codec with the maximum size."""
     headers = np.zeros(_CODECS, HEADER)
     headers["attributes"], headers["length"] = np.arange(_CODECS), batch_bytes - OVERHEAD_BYTES
     rows = np.zeros((len(some), spans.SPAN_COLUMNS), np.int32)
     rows[:, spans.BODY_AT], rows[:, spans.END_AT] = np.concatenate(([0], some.ends[:-1])), some.ends
     rows[:, spans.BATCH] = some.codecs
     data = some.data.view()
-    data.flags.writeable = False  # the kernel is compiled for sources that nobody writes to
+    data.flags.writeable = False  # the kernel is compiled for read-only sources
     return RecordColumns(data, Batches(headers, np.zeros(_CODECS, np.int64)), some.offsets, some.times_ms, rows)
 
 

@@ -1,13 +1,13 @@
-"""Archived batches as a broker's own files must have them in another cluster, and the way back.
+"""Changes archived batches for the log files of a broker in another cluster, and back.
 
-Two fields of a batch mean something only in the cluster that wrote it. The leader epoch becomes 0: followers never
-catch up with a leader whose log has epochs above its own. (It is outside the CRC-32C.) Producer ids are moved far up: a
-new cluster hands out 0, 1, 2, …, and would take a new producer's records for repetitions of the old one's. The CRC is
-made again where an id was moved.
+Two fields of a batch are valid only in the cluster that wrote it. The leader epoch becomes 0: followers never catch up
+with a leader whose log has epochs above its own. (It is outside of the CRC-32C.) Producer ids are moved far up: a new
+cluster assigns 0, 1, 2, …, and would take a new producer's records for duplicates of the old one's. The CRC is computed
+again if an id was moved.
 
-Ids up to 2**56, more than any cluster ever hands out, go to the first room above 2**62, and those of a room (the log
-was restored like this before) to the next one: two producers stay two. Nothing else is touched, so that `original`
-gives every archived batch back, with the CRC that its producer computed.
+Ids up to 2**56, more than any cluster assigns, go to the first range above 2**62, and those of a range (the log was
+restored like this before) to the next one: two producers stay two. Nothing else changes, so `original` returns every
+archived batch with the CRC that its producer computed.
 """
 
 import google_crc32c
@@ -18,7 +18,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CRC_FROM, Batches, Longs
 
 MOVED = 1 << 62
-"""The first producer id that no cluster hands out."""
+"""The first producer id that no cluster assigns."""
 ROOM = 1 << 56
 _LAST_ROOM = 2**63 - ROOM
 
@@ -27,7 +27,7 @@ _EPOCH_BYTES, _CRC_BYTES, _PRODUCER_BYTES = np.arange(12, 16), np.arange(17, CRC
 
 
 def moved(producers: Longs) -> Longs:
-    """Where producers are found again. -1 (nobody) stays. Raises Damaged when there is no room left."""
+    """The moved ids. -1 (no producer) stays. Raises Damaged if there is no range left."""
     if len(producers) and int(producers.max()) >= _LAST_ROOM:
         raise Damaged(f"producer id {int(producers.max())} cannot be moved any further")
     first = (producers >= 0) & (producers < ROOM)
@@ -35,20 +35,20 @@ def moved(producers: Longs) -> Longs:
 
 
 def moved_back(producers: Longs) -> Longs:
-    """The opposite of `moved`, for what `moved` gave."""
+    """The inverse of `moved`."""
     first = (producers >= MOVED) & (producers < MOVED + ROOM)
     return producers - np.where(first, MOVED, np.where(producers >= MOVED, ROOM, 0))
 
 
 def relabel(data: Plain, batches: Batches) -> None:
-    """Change the batches where they lie, in all their columns at once."""
+    """Change the batches in place."""
     data[batches.positions[:, None] + _EPOCH_BYTES] = 0
     old = _producers(batches)
     _write_producers(data, batches, old, moved(old))
 
 
 def original(data: Plain, batches: Batches) -> Longs:
-    """Give the batches their own producers back where they lie, and tell the CRC-32C that each has then."""
+    """Restore the original producer ids in place; returns the CRC-32C of each batch."""
     old = _producers(batches)
     new = moved_back(old)
     data[batches.positions[:, None] + _PRODUCER_BYTES] = _bytes(new, ">i8")

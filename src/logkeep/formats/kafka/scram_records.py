@@ -1,8 +1,8 @@
-"""SCRAM credentials as a cluster's metadata log has them: set, removed, set anew. Bytes in, values out.
+"""Decodes SCRAM credentials from the metadata log.
 
 A record is a frame (version 1, kind, version of the kind, each an unsigned varint) and a flexible message. `ScramFold`
-takes the values of all records in order and holds what is in force. Records between the beginning and the end of a
-metadata transaction count together, or after an abort not at all. Credentials are secret: they do not show themselves.
+takes the values of all records in order and holds the current credentials. Records of a metadata transaction take
+effect together, or after an abort not at all. Credentials are secret: their repr hides them.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class ScramCredential:
 
 
 class ScramFold:
-    """The credentials that are in force after the records so far."""
+    """The current credentials after the records so far."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], ScramCredential] = {}
@@ -53,7 +53,7 @@ class ScramFold:
             self._before = None
 
     def credentials(self) -> tuple[ScramCredential, ...]:
-        """By user and mechanism; those of a transaction that is not decided yet do not count."""
+        """By user and mechanism, without those of an open transaction."""
         known = self._known if self._before is None else self._before
         return tuple(known[name] for name in sorted(known))
 

@@ -1,8 +1,8 @@
-"""Batches that are ready to be sent but for their producer, and the stamp that makes them somebody's.
+"""Outgoing batches, and the producer fields that are written into their headers before sending ("stamping").
 
-Only headers are written, and they lie apart: the records of a batch that is sent as it was archived are never copied.
-Fields are written in columns, for all batches at once, then the CRC-32C of each: for archived batches it follows from
-the one that they had. Stamping again replaces the earlier stamp.
+Only headers are written, in separate memory: the records of archived batches are never copied. Fields are written in
+columns, for all batches at once, then the CRC-32C of each: for archived batches it is computed from the old one.
+Stamping again replaces the earlier stamp.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Outgoing:
     """Batches in a buffer, one column entry each."""
 
     buffer: Bytes
-    """Must stay as it is for as long as they are needed; it is not written to."""
+    """Must not change while they are needed; it is not written to."""
     positions: Longs
     """Where each begins."""
     sizes: Longs
@@ -57,9 +57,9 @@ class Outgoing:
     runs: Longs
     """Rows of (source offset, n): the source offsets of all records in their order, merged where they follow."""
     source: int = 0
-    """Where several archived logs go into one partition: which of them these are from."""
+    """If several archived logs go into one partition: the index of theirs."""
     has_crc: bool = False
-    """Whether the headers in the buffer have the CRC-32C of their batches, as those of an archive that were checked."""
+    """Whether the headers in the buffer have the right CRC-32C, as archived batches do."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -79,7 +79,7 @@ class Outgoing:
         return found
 
     def ready(self) -> list[ReadyBatch]:
-        """All of them as they stand now; what lies behind a header is not copied."""
+        """All batches with their current headers; records are not copied."""
         heads, plain = self.heads.tobytes(), self.buffer.data
         columns = (self.positions + HEADER_BYTES).tolist(), (self.positions + self.sizes).tolist(), self.sizes.tolist()
         each_head = range(0, len(heads), HEADER_BYTES)
@@ -97,9 +97,9 @@ class Outgoing:
 def stamp(
     outgoing: Outgoing, producer_id: int, epoch: int, first_sequence: int, *, transactional: bool = False
 ) -> None:
-    """Write all that a broker must find in a batch of this producer; the first record has `first_sequence`.
+    """Write the fields of this producer into all headers; the first record has `first_sequence`.
 
-    A producer id of -1 is nobody: then there are no sequence numbers either.
+    A producer id of -1 is no producer: then there are no sequence numbers either.
     """
     if not len(outgoing):
         return

@@ -1,13 +1,13 @@
-"""Which transactional records count, told by the log alone.
+"""Determines which transactional records are visible, from the log alone.
 
 A transaction of a producer begins with its first transactional batch since its last marker and ends with its next
 marker, which says whether it was committed or aborted. Markers are matched by producer id: their epoch may be one
-higher. A transaction without a marker is open; at a cut it counts as aborted, since nothing of it was promised to
-anybody. Records of no transaction always count.
+higher. A transaction without a marker is open; at a cut it counts as aborted, since it was never committed.
+Records outside of transactions are always visible.
 
-`Settling` reads the batches of one log in order and remembers what was aborted; `SettledTransactions.visible` tells
-which batches of that log a read-committed consumer sees. Committed transactions are not remembered: memory is that of
-the broker's own list of aborted ones.
+`Settling` reads the batches of one log in order and collects aborted transactions; `SettledTransactions.visible` says
+which batches of that log a read-committed consumer sees. Committed transactions are not stored: memory is that of the
+broker's own list of aborted ones.
 """
 
 import struct
@@ -29,7 +29,7 @@ _MARKER = struct.Struct(">hh")
 
 @dataclass(frozen=True, order=True)
 class AbortedRange:
-    """Batches of the producer from `first_offset` up to its marker at `last_offset` do not count."""
+    """Batches of the producer from `first_offset` up to its marker at `last_offset` are aborted."""
 
     first_offset: int
     last_offset: int
@@ -37,7 +37,7 @@ class AbortedRange:
 
 
 @dataclass(frozen=True, order=True)
-class Open:
+class OpenTransaction:
     """A transaction without a marker."""
 
     first_offset: int
@@ -46,14 +46,14 @@ class Open:
 
 @dataclass(frozen=True)
 class SettledTransactions:
-    """What became of the transactions of one log up to its cut."""
+    """The outcome of the transactions of one log up to its cut."""
 
     aborted: tuple[AbortedRange, ...]
     """In order of their markers, as a broker lists them."""
-    open: tuple[Open, ...]
+    open: tuple[OpenTransaction, ...]
 
     def visible(self, batches: Batches) -> Flags:
-        """For batches of that log: whether their records count. Control batches never do."""
+        """Whether the records of each batch of that log are visible. Control batches never are."""
         attributes, bases = batches.headers["attributes"], batches.base_offsets
         seen: Flags = (attributes & CONTROL) == 0
         producers = batches.headers["producer_id"].astype(np.int64)
@@ -71,7 +71,7 @@ class SettledTransactions:
 
     @cached_property
     def _ranges(self) -> dict[int, tuple[Longs, Longs]]:
-        """By producer, the first and last offsets of what does not count, rising."""
+        """By producer, the first and last offsets of aborted ranges, rising."""
         found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         for each in self.aborted:
             found[each.producer_id].append((each.first_offset, each.last_offset))
@@ -106,11 +106,11 @@ class Settling:
                 self._end(producer, base, markers.get(base))
 
     def settled(self) -> SettledTransactions:
-        still = sorted(Open(first, producer) for producer, first in self._open.items())
+        still = sorted(OpenTransaction(first, producer) for producer, first in self._open.items())
         return SettledTransactions(tuple(self._aborted), tuple(still))
 
     def _end(self, producer: int, at: int, marker: int | None) -> None:
-        """Another kind of control record (a later Kafka may have some) ends nothing."""
+        """Other control records (a later Kafka may have some) end no transaction."""
         if marker not in (ABORT, COMMIT):
             return
         first = self._open.pop(producer, None)

@@ -1,10 +1,10 @@
-"""The files of ZooKeeper, byte for byte: jute, transaction logs, snapshots. Knows nothing of servers and backups.
+"""ZooKeeper's file formats: jute, transaction logs, snapshots. Knows nothing of servers and backups.
 
-Paths, ACL schemes and ids stay bytes, as they lie in the files: digests are over these bytes, and what one server wrote
-must come back the same whatever its encoding was. `shown` turns them into text for people.
+Paths, ACL schemes and ids stay bytes, as in the files: digests are computed over these bytes, and a restore must write
+them unchanged whatever their encoding is. `shown` converts them to text for display.
 """
 
 
 def shown(path: bytes) -> str:
-    """A path as people read it; bytes that are no UTF-8 are told as such."""
+    """A path as text; bytes that are not UTF-8 are escaped."""
     return path.decode(errors="backslashreplace") or "/"

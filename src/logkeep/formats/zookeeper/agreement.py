@@ -1,7 +1,7 @@
-"""Whether two members of an ensemble logged the same transaction.
+"""Compares the records of one transaction in the logs of two members.
 
-Nearly always their records are the same bytes. A multi that failed is the exception: a member that applies it before it
-writes it, as observers do, marks all its parts as failed first. The parts themselves stay as they were.
+Nearly always the bytes are equal. A failed multi is the exception: a member that applies it before writing it, as
+observers do, marks all its parts as failed first. The parts themselves do not change.
 """
 
 from logkeep.formats.zookeeper.jute import JuteReader
@@ -11,7 +11,7 @@ _Parts = list[tuple[int, bytes | None]]
 
 
 def same_transaction(one: bytes, other: bytes) -> bool:
-    """Of two bodies of records. Raises Damaged where one is no transaction."""
+    """Whether two bodies of records are the same transaction. Raises Damaged if one is not a transaction."""
     if one == other:
         return True
     if len(one) != len(other) or one[: HEADER.size] != other[: HEADER.size] or _kind(one) != TransactionType.MULTI:
@@ -35,7 +35,7 @@ def _kind(body: bytes) -> int:
 
 
 def _parts(body: bytes) -> tuple[_Parts, bytes]:
-    """Kinds and records, and what stands behind them."""
+    """Kinds and records, and the bytes after them."""
     reader = JuteReader(body, HEADER.size)
     parts = [(reader.int_(), reader.buffer()) for _ in range(reader.count(8))]
     return parts, body[reader.position :]

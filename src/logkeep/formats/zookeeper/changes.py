@@ -1,8 +1,8 @@
-"""Transactions as Arrow tables: one row for each change, to be filtered, counted and asked by SQL.
+"""Transactions as Arrow tables with one row per change, for filters, counts and SQL.
 
-A multi is taken apart; when one of its parts failed, none of them was applied, and the column says so. A session that
-ends is one row, and one more for each ephemeral node that it takes along, where the server wrote their names (3.6 and
-later). Numbers are filled in by a kernel; there is no loop over transactions.
+A multi has one row per part; if one part failed, none was applied, and the column says so. The end of a session is one
+row, and one more for each ephemeral node that it deletes, if the server wrote their names (3.6 and later). A kernel
+fills in the numbers; there is no loop over transactions.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ SCHEMA: Final = pa.schema(
         ("record_bytes", pa.int64()),
     ]
 )
-"""Paths are bytes, as they lie in the file (the root is `/`); `as_text` makes them text."""
+"""Paths are bytes, as in the file (the root is `/`); `as_text` converts them."""
 
 _MOST_ROWS: Final = 1 << 16
 _TIMES_MS: Final = (-62_135_510_400_000, 253_402_214_399_999)

@@ -1,4 +1,4 @@
-"""Jute, the encoding of everything ZooKeeper writes: big-endian numbers, lengths before bytes, -1 for null."""
+"""Jute, ZooKeeper's encoding: big-endian numbers, bytes preceded by their length, -1 for null."""
 
 import struct
 from typing import Final
@@ -11,7 +11,7 @@ NULL: Final = _INT.pack(-1)
 
 
 class JuteReader:
-    """Reads values one after the other from bytes that may be hostile: no length is believed that does not fit."""
+    """Reads values from untrusted bytes: every length is checked."""
 
     __slots__ = ("_data", "_size", "position")
 
@@ -48,7 +48,7 @@ class JuteReader:
         return self._data[at] != 0
 
     def buffer(self) -> bytes | None:
-        """Bytes, or None where null was written: an empty buffer is another thing."""
+        """Bytes, or None for null, which is not the same as an empty buffer."""
         begin = self.position + 4
         try:
             size: int = _INT.unpack_from(self._data, begin - 4)[0]
@@ -59,19 +59,19 @@ class JuteReader:
             self.position = end
             return self._data[begin:end]
         if size != -1:
-            raise Damaged(f"{size} bytes are announced and {self._size - begin} are there")
+            raise Damaged(f"a length of {size} bytes where {self._size - begin} are left")
         self.position = begin
         return None
 
     def count(self, smallest: int) -> int:
-        """The number of elements of a vector, each of at least so many bytes; null counts as none."""
+        """The number of elements of a vector, each of at least `smallest` bytes; null counts as empty."""
         number = self.int_()
         if number < -1 or number * smallest > self.left:
             raise Damaged(f"a vector of {number} elements in {self.left} bytes")
         return max(number, 0)
 
     def skipped(self, expected: bytes) -> bool:
-        """Whether exactly these bytes come next; they are then behind us."""
+        """Skip these bytes if they come next; returns whether they did."""
         if not self._data.startswith(expected, self.position):
             return False
         self.position += len(expected)
@@ -82,7 +82,7 @@ class JuteReader:
         return self._data.startswith(expected, self.position)
 
     def rest(self) -> bytes:
-        """Whatever is left; nothing is then."""
+        """Read all remaining bytes."""
         begin, self.position = self.position, self._size
         return self._data[begin:]
 

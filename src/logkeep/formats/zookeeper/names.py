@@ -1,7 +1,7 @@
-"""What the names of files in `version-2` mean, read as a server reads them.
+"""Parses the names of files in `version-2` as a server does; helpers for zxids.
 
-A server splits a name at its dots, takes the first part as the kind and the second as a hexadecimal zxid, and looks at
-nothing behind it: `log.5f.bak` is a live log for it. Such names are `stray` here: never ours, always worth a warning.
+A server splits a name at its dots, takes the first part as the kind and the second as a hexadecimal zxid, and ignores
+the rest: `log.5f.bak` is a live log for it. Such names are `stray` here: never used, always reported.
 """
 
 import re
@@ -32,11 +32,11 @@ class FileName(NamedTuple):
     zxid: int
     packing: SnapshotPacking
     stray: bool
-    """A server would read it, and no server wrote it."""
+    """A server would read it, but no server wrote it."""
 
 
 def parse_name(name: str) -> FileName | None:
-    """None for what no server would look at."""
+    """None for a name that no server reads."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -69,7 +69,7 @@ def hex_zxid(zxid: int) -> str:
 def follows(earlier: int, later: int) -> bool:
     """Whether `later` can be the transaction right after `earlier`: the next number, or the first of a later epoch.
 
-    An epoch that was skipped is legal and cannot be told from one that is missing: only a digest can.
+    A skipped epoch is legal and looks like a missing one: only a digest can tell.
     """
     if epoch_of(later) == epoch_of(earlier):
         return later == earlier + 1

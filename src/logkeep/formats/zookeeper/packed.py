@@ -1,8 +1,8 @@
-"""Snapshots that a server packed, as the plain bytes within: gzip, and snappy in the framing of Java's library.
+"""Unpacks snapshots that a server compressed: gzip, and snappy in the framing of Java's library.
 
-`opened` gives a stream that unpacks while it is read, and holds no more than a block. Whatever is not what a server
-writes raises Damaged: a stream that ends too early, bytes that cannot be unpacked, anything behind the end. Snappy has
-no end of its own: one that was cut between two blocks is whole here, and the seals of the snapshot tell.
+`opened` returns a stream that unpacks while it is read and holds no more than a block. Truncated or invalid streams,
+and bytes after the end, raise Damaged. Snappy has no end mark: a stream truncated between two blocks is accepted;
+the checksums of the snapshot detect it.
 """
 
 import io
@@ -16,7 +16,7 @@ from logkeep.formats.kafka.compression import XERIAL_MAGIC, snappy_block
 from logkeep.formats.zookeeper.names import SnapshotPacking
 
 LARGEST_BLOCK: Final = 16 << 20
-"""What one block of snappy may unpack to. Java's library makes them of 32 KiB unless told otherwise."""
+"""Limit for one unpacked block of snappy. Java's library uses 32 KiB by default."""
 _PIECE_BYTES: Final = 256 << 10
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -31,7 +31,7 @@ def opened(stream: BinaryIO, packing: SnapshotPacking) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """Hands out pieces that a subclass unpacks one after the other."""
+    """A stream of pieces that a subclass unpacks."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class _Unpacked(io.RawIOBase):
 
 
 class _Gunzipped(_Unpacked):
-    """One member of gzip, with its checksum and length compared, and nothing behind it."""
+    """One gzip member with checksum and length checked, and nothing after it."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(packed)
@@ -71,7 +71,7 @@ class _Gunzipped(_Unpacked):
         unpacking = self._unpacking
         if unpacking.eof:
             if unpacking.unused_data or self._packed.read(1):
-                raise Damaged("there is something behind the end of the gzip stream")
+                raise Damaged("there are bytes after the end of the gzip stream")
             return None
         more = unpacking.unconsumed_tail or self._packed.read(_PIECE_BYTES)
         if not more:
@@ -83,12 +83,12 @@ class _Gunzipped(_Unpacked):
 
 
 class _Unsnapped(_Unpacked):
-    """A header, then blocks with their length in front."""
+    """A header, then blocks preceded by their length."""
 
     def __init__(self, packed: BinaryIO) -> None:
         super().__init__(packed)
         if packed.read(len(_XERIAL_HEADER)) != _XERIAL_HEADER:
-            raise Damaged("this is no snappy stream as a server writes it")
+            raise Damaged("not a snappy stream as a server writes it")
 
     def _piece(self) -> memoryview | None:
         prefix = self._packed.read(4)

@@ -1,4 +1,4 @@
-"""What a look at a transaction log found, as values: stretches of good records, damage, and how the file ends."""
+"""The result of scanning a transaction log: stretches of good records, damage, and how the file ends."""
 
 import struct
 from dataclasses import dataclass
@@ -6,38 +6,38 @@ from enum import StrEnum
 from typing import Final
 
 HEADER: Final = struct.pack(">4siq", b"ZKLG", 2, 0)
-"""What every log begins with."""
+"""The header of every log."""
 
 
 class DamageKind(StrEnum):
     BAD_HEADER = "bad-header"
     CHECKSUM = "checksum"
     LENGTH = "length"
-    """An impossible length, or one that neither checksum nor end mark agree with; also zeros with something behind."""
+    """An impossible length, or one that neither checksum nor end mark confirms; also zeros followed by data."""
     END_MARK = "end-mark"
     ORDER = "order"
-    """A zxid that is not above the one before it."""
+    """A zxid that is not greater than the one before."""
     GAP = "gap"
-    """A whole record whose zxid does not follow the one before it."""
+    """A complete record whose zxid does not follow the one before."""
     TORN = "torn"
-    """No good record comes behind it: the writing of the last one was cut off, or it was damaged later."""
+    """No good record follows: the last write was interrupted, or the file was damaged later."""
 
 
 @dataclass(frozen=True)
 class LogDamage:
-    """Something is wrong at a byte. What lies between `after_zxid` and `resumes_zxid` is not in the file."""
+    """Damage at a byte. Transactions between `after_zxid` and `resumes_zxid` are lost."""
 
     position: int
     kind: DamageKind
     after_zxid: int
-    """The last good one before it; 0 when there is none."""
+    """The last good zxid before it; 0 if there is none."""
     resumes_at: int | None = None
-    """Where the next good record begins; None when there is none, or none was found with reasonable effort."""
+    """The position of the next good record; None if there is none, or none was found with limited effort."""
     resumes_zxid: int | None = None
 
     @property
     def lost(self) -> tuple[int, int] | None:
-        """First and last zxid that are lost, where both belong to one epoch; None where that cannot be told."""
+        """First and last lost zxid, if both belong to one epoch; None if unknown."""
         if self.resumes_zxid is None or not self.after_zxid or self.resumes_zxid >> 32 != self.after_zxid >> 32:
             return None
         return self.after_zxid + 1, self.resumes_zxid - 1
@@ -45,7 +45,7 @@ class LogDamage:
 
 @dataclass(frozen=True)
 class RecordStretch:
-    """Good records one behind the other: bytes `[start, end)` of the file. Numbers are 0 when there are no records."""
+    """Consecutive good records: bytes `[start, end)` of the file. Numbers are 0 without records."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ class RecordStretch:
 
 
 class Padding(StrEnum):
-    """What stands behind the last record that was looked at."""
+    """What follows the last record that was read."""
 
     NOTHING = "nothing"
     ZEROS = "zeros"
@@ -69,10 +69,10 @@ class Padding(StrEnum):
 
 @dataclass(frozen=True)
 class ScannedLog:
-    """Numbers are of the good records before the first damage, and 0 when there are none."""
+    """Numbers are of the good records before the first damage, and 0 without records."""
 
     size_bytes: int
-    """Of the header and these records: what is worth keeping of the file. 0 when the header itself is bad."""
+    """Of the header and these records. 0 if the header itself is bad."""
     records: int
     first_zxid: int
     last_zxid: int
@@ -80,8 +80,8 @@ class ScannedLog:
     max_time_ms: int
     last_adler: int
     with_digests: bool
-    """Whether its transactions say what the digest of the tree was after them: servers since 3.6."""
+    """Whether transactions have the digest of the tree after them: servers since 3.6."""
     damage: tuple[LogDamage, ...]
     padding: Padding
     behind: tuple[RecordStretch, ...] = ()
-    """Good records behind damage, from a deep scan: logs of their own, for nothing joins them to what is before."""
+    """Good records after damage, from a deep scan: separate logs, because nothing connects them to those before."""

@@ -1,8 +1,7 @@
-"""Snapshots, read: sessions, ACLs, nodes, and the seals that say whether these are the bytes that a server wrote.
+"""Reads snapshots: sessions, ACLs, nodes, and the Adler-32 checksums at the end.
 
-`SnapshotReader` streams: memory is bounded by the largest node, whatever the size of the tree. Read it in order:
-`sessions()`, `acls()`, `nodes()`, then `ending()`. Every step raises Damaged where the bytes are no snapshot; `ending`
-compares all seals, and a reader who stopped earlier knows nothing.
+`SnapshotReader` streams: memory is bounded by the largest node. Call `sessions()`, `acls()`, `nodes()`, then
+`ending()`. Every step raises Damaged if the bytes are not a snapshot; only `ending` checks the checksums.
 """
 
 import struct
@@ -21,18 +20,18 @@ DBID: Final = -1
 HEADER: Final = struct.Struct(">4siq")
 STAT: Final = struct.Struct(">qqqqiiiqq")
 """czxid, mzxid, ctime, mtime, version, cversion, aversion, ephemeral owner, pzxid."""
-SEAL_END: Final = b"\0\0\0\1/"
-SEAL: Final = struct.Struct(">q5s")
+CHECKSUM_END: Final = b"\0\0\0\1/"
+CHECKSUM: Final = struct.Struct(">q5s")
 OPEN_ACL_ID: Final = -1
-"""Of a node that anybody may do anything to; it is in no map."""
-_LAST_BLOCK: Final = 8 + SEAL.size
+"""Of a node with all permissions for everyone; it is in no map."""
+_LAST_BLOCK: Final = 8 + CHECKSUM.size
 _CHUNK: Final = 1 << 20
 _INT: Final = struct.Struct(">i")
 _BEHIND_DATA: Final = struct.Struct(">qqqqqiiiqq")
 
 
 class NodeRow(NamedTuple):
-    """A node as it lies in the file."""
+    """A node as in the file."""
 
     path: bytes
     data: bytes | None
@@ -50,19 +49,19 @@ class NodeRow(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotTail:
-    """What stands behind the nodes. `digest_zxid` is 0 and `digest` None where none was recorded."""
+    """What follows the nodes. `digest_zxid` is 0 and `digest` None if none was recorded."""
 
     size_bytes: int
-    seals: int
+    checksums: int
     """1: as 3.4 and 3.5 write; 2: with a digest (3.6); 3: with the last processed zxid too (3.9)."""
     digest_zxid: int = 0
     digest: int | None = None
     last_processed: int | None = None
 
     def fuzzy_end(self, name_zxid: int, largest_in_nodes: int) -> int | None:
-        """The last transaction that may be in it in part; None where only a lower bound is known.
+        """The last transaction that it may contain in part; None if only a lower bound is known.
 
-        That is so before 3.6, where digests are turned off, and in what a learner writes down after it was synced.
+        That is so before 3.6, with digests turned off, and in what a learner writes after it was synced.
         """
         if self.digest_zxid:
             return max(self.digest_zxid, self.last_processed or 0, name_zxid, largest_in_nodes)
@@ -79,7 +78,7 @@ class SnapshotReader:
         self._before = 0
         magic, version, _ = HEADER.unpack(self._take(HEADER.size))
         if magic != MAGIC or version != VERSION:
-            raise Damaged("this is no snapshot: it does not begin with ZKSN and version 2")
+            raise Damaged("not a snapshot: it does not begin with ZKSN and version 2")
 
     @property
     def position(self) -> int:
@@ -90,7 +89,7 @@ class SnapshotReader:
         return {self._long(): self._int() for _ in range(self._count())}
 
     def acls(self) -> dict[int, Acls]:
-        """Lists of ACLs under the ids by which nodes name them."""
+        """Lists of ACLs by the ids that nodes refer to."""
         return {self._long(): self._acl_list() for _ in range(self._count())}
 
     def nodes(self) -> Iterator[NodeRow]:
@@ -106,48 +105,48 @@ class SnapshotReader:
             yield NodeRow(path, data, *row)
 
     def ending(self) -> SnapshotTail:
-        """The seals and what stands between them. Whatever follows the last one is damage too.
+        """The checksums and what is between them. Bytes after the last one are damage too.
 
-        3.9 with digests turned off writes the last zxid right behind the first seal: what is left tells which it is.
+        3.9 with digests turned off writes the last zxid right after the first checksum: the remaining size decides.
         """
-        self._seal()
-        seals, digest_zxid, digest, last = 1, 0, None, None
+        self._check_checksum()
+        checksums, digest_zxid, digest, last = 1, 0, None, None
         left = self._left(_LAST_BLOCK + 1)
         if left and left != _LAST_BLOCK:
             digest_zxid, digest = self._digest()
-            seals += 1
+            checksums += 1
             left = self._left(_LAST_BLOCK + 1)
         if left:
             last = self._long()
-            self._seal()
-            seals += 1
+            self._check_checksum()
+            checksums += 1
         if self._left(1):
-            raise Damaged("there is something behind the last seal", subject=f"byte {self.position}")
-        return SnapshotTail(self.position, seals, digest_zxid, digest, last)
+            raise Damaged("there are bytes after the last checksum", subject=f"byte {self.position}")
+        return SnapshotTail(self.position, checksums, digest_zxid, digest, last)
 
     def _digest(self) -> tuple[int, int | None]:
-        """Of which zxid, and what it is; the first version of it was text, which nothing compares any more."""
+        """Its zxid and value; the first version was text, which is no longer compared."""
         zxid, version = self._long(), self._int()
-        told = self._long() if version >= DIGEST_VERSION else self._bytes()
-        self._seal()
-        if not zxid or version != DIGEST_VERSION or not isinstance(told, int):
+        stored = self._long() if version >= DIGEST_VERSION else self._bytes()
+        self._check_checksum()
+        if not zxid or version != DIGEST_VERSION or not isinstance(stored, int):
             return zxid, None
-        return zxid, told & 0xFFFF_FFFF_FFFF_FFFF
+        return zxid, stored & 0xFFFF_FFFF_FFFF_FFFF
 
-    def _seal(self) -> None:
+    def _check_checksum(self) -> None:
         self._sum()
         expected = self._adler
-        told, end = SEAL.unpack(self._take(SEAL.size))
-        if told != expected or end != SEAL_END:
-            where = f"byte {self.position - SEAL.size}"
-            raise Damaged("a seal does not fit the bytes before it", subject=where)
+        stored, end = CHECKSUM.unpack(self._take(CHECKSUM.size))
+        if stored != expected or end != CHECKSUM_END:
+            where = f"byte {self.position - CHECKSUM.size}"
+            raise Damaged("a checksum does not match the bytes before it", subject=where)
 
     def _sum(self) -> None:
         self._adler = zlib.adler32(memoryview(self._buffer)[self._summed : self._at], self._adler)
         self._summed = self._at
 
     def _need(self, size: int) -> None:
-        """Have so many bytes in the buffer. What was read is summed and let go."""
+        """Have `size` bytes in the buffer. Bytes before them are added to the checksum and dropped."""
         if len(self._buffer) - self._at >= size:
             return
         self._sum()
@@ -190,7 +189,7 @@ class SnapshotReader:
         return self._take(size)
 
     def _acl_list(self) -> Acls:
-        """Lists are short: taken entry by entry, so that the buffer is as large as it must be."""
+        """Lists are short: read entry by entry, so that the buffer stays small."""
         count = max(self._int(), 0)
         found = b"".join(self._acl_bytes() for _ in range(count))
         return acls(JuteReader(_INT.pack(count) + found))
@@ -204,7 +203,7 @@ class SnapshotReader:
         return b"".join(pieces)
 
     def _left(self, most: int) -> int:
-        """How many bytes there still are, or `most` when there are as many."""
+        """How many bytes are left, at most `most`."""
         try:
             self._need(most)
         except Damaged:

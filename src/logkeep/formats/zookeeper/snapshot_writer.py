@@ -1,13 +1,13 @@
-"""Snapshots, written: one that every version from 3.4 on loads, and that says exactly where it stands.
+"""Writes snapshots that every ZooKeeper version from 3.4 on loads.
 
-`exact_snapshot` yields the bytes piece by piece; the digest block claims that the tree is the one after `zxid`.
+`exact_snapshot` yields the bytes in pieces; the digest block states that the tree is the one after `zxid`.
 """
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from logkeep.formats.zookeeper.jute import packed_buffer, packed_int, packed_long
-from logkeep.formats.zookeeper.snapshot import DBID, HEADER, MAGIC, SEAL, SEAL_END, STAT, VERSION, NodeRow
+from logkeep.formats.zookeeper.snapshot import CHECKSUM, CHECKSUM_END, DBID, HEADER, MAGIC, STAT, VERSION, NodeRow
 from logkeep.formats.zookeeper.transactions import DIGEST_VERSION, Acls
 
 _PIECE_BYTES = 1 << 20
@@ -21,13 +21,13 @@ def exact_snapshot(
     zxid: int,
     digest: int | None,
 ) -> Iterator[bytes]:
-    """`nodes`: parents first, the root with the path ``b""``. Its file is to be named after `zxid`.
+    """`nodes`: parents first, the root with the path ``b""``. The file must be named after `zxid`.
 
-    Without a digest it ends as 3.5 would have ended it, which every server loads; with one, not a 3.9 whose digests
-    are turned off.
+    Without a digest it ends as written by 3.5, which every server loads; with a digest, a 3.9 server whose digests are
+    turned off does not load it.
     """
     adler, piece = zlib.adler32(b""), bytearray()
-    for part in _unsealed(sessions, acls, nodes):
+    for part in _content(sessions, acls, nodes):
         piece += part
         if len(piece) >= _PIECE_BYTES:
             adler = zlib.adler32(piece, adler)
@@ -39,13 +39,13 @@ def exact_snapshot(
         blocks += [packed_long(zxid) + packed_int(DIGEST_VERSION) + packed_long(signed), packed_long(zxid)]
     for block in blocks:
         adler = zlib.adler32(piece + block, adler)
-        seal = SEAL.pack(adler, SEAL_END)
-        adler = zlib.adler32(seal, adler)
-        yield bytes(piece) + block + seal
+        checksum = CHECKSUM.pack(adler, CHECKSUM_END)
+        adler = zlib.adler32(checksum, adler)
+        yield bytes(piece) + block + checksum
         piece.clear()
 
 
-def _unsealed(sessions: Mapping[int, int], acls: Mapping[int, Acls], nodes: Iterable[NodeRow]) -> Iterator[bytes]:
+def _content(sessions: Mapping[int, int], acls: Mapping[int, Acls], nodes: Iterable[NodeRow]) -> Iterator[bytes]:
     yield HEADER.pack(MAGIC, VERSION, DBID)
     yield packed_int(len(sessions))
     for session, timeout_ms in sorted(sessions.items()):

@@ -1,8 +1,8 @@
-"""What one transaction changes: the body of a log record, decoded.
+"""Decodes transactions: the bodies of log records.
 
-`decode` takes the body as it lies in the log, header and digest included. Changes are tuples of the fields in their
-order in the file; a change of a multi has no header of its own. A multi with one failed part changed nothing at all,
-though its other parts keep their types: `Multi.applied` says so, and nothing else should be asked.
+`decode` takes a body with header and digest. Changes are tuples of the fields in their order in the file; a change of a
+multi has no header of its own. A multi with a failed part changed nothing at all, though its other parts keep their
+types: use `Multi.applied`.
 """
 
 import struct
@@ -59,7 +59,7 @@ class Create(NamedTuple):
     acls: Acls
     ephemeral: bool
     parent_cversion: int
-    """-1: one more than the parent has (logs of 3.3 and older)."""
+    """-1: one more than the parent's (logs of 3.3 and older)."""
     container: bool = False
     ttl_ms: int | None = None
 
@@ -96,7 +96,7 @@ class CreateSession(NamedTuple):
 
 
 class CloseSession(NamedTuple):
-    """`paths`: ephemerals that went with it; None where the version does not write them."""
+    """`paths`: ephemeral nodes deleted with it; None if the version does not write them."""
 
     paths: tuple[bytes, ...] | None
 
@@ -129,11 +129,11 @@ class Transaction(NamedTuple):
     kind: int
     change: Change
     digest: int | None
-    """Of the whole tree after it, as the server saw it; unsigned. None where none was written."""
+    """Of the whole tree after it, as the server computed it; unsigned. None if none was written."""
 
 
 def decode(body: bytes) -> Transaction:
-    """Raises Damaged for what is no transaction, however its checksum looks; FormatTooNew for kinds unknown here."""
+    """Raises Damaged if the bytes are not a transaction, and FormatTooNew for an unknown kind."""
     if len(body) < HEADER.size:
         raise Damaged(f"a transaction of {len(body)} bytes")
     session, cxid, zxid, time_ms, kind = HEADER.unpack_from(body)
@@ -144,7 +144,7 @@ def decode(body: bytes) -> Transaction:
 
 
 def acls(reader: JuteReader) -> Acls:
-    """Most lists let anybody do anything: they are all the same tuple, and so is what null means."""
+    """Most lists allow everything to everyone: they share one tuple, which null means too."""
     if reader.skipped(_OPEN_ACL_BYTES) or reader.skipped(NULL):
         return OPEN_ACL
     return tuple(Acl(reader.int_(), reader.buffer() or b"", reader.buffer() or b"") for _ in range(reader.count(12)))
@@ -152,7 +152,7 @@ def acls(reader: JuteReader) -> Acls:
 
 def _digest(rest: bytes) -> int | None:
     if len(rest) != DIGEST_BYTES:
-        raise Damaged(f"{len(rest)} bytes are left behind a transaction")
+        raise Damaged(f"{len(rest)} bytes are left after a transaction")
     version, digest = _DIGEST.unpack(rest)
     return digest if version == DIGEST_VERSION else None
 
@@ -207,7 +207,7 @@ def _create_session(reader: JuteReader) -> CreateSession:
 def _close_session(reader: JuteReader) -> CloseSession:
     """Versions before 3.6 write nothing, later ones the paths; a digest may follow either.
 
-    12 bytes are a digest, or one path of four bytes: the first number tells, a version or how many paths there are.
+    12 bytes are a digest, or one path of four bytes: the first number is a version or the number of paths.
     """
     if reader.left == 0 or (reader.left == DIGEST_BYTES and not reader.comes(_ONE)):
         return CloseSession(None)
@@ -223,13 +223,13 @@ def _multi(reader: JuteReader) -> Multi:
 
 
 def _part(kind: int, record: bytes) -> Simple:
-    """Followers and observers may have marked a part as failed before they wrote it, and left its record as it was."""
+    """Followers and observers may mark a part as failed before they write it, without changing its record."""
     if kind == TransactionType.ERROR and len(record) != _CODE_BYTES:
         return FailedTxn(0)
     inner = JuteReader(record)
     change = _decoder(_IN_MULTI, kind)(inner)
     if inner.left:
-        raise Damaged(f"{inner.left} bytes are left behind a part of a multi")
+        raise Damaged(f"{inner.left} bytes are left after a part of a multi")
     return change
 
 

@@ -1,12 +1,11 @@
-"""Transaction logs: what is whole in them, where they end, and what is wrong.
+"""Transaction logs: checks records, finds the end and damage, and returns columns of records.
 
-A log is a header of 16 bytes and records; behind the last one are zeros, or nothing. `scan` checks everything that can
-be checked without knowing what transactions mean: the header, lengths, checksums, end marks, and that zxids follow each
-other. It reads forward once, holds a few megabytes, and does not touch the holes that a server leaves behind records.
+A log is a header of 16 bytes and records; after the last one are zeros, or nothing. `scan` checks everything that does
+not depend on the meaning of transactions: the header, lengths, checksums, end marks, and that zxids follow each other.
+It reads forward once, holds a few megabytes, and does not read the holes that a server leaves after records.
 
-A file may change while it is read, for a server writes to it: what is told is true of the bytes that were read. A
-record that was just being written looks torn; the caller who knows that the log is active reads again, or leaves it
-out.
+A server may write to the file while it is read: the result is about the bytes that were read. A record that is just
+being written looks torn; a caller that knows that the log is active reads again, or leaves the record out.
 """
 
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ _ANY_SIZE: Final = (1 << 31) - 1
 
 
 def header() -> bytes:
-    """What every log begins with, whoever wrote it."""
+    """The header of every log."""
     return HEADER
 
 
@@ -61,12 +60,12 @@ def scan(
     largest_record: int | None = None,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> ScannedLog:
-    """Look at a log from where `source` stands, and no further than `most_bytes`.
+    """Scan a log from the current position of `source`, at most `most_bytes`.
 
-    `sink` gets the `size_bytes` that are good, in order; a view is valid during the call only. `deep`: go on behind
-    damage, to know all of it and what can be saved. `start_at`: the byte of a record to begin with instead of the
-    header; the sink then gets records only. `until_zxid`: the last record to look at. `largest_record`: a longer body
-    is damage; without it any length will do that the rest of the file has room for.
+    `sink` gets the good `size_bytes`, in order; a view is valid during the call only. `deep`: continue after damage, to
+    find all of it and what can be saved. `start_at`: the byte of a record to begin with instead of the header; the sink
+    then gets records only. `until_zxid`: the last record to read. `largest_record`: a longer body is damage; without it
+    any length is accepted that fits into the rest of the file.
     """
     window = ByteWindow(source, most_bytes, chunk_bytes)
     return Scan(window, sink, until_zxid or _EVERY_ZXID, largest_record or _ANY_SIZE).log(start_at, deep=deep)
@@ -74,7 +73,7 @@ def scan(
 
 @dataclass(frozen=True)
 class TransactionColumns:
-    """Columns of whole records; `data` has their bytes, and is used again when the next ones are asked for."""
+    """Columns of complete records; `data` has their bytes and is reused for the next ones."""
 
     data: memoryview
     zxid: Longs
@@ -92,7 +91,7 @@ class TransactionColumns:
 
 
 def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 0) -> Iterator[TransactionColumns]:
-    """Checked records of a log, some megabytes at a time. Raises Damaged behind those before the first bad one.
+    """Checked records of a log, some megabytes at a time. Raises Damaged after those before the first bad one.
 
     `start_at`: the byte of a record to begin with instead of the header.
     """
@@ -101,7 +100,7 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 
         if not window.go_to(start_at):
             raise Damaged(f"the log ends before byte {start_at}")
     elif not window.fill(HEADER_BYTES) or bytes(window.held[:HEADER_BYTES]) != HEADER:
-        raise Damaged("this is no transaction log: it does not begin with ZKLG and version 2")
+        raise Damaged("not a transaction log: it does not begin with ZKLG and version 2")
     else:
         window.at += HEADER_BYTES
     facts = np.zeros(kernels.FACTS, np.int64)
@@ -121,7 +120,7 @@ def tables(source: BinaryIO, chunk_bytes: int = CHUNK_BYTES, *, start_at: int = 
     if not ended or not window.only_zeros():
         last = hex_zxid(int(facts[kernels.LAST]))
         what = "does not follow it" if status in (kernels.JUMP, kernels.BAD_ORDER) else "is damaged"
-        raise Damaged(f"the record behind zxid {last} {what}", subject=f"byte {position}")
+        raise Damaged(f"the record after zxid {last} {what}", subject=f"byte {position}")
 
 
 def _records(data: memoryview, columns: Longs, position: int) -> TransactionColumns:
@@ -140,7 +139,7 @@ def _records(data: memoryview, columns: Longs, position: int) -> TransactionColu
 
 
 def bodies(source: BinaryIO) -> Iterator[bytes]:
-    """The bodies of all records, each checked. Raises Damaged at the first bad one; ends where the log does."""
+    """The bodies of all records, checked. Raises Damaged at the first bad one."""
     for records in tables(source):
         data = records.data
         for at, size in zip(records.body_at.tolist(), records.body_bytes.tolist(), strict=True):

@@ -1,6 +1,6 @@
-"""Going through a transaction log: good records, damage, and the good records behind it.
+"""Scans a transaction log: good records, damage, and the good records after it.
 
-`txnlog.scan` is the way in, and says what is promised.
+Called by `txnlog.scan`, which documents the promises.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,10 @@ from logkeep.formats.zookeeper.txnlog_kernels import Longs
 from logkeep.formats.zookeeper.window import ByteWindow
 
 MOST_DAMAGE: Final = 1000
-"""A deep scan names no more places than these; a file with more is beyond help."""
+"""A deep scan reports at most this many damaged places."""
 _EFFORT: Final = 256 << 20
-"""How many bytes are summed in vain before the search for a good record is given up."""
-_EFFORT_OF_A_LOOK: Final = 4096
+"""How many bytes are checksummed without success before the search for a good record ends."""
+_EFFORT_PER_STEP: Final = 4096
 _NO_ROWS: Final = np.empty((0, kernels.ROW_COLUMNS), np.int64)
 _KINDS: Final = {
     kernels.BAD_LENGTH: DamageKind.LENGTH,
@@ -32,13 +32,13 @@ Sink = Callable[[memoryview], object]
 
 
 def obtained(window: ByteWindow, needed: int) -> bool:
-    """Have what `walk` asked for: a frame, or a record, which is not read before its end mark was seen."""
+    """Read what `walk` needs: a frame, or a record, which is read only if its end mark is there."""
     frame = needed == kernels.FRAME_BYTES
     return (frame or window.ends_in(needed, kernels.END_MARK)) and window.fill(needed)
 
 
 class Scan:
-    """One look at one log, from its first byte on."""
+    """One scan of one log."""
 
     def __init__(self, window: ByteWindow, sink: Sink | None, until: int, largest: int) -> None:
         self._window, self._sink, self._until, self._largest = window, sink, until, largest
@@ -87,35 +87,35 @@ class Scan:
         return None if there else LogDamage(self._window.position, DamageKind.TORN, 0)
 
     def _stretch(self, start: int) -> tuple[RecordStretch, LogDamage | None]:
-        """Good records from here on. If something is wrong behind them, the window is then where records go on."""
+        """Good records from here on. After damage, the window is at the next good record."""
         facts = np.zeros(kernels.FACTS, np.int64)
         facts[kernels.TELLING] = -1 if self._with_digests is None else 0
-        status, needed = self._walked(facts)
+        status, needed = self._walk(facts)
         end = self._window.position
         good = RecordStretch(start, end, *(int(fact) for fact in facts[: kernels.TELLING]))
         return good, self._ending(status, needed, good)
 
-    def _walked(self, facts: Longs) -> tuple[int, int]:
-        """Check and give away chunk after chunk. Tells why it stopped, and how many bytes the next record asked for."""
+    def _walk(self, facts: Longs) -> tuple[int, int]:
+        """Check chunks and pass them to the sink. Returns why it stopped, and the size of the next record."""
         window = self._window
         while True:
             status, at, needed, _ = kernels.walk(
                 window.buffer, window.at, window.end, self._until, self._largest, facts, _NO_ROWS
             )
-            self._ask_for_digests(facts)
+            self._detect_digests(facts)
             self._give(at - window.at)
             if status != kernels.MORE:
                 return status, needed
             if not obtained(window, needed):
                 return (kernels.BAD_LENGTH if window.held.nbytes else kernels.MORE), needed
 
-    def _ask_for_digests(self, facts: Longs) -> None:
-        """All records of a file have digests or none, for a server begins a new file when it starts."""
+    def _detect_digests(self, facts: Longs) -> None:
+        """All records of a file have digests or none: a server begins a new file when it starts."""
         if self._with_digests is None and (at := int(facts[kernels.TELLING])) >= 0:
             size = int.from_bytes(self._window.buffer[at - 4 : at].tobytes())
             try:
                 self._with_digests = decode(self._window.buffer[at : at + size].tobytes()).digest is not None
-            except (Damaged, FormatTooNew):  # a right checksum is all that is asked for here: replaying will tell
+            except (Damaged, FormatTooNew):  # only checksums matter here: the replay will report it
                 self._with_digests = False
 
     def _give(self, size: int) -> None:
@@ -142,12 +142,12 @@ class Scan:
         return None
 
     def _grown(self, position: int) -> bool:
-        """Whether zeros became a record since they were read, so that what follows them is no sign of damage."""
+        """Whether zeros became a record since they were read; then data after them is no damage."""
         now = self._window.again(position, kernels.FRAME_BYTES)
         return now is not None and any(now)
 
     def _bad_record(self, status: int, needed: int, good: RecordStretch) -> LogDamage:
-        """Its length is right when its checksum is, or when a good record comes behind it: nothing is sought inside."""
+        """Its length is right if its checksum is, or if a good record follows: then the search skips it."""
         sized = status in (kernels.BAD_ORDER, kernels.BAD_END_MARK)
         sized = sized or (status == kernels.BAD_CHECKSUM and self._record_behind(needed, good.last_zxid))
         self._window.at += needed if sized else 1
@@ -163,14 +163,14 @@ class Scan:
         return False
 
     def _damaged(self, position: int, kind: DamageKind, after: int) -> LogDamage:
-        """Look for the next good record. Without one the file is torn, unless the search was given up."""
-        status = self._sought(after)
+        """Search the next good record. Without one the file is torn, unless the search ended early."""
+        status = self._search(after)
         if status == kernels.FOUND:
             return LogDamage(position, kind, after, self._window.position, self._zxid())
         whole = kind in (DamageKind.BAD_HEADER, DamageKind.ORDER)
         return LogDamage(position, kind if whole or status == kernels.GAVE_UP else DamageKind.TORN, after)
 
-    def _sought(self, after: int) -> int:
+    def _search(self, after: int) -> int:
         window = self._window
         while True:
             status, at, needed, self._effort = kernels.find(
@@ -182,7 +182,7 @@ class Scan:
                 return status
             if needed > kernels.FRAME_BYTES + 20:
                 possible = window.ends_in(needed, kernels.END_MARK) and window.fill(needed)
-                self._effort -= max(window.held.nbytes, _EFFORT_OF_A_LOOK)
+                self._effort -= max(window.held.nbytes, _EFFORT_PER_STEP)
                 if self._effort < 0:
                     return kernels.GAVE_UP
                 window.at += not possible
@@ -190,10 +190,10 @@ class Scan:
                 return kernels.MORE
 
     def _room(self) -> int:
-        """How far the next good record may reach: no memory is taken for one that would be too long anyway."""
+        """The maximum size of the next good record: no memory is allocated for a longer one."""
         return min(self._window.left, self._window.held.nbytes + kernels.FRAME_BYTES + self._largest + 1)
 
     def _zxid(self) -> int:
-        """Of the whole record that the window begins with."""
+        """Of the record at the start of the window."""
         at = kernels.FRAME_BYTES + 12
         return int.from_bytes(self._window.held[at : at + 8], signed=True)

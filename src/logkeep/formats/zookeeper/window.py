@@ -1,8 +1,8 @@
-"""A file seen through a buffer that moves forward: memory stays small, and holes are not read.
+"""A forward-moving buffer over a file: memory stays small, and holes are not read.
 
-A log is a few megabytes of records in a file of 64 MiB whose rest was never written. Where the file system can tell,
-that rest is skipped. The buffer grows only for a record that is larger, and only as far as there are bytes for it.
-Bytes keep their place within a page of memory, so what goes into a file of its own can be written from there.
+A log is a few megabytes of records in a file of 64 MiB whose rest was never written. Where the file system reports
+holes, that rest is skipped. The buffer grows only for a larger record, and only as far as there are bytes for it. Bytes
+keep their offset within a page of memory, so they can be written to another file without a copy.
 """
 
 import errno
@@ -17,14 +17,14 @@ import numpy.typing as npt
 CHUNK_BYTES: Final = 4 << 20
 _PAGE_BYTES: Final = 4096
 _ZEROS_BEFORE: Final = 11
-"""So many zeros can begin a record, in its checksum and its length: they may lie in a hole, or look like padding."""
+"""A record can begin with this many zeros, in its checksum and length: they may be in a hole, or look like padding."""
 
 
 class ByteWindow:
     """`buffer[at:end]` are bytes of the source, the first of them at `position`."""
 
     def __init__(self, source: BinaryIO, most_bytes: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> None:
-        """No more than `most_bytes` are looked at, as if the source ended there."""
+        """At most `most_bytes` are read, as if the source ended there."""
         self._source, self._chunk = source, chunk_bytes
         self._page = _PAGE_BYTES if chunk_bytes > _PAGE_BYTES else 1
         self.buffer = _aligned(chunk_bytes + self._page)
@@ -41,7 +41,7 @@ class ByteWindow:
 
     @property
     def left(self) -> int:
-        """How many bytes there can be from here on; of a stream nobody knows before its end was seen."""
+        """How many bytes there can be from here on; unlimited for a stream before its end."""
         return (1 << 62 if self._limit is None else self._limit) - self.position
 
     @property
@@ -49,7 +49,7 @@ class ByteWindow:
         return self.buffer.data[self.at : self.end]
 
     def fill(self, size: int) -> bool:
-        """Have `size` bytes in the buffer; False when the source has no more, or cannot have as many."""
+        """Have `size` bytes in the buffer; False if the source has fewer."""
         possible = size if size <= self.left else min(self.left, self._chunk)
         while self.end - self.at < possible:
             self._make_room()
@@ -58,7 +58,7 @@ class ByteWindow:
         return possible == size
 
     def go_to(self, position: int) -> bool:
-        """Forward to a byte, if the source has as many before it."""
+        """Go forward to a byte; False if the source ends before."""
         if self._file is not None and position > self._before + self.end:
             self._source.seek(self._base + position)
             self._before, self.at, self.end = position, 0, 0
@@ -67,17 +67,17 @@ class ByteWindow:
         return self.position == position and self.left >= 0
 
     def ends_in(self, size: int, mark: int) -> bool:
-        """Whether the last of the next `size` bytes is this one; True also where only reading them all would tell."""
+        """Whether the last of the next `size` bytes is this one; True also if only reading them all would tell."""
         if self._file is None or self.end - self.at >= size:
             return True
         return os.pread(self._file, 1, self._base + self.position + size - 1) == bytes((mark,))
 
     def again(self, position: int, size: int) -> bytes | None:
-        """What stands there by now, in a file that can be read twice."""
+        """The bytes there now, in a file that can be read twice."""
         return None if self._file is None else os.pread(self._file, size, self._base + position)
 
     def only_zeros(self) -> bool:
-        """Go forward to where the first byte that is not zero may belong to; True when all are."""
+        """Go forward to the possible record of the first byte that is not zero; True if all are zeros."""
         while True:
             rest = self.buffer[self.at : self.end]
             if rest.any():
@@ -87,7 +87,7 @@ class ByteWindow:
                 return True
 
     def next_data(self, keep: int) -> bool:
-        """Go on behind what is held, except its last `keep` bytes, or behind the hole there. False at the end."""
+        """Continue after the buffer, except its last `keep` bytes, or after the hole there. False at the end."""
         self.at = max(self.at, self.end - keep)
         self._over_hole()
         self._make_room()
@@ -120,8 +120,8 @@ class ByteWindow:
         return True
 
     def _read_some(self, size: int) -> int:
-        """Right into the buffer, where the source can do that. One look at a time, for with an error in the second one
-        the bytes of the first would be lost."""
+        """Directly into the buffer, if the source can. One read at a time: an error in a second one would lose the
+        bytes of the first."""
         free = self.buffer.data[self.end : self.end + size]
         if isinstance(self._source, io.BufferedIOBase):
             return self._source.readinto1(free)
@@ -132,26 +132,26 @@ class ByteWindow:
         return len(piece)
 
     def _until_hole(self, position: int) -> int:
-        """How many bytes there are before the next hole; 0 within one."""
+        """How many bytes are before the next hole; 0 within one."""
         if self._file is None:
             return 1 << 62
         if position >= self._hole:
-            self._hole = self._sought(position, os.SEEK_HOLE)
+            self._hole = self._seek_to(position, os.SEEK_HOLE)
         return self._hole - position
 
     def _over_hole(self) -> None:
-        """Let go what is held and go to the end of a hole: a record that reaches into one was found by its frame."""
+        """Drop the buffer and go to the end of a hole: a record that extends into one was found by its frame."""
         position = self._before + self.end
         if self._file is None or self._limit is None or position >= self._limit or self._until_hole(position):
             return
-        target = self._sought(position, os.SEEK_DATA) - _ZEROS_BEFORE
+        target = self._seek_to(position, os.SEEK_DATA) - _ZEROS_BEFORE
         if target > position:
             self._source.seek(self._base + target)
             self._before, self.at, self.end = target, 0, 0
 
-    def _sought(self, position: int, whence: int) -> int:
-        """The next hole, or the next data; the end of the file where there is none. The file stays where it is."""
-        assert self._file is not None  # noqa: S101 - asked by the callers
+    def _seek_to(self, position: int, whence: int) -> int:
+        """The next hole, or the next data; the end of the file if there is none. Keeps the file position."""
+        assert self._file is not None  # noqa: S101 - checked by the callers
         was = os.lseek(self._file, 0, os.SEEK_CUR)
         try:
             return os.lseek(self._file, self._base + position, whence) - self._base
@@ -164,14 +164,14 @@ class ByteWindow:
 
 
 def _aligned(size: int) -> npt.NDArray[np.uint8]:
-    """Memory that begins with a page."""
+    """Memory aligned to a page."""
     memory = np.empty(size + _PAGE_BYTES, np.uint8)
     start = -memory.ctypes.data % _PAGE_BYTES
     return memory[start : start + size]
 
 
 def _plain_file(source: BinaryIO) -> tuple[int | None, int]:
-    """Its descriptor and where it stands, for a file on a disk; None for a stream of another kind."""
+    """Descriptor and position of a regular file; None for any other stream."""
     raw = source.raw if isinstance(source, io.BufferedReader) else source
     if not isinstance(raw, io.FileIO) or not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
         return None, 0

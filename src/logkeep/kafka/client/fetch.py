@@ -18,6 +18,7 @@ from uuid import UUID
 
 from logkeep.errors import ClusterError
 from logkeep.kafka.client.error_codes import failure
+from logkeep.kafka.client.frames import encode_varint
 
 _API, _VERSION = 1, 13
 _NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1
@@ -133,11 +134,11 @@ def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: i
     fixed = (_NO_REPLICA, limits.max_wait_ms, limits.min_bytes, limits.max_bytes)
     parts.append(struct.pack(">iiiibii", *fixed, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH))
     topics = [(topic, list(group)) for topic, group in groupby(wanted, lambda w: w.topic_id)]
-    parts.append(_varint(len(topics) + 1))
+    parts.append(encode_varint(len(topics) + 1))
     for topic, group in topics:
-        parts += [topic.bytes, _varint(len(group) + 1), *(_partition(w, limits.max_bytes) for w in group), b"\0"]
+        parts += [topic.bytes, encode_varint(len(group) + 1), *(_partition(w, limits.max_bytes) for w in group), b"\0"]
     rack = limits.rack.encode()
-    parts += [_varint(1), _varint(len(rack) + 1), rack, b"\0"]
+    parts += [encode_varint(1), encode_varint(len(rack) + 1), rack, b"\0"]
     body = b"".join(parts)
     return struct.pack(">i", len(body)) + body
 
@@ -145,15 +146,6 @@ def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: i
 def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:
     where = (wanted.partition, wanted.leader_epoch, wanted.offset, wanted.last_epoch)
     return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, max_bytes, 0)
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
 
 
 def parse(reply: memoryview, correlation: int) -> FetchReply:

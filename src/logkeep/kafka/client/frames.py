@@ -4,6 +4,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 Bytes = bytes | bytearray | memoryview
 _MOST_PARTS = 512
@@ -67,6 +68,17 @@ def _receive_available(made: socket.socket, into: memoryview) -> int:
 def body_start(frame: memoryview, *, tagged: bool) -> int:
     """The body follows the correlation id and, in a flexible reply, the tagged fields of the header."""
     return _skip_tags(frame) if tagged else _AFTER_CORRELATION
+
+
+@lru_cache(4096)
+def encode_varint(number: int) -> bytes:
+    """Cached: batches have few different sizes."""
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _skip_tags(frame: memoryview) -> int:

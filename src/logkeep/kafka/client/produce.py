@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from logkeep.errors import ClusterError, Damaged
 from logkeep.formats.kafka.fields import FieldReader
-from logkeep.kafka.client.frames import Bytes
+from logkeep.kafka.client.frames import Bytes, encode_varint
 from logkeep.kafka.client.topology import TopicPartition
 
 API, VERSION = "Produce", 9
@@ -58,12 +58,12 @@ class ProduceReply(NamedTuple):
 def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None) -> list[Bytes]:
     """The body of a request; only heads of batches are copied. Parcels must be grouped by topic, no log twice."""
     topics = [(topic, list(some)) for topic, some in groupby(parcels, _TOPIC)]
-    small = _text(transactional_id) + _FIXED + _varint(len(topics) + 1)
+    small = _text(transactional_id) + _FIXED + encode_varint(len(topics) + 1)
     parts: list[Bytes] = []
     for topic, some in topics:
-        small += _text(topic) + _varint(len(some) + 1)
+        small += _text(topic) + encode_varint(len(some) + 1)
         for log, batch, head in some:
-            small += _PARTITION.pack(log.partition) + _varint(len(head) + len(batch) + 1) + head
+            small += _PARTITION.pack(log.partition) + encode_varint(len(head) + len(batch) + 1) + head
             parts += (small, batch)
             small = _NO_TAGS
         small += _NO_TAGS
@@ -141,15 +141,4 @@ def _text(text: str | None) -> bytes:
     if text is None:
         return b"\0"
     plain = text.encode()
-    return _varint(len(plain) + 1) + plain
-
-
-@lru_cache(4096)
-def _varint(number: int) -> bytes:
-    """Cached: batches have few different sizes."""
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+    return encode_varint(len(plain) + 1) + plain

@@ -6,6 +6,8 @@ same bytes, and the last step exchanges two names.
 
 from pathlib import Path
 
+import msgspec
+
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.kafka.offline_restore.batches import LogBatches
 from logkeep.kafka.offline_restore.files import SegmentFiles
@@ -18,13 +20,8 @@ from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 
 
-def restore_log(unit: OfflineUnit, progress: Progress) -> LogWritten:
+def restore_log(unit: OfflineUnit, progress: Progress, tokens: TokenSource = random_token) -> LogWritten:
     """Restore one log. A damaged archive is reported in the result; then nothing was changed."""
-    return restore_log_with(unit, progress, random_token)
-
-
-def restore_log_with(unit: OfflineUnit, progress: Progress, tokens: TokenSource) -> LogWritten:
-    """`restore_log` with the source of tokens as a parameter."""
     planned = unit.planned
     root = Path(planned.root)
     with broker_stopped([root]):
@@ -81,20 +78,14 @@ def _write(unit: OfflineUnit, staged: Path, progress: Progress) -> Note:
 
 
 def _answer(unit: OfflineUnit, note: Note, problem: str, *, again: bool) -> LogWritten:
-    planned = unit.planned
-    return LogWritten(
-        log=planned.log,
-        topic=planned.topic,
-        partition=planned.partition,
-        directory=str(planned.directory),
-        start=planned.start,
+    return msgspec.structs.replace(
+        _failed(unit, problem),
         end=note.end,
         markers=note.markers,
         cut_batch=note.cut_batch,
         emptied=note.emptied,
         again=again,
         files=note.files,
-        problem=problem,
     )
 
 

@@ -17,7 +17,7 @@ from logkeep.kafka.admin.security import scram_users
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.metadata_log import MetadataLog, controller_listeners, open_quorum
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.model.age_encryption import check_recipients, sealed_to
+from logkeep.model.age_encryption import check_recipients, encrypted_to
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.repository.backups.attachments import put_attachment
@@ -92,7 +92,7 @@ def collect_scram(options: ScramOptions, cluster: Cluster) -> SealedScram:
         for value in MetadataLog(quorum).values():
             fold.add(value)
     credentials = fold.credentials()
-    age = sealed_to(options.recipients, plain_document(credentials))
+    age = encrypted_to(options.recipients, plain_document(credentials))
     return SealedScram(options.recipients, len(credentials), age)
 
 

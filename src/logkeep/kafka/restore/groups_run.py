@@ -77,7 +77,11 @@ class GroupsTask:
     def _with_records(self, restore_id: RestoreId) -> ReceiptDocument | None:
         """The last receipt of a complete restore; a later proof may have found that retention deleted records. If the
         restore is not complete, its newest receipt."""
-        whole = (r for r in newest_first(self.restores, restore_id) if r.records_there and _all_done(r))
+        whole = (
+            r
+            for r in newest_first(self.restores, restore_id)
+            if r.records_there and all(row.outcome == ReplayOutcome.DONE for row in r.partitions)
+        )
         return next(whole, None) or newest_receipt(self.restores, restore_id)
 
     def routes_as_they_are(self, chosen: SelectedLogs) -> Routes:
@@ -155,7 +159,3 @@ class GroupsTask:
         """Bounds of the logs that the cluster has."""
         metadata = self.cluster.metadata()
         return log_bounds(self.cluster, sorted(log for log in wanted if metadata.find(log) is not None))
-
-
-def _all_done(receipt: ReceiptDocument) -> bool:
-    return all(row.outcome == ReplayOutcome.DONE for row in receipt.partitions)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from logkeep.kafka.admin.security import AclBinding, Quota, alter_quotas, create_acls, quota_name
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import SECURITY_DISABLED
@@ -33,7 +35,8 @@ def plan_acls(
     """Pure. None: that cluster has no authorizer. With `only_topics`, literal rules for other topics are left out."""
     if archived is None:
         return AclPlan((), (), len(there or ()), (_not_archived(),))
-    chosen = [a for a in map(_acl, archived) if only_topics is None or not _names_other(a, only_topics)]
+    every = [AclBinding(*msgspec.structs.astuple(a)) for a in archived]
+    chosen = [a for a in every if only_topics is None or not _by_name(a) or a.resource_name in only_topics]
     if there is None:
         return AclPlan((), (), 0, (_no_authorizer(len(chosen)),) if chosen else ())
     wanted = sorted({_renamed(a, renamed) for a in chosen})
@@ -42,42 +45,32 @@ def plan_acls(
         add=tuple(a for a in wanted if a not in present),
         present=tuple(a for a in wanted if a in present),
         other=len(present.difference(wanted)),
-        findings=tuple(_prefix_finding(a, renamed) for a in chosen if _loses(a, renamed)),
+        findings=tuple(_prefix_finding(a, lost) for a in chosen if (lost := _no_longer_matched(a, renamed))),
     )
-
-
-def _acl(a: AclRecord) -> AclBinding:
-    return AclBinding(a.resource_type, a.resource_name, a.pattern, a.principal, a.host, a.operation, a.permission)
 
 
 def _by_name(acl: AclBinding) -> bool:
     return acl.resource_type == "TOPIC" and acl.pattern == "LITERAL" and acl.resource_name != _EVERYTHING
 
 
-def _names_other(acl: AclBinding, topics: Collection[str]) -> bool:
-    return _by_name(acl) and acl.resource_name not in topics
-
-
 def _renamed(acl: AclBinding, renamed: Mapping[str, str]) -> AclBinding:
     return replace(acl, resource_name=renamed.get(acl.resource_name, acl.resource_name)) if _by_name(acl) else acl
 
 
-def _covered(acl: AclBinding, renamed: Mapping[str, str]) -> list[str]:
+def _no_longer_matched(acl: AclBinding, renamed: Mapping[str, str]) -> list[str]:
     """Topics that a prefixed rule matched, and no longer matches under their new names."""
+    if acl.resource_type != "TOPIC" or acl.pattern != "PREFIXED":
+        return []
     start = acl.resource_name
     return sorted(old for old, new in renamed.items() if old.startswith(start) and not new.startswith(start))
 
 
-def _loses(acl: AclBinding, renamed: Mapping[str, str]) -> bool:
-    return acl.resource_type == "TOPIC" and acl.pattern == "PREFIXED" and bool(_covered(acl, renamed))
-
-
-def _prefix_finding(acl: AclBinding, renamed: Mapping[str, str]) -> Finding:
+def _prefix_finding(acl: AclBinding, topics: Sequence[str]) -> Finding:
     return Finding(
         code="acl-prefix",
         severity=Severity.WARNING,
         where=_acl_text(acl),
-        what=f"it matched {join_names(_covered(acl, renamed))}, whose new names have another prefix",
+        what=f"it matched {join_names(topics)}, whose new names have another prefix",
         remedy="add a rule for the new names with kafka-acls",
     )
 

@@ -241,7 +241,7 @@ class KafkaLogWriter:
                 place=self.view.place,
                 settings=self.settings,
                 logs=tuple(bundle),
-                ends=tuple(ends[TopicPartition(log.topic, log.partition)] for log in bundle),
+                ends=tuple(ends[log.key] for log in bundle),
                 beginnings=beginnings,
             )
             for bundle in self._bundles(wanted)
@@ -256,7 +256,7 @@ class KafkaLogWriter:
             metadata = cluster.metadata()
 
         def leader(log: ReplayLog) -> int:
-            found = metadata.find(TopicPartition(log.topic, log.partition))
+            found = metadata.find(log.key)
             return found.leader if found else -1
 
         return bundles(wanted, leader, lambda log: log.size_bytes, self.engine.at_once(len(wanted)))

@@ -50,13 +50,8 @@ class SalvageUnit:
         return sum(r.wanted.size_bytes for r in self.ranges)
 
 
-def salvage_ranges(unit: SalvageUnit, progress: Progress) -> CopyResult:
+def salvage_ranges(unit: SalvageUnit, progress: Progress, tokens: TokenSource = random_token) -> CopyResult:
     """Archive the unit's ranges. Raises LogDirUnusable, SourceDamaged or a StoreError."""
-    return salvage_with(unit, progress, random_token)
-
-
-def salvage_with(unit: SalvageUnit, progress: Progress, tokens: TokenSource) -> CopyResult:
-    """`salvage_ranges` with the source of tokens as a parameter."""
     ranges, segments = list[RangeResult](), list[Segment]()
     for each in unit.ranges:
         result_of_range, written = _copy_range(unit, each, progress, tokens)

@@ -9,7 +9,6 @@ the whole log where the metadata log shows only one replica, because its leader'
 are archived and marked as unproven.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
@@ -110,7 +109,11 @@ def _proven_end(found: FoundLog, start: int, archived: int) -> int:
 def _notes(found: FoundLog, proven: int, *, ahead: bool = False) -> list[Finding]:
     scan, log = found.taken, str(found.log)
     notes = [n for index, each in enumerate(found.scans) for n in _damages(log, each, index == found.choice.replica)]
-    notes += [_finding("file-left-out", Severity.NOTE, log, f"{d}: {w}") for d, w in _left_out(found.scans)]
+    notes += [
+        _finding("file-left-out", Severity.NOTE, log, f"{each.directory}/{name}: {why}")
+        for each in found.scans
+        for name, why in each.left_out
+    ]
     if ahead:
         if scan.end < proven:
             what = f"the archive has it up to {proven}, these disks only up to {scan.end}: nothing is added"
@@ -145,10 +148,6 @@ def _damages(log: str, scan: ReplicaScan, chosen: bool) -> list[Finding]:
         code = "zero-tail" if harmless else "damaged" if chosen else "copy-damaged"
         notes.append(_finding(code, severity, log, what if harmless else f"{what}; {lost}"))
     return notes
-
-
-def _left_out(scans: Sequence[ReplicaScan]) -> list[tuple[str, str]]:
-    return [(f"{scan.directory}/{name}", why) for scan in scans for name, why in scan.left_out]
 
 
 def _finding(code: str, severity: Severity, where: str, what: str) -> Finding:

@@ -5,8 +5,9 @@ lengths, and a segment as many as its row says. Units read segments in any order
 order of the log. Digests are of the records inside the backup's cut.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -23,9 +24,10 @@ from logkeep.repository.backups.verification import LogDigest
 from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify.checks import CheckedObjects
-from logkeep.repository.verify.run import Asked, DeeperCheck
+from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 from logkeep.store.base import Store
 
+T = TypeVar("T")
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 1_000
 _MOST_FINDINGS = 20
@@ -73,17 +75,19 @@ class Decoded:
     digests: dict[str, str]
 
 
-def check_records(asked: Asked) -> DeeperCheck:
+def check_records(asked: BackupToCheck) -> DeeperCheck:
     """Decode all pieces of the sample. Logs that were read as a whole have a digest."""
     return DeeperCheck("records", log_digests(asked.manifest, decode_backup(asked)))
 
 
-def decode_backup(asked: Asked) -> Decoded:
+def decode_backup(asked: BackupToCheck) -> Decoded:
     warm()
     pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments()))
     missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
     taken = [p for p in pieces if p.name not in missing and asked.sample.takes(p.segment.token, asked.day)]
-    units = list(record_units(asked.place.store, [p for p in taken if p.segment.has_object]))
+    stored = [p for p in taken if p.segment.has_object]
+    pieces_of_units = bounded(stored, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
+    units = [RecordUnit(asked.place.store, some) for some in pieces_of_units]
     asked.checked.read_objects = sum(len(unit.pieces) for unit in units)
     found: dict[str, str] = {}
     results = asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
@@ -103,18 +107,19 @@ def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Ite
             yield SegmentRange(segment, layout.segment(source, segment), start, end)
 
 
-def record_units(store: Store, pieces: list[SegmentRange]) -> Iterator[RecordUnit]:
-    """Pieces in units of bounded size."""
-    unit: list[SegmentRange] = []
+def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Items in lists of bounded size, each small enough for one task."""
+    unit: list[T] = []
     total = 0
-    for piece in pieces:
-        if unit and (total + piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
-            yield RecordUnit(store, unit)
+    for item in items:
+        size = stored_bytes(item)
+        if unit and (total + size > _UNIT_BYTES or len(unit) >= most):
+            yield unit
             unit, total = [], 0
-        unit.append(piece)
-        total += piece.segment.stored_bytes
+        unit.append(item)
+        total += size
     if unit:
-        yield RecordUnit(store, unit)
+        yield unit
 
 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:

@@ -22,15 +22,14 @@ from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
-from logkeep.kafka.verify.records import Decoded, SegmentRange, decode_backup, log_digests
+from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
-from logkeep.repository.verify.run import Asked, Deeper, DeeperCheck
+from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
 
-_UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 500
 
 
@@ -48,7 +47,7 @@ def source_check(settings: ClientSettings) -> Deeper:
     return lambda asked: _check(asked, settings)
 
 
-def _check(asked: Asked, settings: ClientSettings) -> DeeperCheck:
+def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
         check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
@@ -67,7 +66,7 @@ def _check(asked: Asked, settings: ClientSettings) -> DeeperCheck:
     return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded))
 
 
-def _comparable(asked: Asked, cluster: Cluster) -> tuple[dict[LogName, LiveState], dict[LogName, str]]:
+def _comparable(asked: BackupToCheck, cluster: Cluster) -> tuple[dict[LogName, LiveState], dict[LogName, str]]:
     """The logs that can be compared, and why the others cannot."""
     metadata = cluster.metadata()
     logs = {TopicPartition(c.log.name, c.log.partition): c for c in asked.manifest.cut}
@@ -116,21 +115,21 @@ def _topic_id(metadata: ClusterMetadata, log: TopicPartition) -> UUID:
     return topic.id if topic else UUID(int=0)
 
 
-def _tips(asked: Asked) -> dict[TopicPartition, PartitionRecord]:
+def _tips(asked: BackupToCheck) -> dict[TopicPartition, PartitionRecord]:
     """What the backup recorded of the end of each log."""
     record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
 
 
 def _run(
-    asked: Asked, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
 ) -> list[CompareResult]:
     units = list(_units(asked, decoded.taken, states, brokers))
     return asked.engine.map(compare_pieces, units, CompareResult, label="compare with source", weight=lambda u: u.bytes)
 
 
 def _units(
-    asked: Asked, pieces: list[SegmentRange], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck, pieces: list[SegmentRange], states: Mapping[LogName, LiveState], brokers: SettingsBrokers
 ) -> Iterator[CompareUnit]:
     """Segments that the source may still have, by leader, in units of bounded size."""
     by_broker: defaultdict[int, list[LivePiece]] = defaultdict(list)
@@ -139,15 +138,8 @@ def _units(
         if state is not None and piece.end > state.start:
             by_broker[state.broker].append(LivePiece(piece, state.topic_id, state.start))
     for broker, wanted in sorted(by_broker.items()):
-        unit: list[LivePiece] = []
-        total = 0
-        for each in wanted:
-            if unit and (total + each.piece.segment.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_PIECES):
-                yield CompareUnit(asked.place.store, brokers, broker, unit)
-                unit, total = [], 0
-            unit.append(each)
-            total += each.piece.segment.stored_bytes
-        yield CompareUnit(asked.place.store, brokers, broker, unit)
+        for unit in bounded(wanted, lambda each: each.piece.segment.stored_bytes, _UNIT_PIECES):
+            yield CompareUnit(asked.place.store, brokers, broker, unit)
 
 
 def _may_exist(gap: KnownGap, states: Mapping[LogName, LiveState]) -> bool:
@@ -166,14 +158,14 @@ def _healable(gap: KnownGap, state: LiveState) -> Finding:
     )
 
 
-def _warn(asked: Asked, log: LogName, reason: str) -> None:
+def _warn(asked: BackupToCheck, log: LogName, reason: str) -> None:
     asked.checked.findings.append(
         Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
     )
 
 
 def _summarise(
-    asked: Asked, decoded: Decoded, states: Mapping[LogName, LiveState], results: list[CompareResult]
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], results: list[CompareResult]
 ) -> None:
     """How much was compared, as a note."""
     texts = (decoded.digests.get(p.name) for p in decoded.taken if p.segment.log in states)

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Backups of one source: from the request to the manifest, their states, holds and verifications."""

@@ -1,4 +1,4 @@
-"""Documents that only one kind of source has, stored beside a manifest and pinned by it."""
+"""Attachments: documents of one kind of source, stored beside a manifest and pinned by it."""
 
 import hashlib
 
@@ -13,14 +13,14 @@ from logkeep.repository.chain.documents import DocumentT, SourceDocument, open_i
 def put_attachment(
     place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
 ) -> AttachmentRef:
-    """Store a document for a backup under way; the manifest that names the reference makes it count."""
+    """Store a document for an ongoing backup; it is valid once the manifest names the reference."""
     data = seal(document)
     place.store.put_new(layout.attachment(place.source, backup_id, role, token), data)
     return AttachmentRef(role, token, len(data), hashlib.sha256(data).hexdigest())
 
 
 def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[DocumentT]) -> DocumentT | None:
-    """The attachment of a role, as its manifest pinned it; None when the backup has none. Raises Damaged."""
+    """The attachment with this role; None if the backup has none. Raises Damaged."""
     ref = next((a for a in manifest.attachments if a.role == role), None)
     if ref is None:
         return None
@@ -30,5 +30,5 @@ def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[
     except ObjectMissing as error:
         raise Damaged("the attachment is missing", subject=name) from error
     if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-        raise Damaged("this is not the attachment that was committed", subject=name)
+        raise Damaged("it is not the attachment that was committed", subject=name)
     return open_in_place(data, name, kind, place.repository)

@@ -1,7 +1,7 @@
-"""A backup under way: begin or resume it, then complete or fail it. Only an ongoing backup has those two moves.
+"""An ongoing backup: begin or resume it, then complete or fail it.
 
-The order is the promise: request, data and receipts, parts, attachments, manifest, commit. Stop anywhere, and readers
-see the chain as it was.
+The order of writing makes it safe: request, data and receipts, parts, attachments, manifest, commit. Interrupted
+anywhere, readers see the chain as it was.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,11 +34,11 @@ _PARALLEL_HEADS = 16
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a finished run brings to its completion."""
+    """The results of a run that are committed."""
 
     cut: Sequence[LogCut]
     new: Sequence[Segment]
-    """Segments that this run archived; those of the base are taken over by themselves."""
+    """Segments that this run archived; those of the base are added automatically."""
     gaps: Sequence[KnownGap] = ()
     attachments: Sequence[AttachmentRef] = ()
     findings: Sequence[Finding] = ()
@@ -52,19 +52,19 @@ class OngoingBackup:
         self.id = BackupId(request.id)
         self.base = writing.folded.entry(request.base) if request.base is not None else None
         self.rests_on: tuple[str, ...] = ()
-        """Objects known to be damaged that the completed backup needs."""
+        """Damaged objects that the completed backup needs."""
 
     @property
     def run(self) -> str:
-        """The run that works on it now; another than the request's after a resume."""
+        """The current run; after a resume not the one of the request."""
         return self._writing.run
 
     def receipts(self) -> Iterable[UnitReceipt]:
-        """What finished units of this backup have left, in this run and in those before a resume."""
+        """Receipts of finished units, of this run and of those before a resume."""
         return receipts(self._writing.place, self.id)
 
     def complete(self, outcome: FinishedRun) -> BackupEntry:
-        """Make it a completed backup. Raises LeaseLost, CommitConflict or BackupFailed; then it is still ongoing."""
+        """Commit it as completed. Raises LeaseLost, CommitConflict or BackupFailed; then it is still ongoing."""
         self._writing.lease.confirm()
         self._check_stored(outcome.new)
         parts, rows = self._parts(outcome)
@@ -75,15 +75,15 @@ class OngoingBackup:
         self._inherit_damage(rows)
         entry = self._writing.commit(action).entry(self.id)
         if entry is None:
-            raise BackupFailed("the chain does not show the backup that was just committed", subject=str(self.id))
+            raise BackupFailed("the backup was committed but is not in the chain", subject=str(self.id))
         return entry
 
     def fail(self, reason: str) -> None:
-        """Make it a failed backup, for ever."""
+        """Commit it as failed. This is final."""
         self._writing.commit(FailedAction(self.id, reason))
 
     def _inherited_gaps(self, outcome: FinishedRun, rows: SegmentTable) -> list[KnownGap]:
-        """Positions that the base lacks inside of a log are lacking here too: they were told when they were met."""
+        """Gaps of the base that this backup still has: they were reported when they were found."""
         if self.base is None:
             return []
         return inherited_gaps(
@@ -91,12 +91,12 @@ class OngoingBackup:
         )
 
     def _check_tiling(self, cut: Sequence[LogCut], gaps: Sequence[KnownGap], rows: SegmentTable) -> None:
-        """Every planned position is archived or is an admitted gap; nothing else may be called a backup."""
+        """Every position of the cut must be archived or be a known gap."""
         for log, _, what in untiled(cut, gaps, ranges(rows)):
             raise BackupFailed(f"{what} of {log}", subject=f"backup {self.id}")
 
     def _inherit_damage(self, rows: SegmentTable) -> None:
-        """A backup that needs an object known to be damaged must not pass for a good one."""
+        """A backup that needs a damaged object must not be reported as good."""
         place = self._writing.place
         damaged = known_damaged(place, {e.id for e in self._writing.folded.completed})
         if not damaged:
@@ -119,11 +119,11 @@ class OngoingBackup:
         try:
             size = self._writing.place.store.head(name).size
         except ObjectMissing:
-            return f"{name} was written and is not there any more"
+            return f"{name} was written and is missing now"
         return None if size == segment.stored_bytes else f"{name} has {size} bytes instead of {segment.stored_bytes}"
 
     def _parts(self, outcome: FinishedRun) -> tuple[tuple[PartRef, ...], SegmentTable]:
-        """The parts of the new manifest and all its rows: the base's parts, some of them merged with what is new."""
+        """The parts of the new manifest and all its rows: the base's parts, some of them merged with the new rows."""
         place, reader = self._writing.place, PartReader(self._writing.place)
         cut = {c.log: Range(c.start, c.end) for c in outcome.cut}
         new = SegmentTable.from_segments(outcome.new)
@@ -132,7 +132,7 @@ class OngoingBackup:
         manifest = read_manifest(place, self.base)
         served = served_parts(manifest, self._writing.folded)
         found = [reader.read(ref) for ref in served]
-        tables = _as_far_as(manifest, found)
+        tables = _cut_to_base(manifest, found)
         plan = plan_parts([len(table) for table in tables], len(new), MAX_PARTS)
         anew = {*plan.merge, *(i for i, table in enumerate(tables) if table is not found[i])}
         merged = SegmentTable.merge([*(tables[i] for i in sorted(anew)), new])
@@ -182,19 +182,19 @@ class OngoingBackup:
         )
 
 
-def _as_far_as(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]:
-    """Rows of the base without what lies behind its cut, or belongs to logs that it does not cover.
+def _cut_to_base(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]:
+    """Rows of the base without positions after its cut, and without logs that it does not cover.
 
-    A log that the base left out is copied anew when it is wanted again; older rows of it must not come along.
-    Segments that were merged with later ones reach over it, and what they hold there belonged to a backup that may be
-    gone, of a history that the source may have left: the new backup has its own segments for these positions.
+    A log that the base left out is copied again when it is selected again; older rows of it must not be used. Segments
+    that were merged with later ones extend past the cut: that part belonged to a backup that may be deleted, of a
+    history that the source may have left. The new backup has its own segments for these positions.
     """
     cut = {c.log: Range(c.start, c.end) for c in base.cut}
     return [table.up_to(cut) for table in tables]
 
 
 def check_wanted(wanted: BackupId | None, last_id: int) -> None:
-    """Ids only ever grow. Raises IllegalTransition."""
+    """Ids must grow. Raises IllegalTransition."""
     if wanted is not None and wanted <= last_id:
         raise IllegalTransition(f"backup id {wanted} is not larger than the last one, {last_id}")
 
@@ -208,9 +208,9 @@ def begin(
     group: tuple[str, ...] = (),
     options: dict[str, str] | None = None,
 ) -> OngoingBackup:
-    """Start a new backup. Requests that were left behind by lost owners are recorded as failed first."""
-    for left_behind in open_ids(writing.place, writing.folded.last_id):
-        writing.commit(FailedAction(left_behind, OWNER_LOST))
+    """Start a new backup. Abandoned requests are recorded as failed first."""
+    for abandoned in open_ids(writing.place, writing.folded.last_id):
+        writing.commit(FailedAction(abandoned, OWNER_LOST))
     folded = writing.folded
     check_wanted(wanted, folded.last_id)
     backup_id = wanted or next_id(writing.clock(), folded.last_id)
@@ -235,21 +235,21 @@ def begin(
 
 
 def resume(writing: Writing, facts: SourceFacts) -> OngoingBackup | None:
-    """Take up the last backup that was left behind, with its id and receipts; None when there is none.
+    """Resume the last abandoned backup, with its id and receipts; None if there is none.
 
-    Older ones that were left behind too are recorded as failed: ids are decided in order.
+    Older abandoned ones are recorded as failed: ids are decided in order.
     """
-    left_behind = open_ids(writing.place, writing.folded.last_id)
-    if not left_behind:
+    abandoned = open_ids(writing.place, writing.folded.last_id)
+    if not abandoned:
         return None
-    for older in left_behind[:-1]:
+    for older in abandoned[:-1]:
         writing.commit(FailedAction(older, OWNER_LOST))
     try:
-        request = read_request(writing.place, left_behind[-1])
+        request = read_request(writing.place, abandoned[-1])
     except Damaged:
         request = None
-    if request is None:  # nobody can tell what it was going to be
-        writing.commit(FailedAction(left_behind[-1], "its request cannot be read"))
+    if request is None:  # what it should have covered is unknown
+        writing.commit(FailedAction(abandoned[-1], "its request cannot be read"))
         return None
-    writing.lease.work_on(left_behind[-1])
+    writing.lease.work_on(abandoned[-1])
     return OngoingBackup(writing, request, facts)

@@ -1,4 +1,4 @@
-"""The segment rows of a backup: its parts, with every later replacement applied, cut to what the backup covers."""
+"""The segment rows of a backup: its parts with every later replacement, limited to the backup's cut."""
 
 import hashlib
 
@@ -23,7 +23,7 @@ class PartReader:
         self._known: dict[str, SegmentTable] = {}
 
     def read(self, ref: PartRef) -> SegmentTable:
-        """A part as its manifest pinned it. Raises Damaged."""
+        """The part that a manifest names. Raises Damaged."""
         if ref.token not in self._known:
             self._known[ref.token] = self._fetch(ref)
         return self._known[ref.token]
@@ -35,7 +35,7 @@ class PartReader:
         except ObjectMissing as error:
             raise Damaged("the part is missing", subject=name) from error
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-            raise Damaged("this is not the part that was committed", subject=name)
+            raise Damaged("it is not the part that was committed", subject=name)
         table = decode(data, MAX_PART_ROWS)
         if len(table) != ref.rows:
             raise Damaged(f"the part has {len(table)} rows, its manifest says {ref.rows}", subject=name)
@@ -50,7 +50,7 @@ def put_part(place: SourceRef, table: SegmentTable, token: str) -> PartRef:
 
 
 def served_parts(manifest: Manifest, folded: Folded) -> tuple[PartRef, ...]:
-    """The parts to read for a manifest today: those it names, or what has replaced them, each once."""
+    """The parts to read for a manifest: those it names, or what replaced them, each once."""
     instead = {r.old: r.new for r in folded.replacements}
     served = (ref for named in manifest.parts for ref in instead.get(named.token, (named,)))
     return tuple({ref.token: ref for ref in served}.values())

@@ -1,9 +1,9 @@
-"""What can still be read of a packed object that is damaged: for who can tell good bytes from bad ones.
+"""Reads what is left of a damaged packed object, for callers that can check the bytes themselves.
 
-Nothing is raised for bytes that are wrong, and nothing is said of them: they are left out, or come out as others.
-Behind damage gzip gives only what its one stream still makes; zstd goes on with the next frame, for frames are
-independent. Of an object that is not damaged these are the very bytes that were stored. Memory is bounded by one read
-and one frame, no more than twice what was stored is given, and the search for frames ends after so much in vain.
+Wrong bytes raise nothing: they are left out, or come out as other bytes. After damage gzip yields only what its one
+stream still unpacks to; zstd continues with the next frame, because frames are independent. An object without damage
+yields exactly its plain bytes. Memory is bounded by one read and one frame, the output by twice the expected size, and
+the search for frames by `_EFFORT`.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from logkeep.repository.backups.segment_bytes import StoredLog, inflated
 
 _CHUNK: Final = 4 << 20
 _LARGEST_FRAME: Final = LARGEST_SHARED + (64 << 10)
-"""Packed: what does not shrink takes a little more."""
-_LOOK: Final = _LARGEST_FRAME + len(MAGIC)
+"""Packed size: incompressible data takes a little more."""
+_AHEAD: Final = _LARGEST_FRAME + len(MAGIC)
 _EFFORT: Final = 16 << 20
-"""How many bytes are followed in vain before the search for a good frame is given up: bytes that were made to look like
-frames would cost the square of their number."""
-_EFFORT_OF_A_LOOK: Final = 256
+"""How many bytes are searched without success before the search ends: bytes made to look like frames would take
+quadratic time."""
+_EFFORT_PER_STEP: Final = 256
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00"
 _NO_TIME: Final = bytes(4)
 _NOTHING: Final = memoryview(b"")
@@ -55,14 +55,14 @@ def _inflatable(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memor
 
 
 def _with_head(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """What we write has no time and no flags: there is nothing that its first four bytes could say."""
+    """Objects that we write have no time and no flags, so the first four bytes are always the same."""
     for number, chunk in enumerate(chunks):
         ours = number == 0 and chunk[4:8] == _NO_TIME
         yield _GZIP_HEAD + chunk[4:] if ours else chunk
 
 
 class _Frames:
-    """Frame after frame of what is read. An offset goes on; bytes are moved only when more are read."""
+    """Frames in the bytes read. An offset advances; bytes are moved only when more are read."""
 
     def __init__(self, chunks: Iterator[bytes], effort_bytes: int, name: str) -> None:
         self._chunks, self._effort, self._name = chunks, effort_bytes, name
@@ -70,7 +70,7 @@ class _Frames:
 
     def plain(self) -> Iterator[memoryview]:
         while self._effort >= 0 and self._filled():
-            found = _frame(memoryview(self._held)[self._at : self._at + _LOOK], self._name)
+            found = _frame(memoryview(self._held)[self._at : self._at + _AHEAD], self._name)
             if len(found.plain):
                 yield found.plain
             if found.end:
@@ -79,31 +79,31 @@ class _Frames:
                 self._seek(found.walked)
 
     def _filled(self) -> bool:
-        """Have a whole frame, and what follows it, if there is as much; False at the end."""
-        if not self._ended and len(self._held) - self._at < _LOOK:
+        """Read until a whole frame and the start of the next are in memory; False at the end."""
+        if not self._ended and len(self._held) - self._at < _AHEAD:
             held = [self._held[self._at :]]
-            while not self._ended and sum(map(len, held)) < _LOOK:
+            while not self._ended and sum(map(len, held)) < _AHEAD:
                 held.append(next(self._chunks, b""))
                 self._ended = not held[-1]
             self._held, self._at = b"".join(held), 0
         return self._at < len(self._held)
 
     def _seek(self, walked: int) -> None:
-        """Where the next frame may begin. What was walked through in vain, and will be again, is paid for."""
+        """Go to the next possible frame. Bytes that were searched without success reduce the remaining effort."""
         found = self._held.find(MAGIC, self._at + 1)
         after = found if found > 0 else max(len(self._held) - len(MAGIC) + 1, self._at + 1)
-        self._effort -= max(walked - (after - self._at), 0) + _EFFORT_OF_A_LOOK
+        self._effort -= max(walked - (after - self._at), 0) + _EFFORT_PER_STEP
         self._at = after
 
 
 @dataclass(frozen=True)
 class _Found:
     plain: memoryview = _NOTHING
-    """What can be had of the frame that should begin here."""
+    """What can be read of the frame that should begin here."""
     end: int = 0
-    """The byte after it; 0 when that cannot be told."""
+    """The byte after it; 0 if unknown."""
     walked: int = 0
-    """How far its blocks were followed."""
+    """How many bytes of its blocks were read."""
 
 
 def _frame(data: memoryview, name: str) -> _Found:

@@ -1,7 +1,7 @@
-"""Expiring holds of readers: what must not be pruned while a restore, verify or drill is reading it.
+"""Expiring holds of readers: a backup is not pruned while a restore, verification or drill reads it.
 
-A reader puts its hold first and then looks whether the backup is still there; prune looks for holds before it deletes
-an id, and sweep again before it deletes objects. Whoever comes second sees the other.
+A reader puts its hold first and then checks that the backup is still there; prune reads the holds before it deletes an
+id, and garbage collection again before it deletes objects. The second of two always sees the first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import SourceDocument, read, seal
 from logkeep.repository.chain.fold import BackupEntry
+from logkeep.repository.chain.lease import Renewal
 from logkeep.repository.chain.owner import Owner
-from logkeep.repository.chain.renewal import Renewal
 
 DEFAULT_TTL = timedelta(minutes=30)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -28,7 +28,7 @@ class HoldDocument(SourceDocument, frozen=True, kw_only=True, tag="reader-hold")
     owner: Owner
     operation: str
     lifetime_s: int
-    """Counts from the moment the store says it was written: the clocks of readers and pruners differ."""
+    """From the time of writing by the store's clock: the clocks of readers and pruners differ."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReaderHold:
 
 
 def reader_holds(place: SourceRef) -> list[ReaderHold]:
-    """All holds of readers, expired ones too. One that cannot be read is dated in the far future: better safe."""
+    """All holds of readers, expired ones too. An unreadable one counts as never expiring."""
     found = []
     for info in place.store.list(layout.holds(place.source)):
         placed = layout.placed(info.name)
@@ -52,7 +52,7 @@ def reader_holds(place: SourceRef) -> list[ReaderHold]:
         try:
             document = read(place.store, info.name, HoldDocument, place.repository)
         except ObjectMissing:
-            continue  # given back while we looked
+            continue  # removed meanwhile
         except Damaged:
             found.append(ReaderHold(info.name, BackupId(placed.number), _NEVER, f"an unreadable hold, {info.name}"))
             continue
@@ -64,7 +64,7 @@ def reader_holds(place: SourceRef) -> list[ReaderHold]:
 
 
 def held_ids(holds: Iterable[ReaderHold], store_now: datetime) -> dict[BackupId, str]:
-    """Ids that readers hold at a time of the store's clock, and who they are. Pure."""
+    """Ids that readers hold at a time of the store's clock, and the readers. Pure."""
     return {h.backup: h.who for h in holds if store_now <= h.expires}
 
 
@@ -72,7 +72,7 @@ def held_ids(holds: Iterable[ReaderHold], store_now: datetime) -> dict[BackupId,
 def reading(
     place: SourceRef, backup_id: BackupId, owner: Owner, operation: str, tokens: TokenSource
 ) -> Iterator[BackupEntry]:
-    """Hold a backup while the body reads it, and give its entry. Where we may not write, read without a hold."""
+    """Hold a backup while the body reads it; yields its entry. Without write permission there is no hold."""
     name = layout.hold(place.source, backup_id, tokens())
     document = HoldDocument(
         repository=place.repository,
@@ -85,19 +85,19 @@ def reading(
     try:
         place.store.put_new(name, seal(document))
     except StoreDenied:
-        yield _still_there(place, backup_id)
+        yield _find_entry(place, backup_id)
         return
     try:
         with Renewal(lambda: _renew(place, name, seal(document)), DEFAULT_TTL.total_seconds() / 3):
-            yield _still_there(place, backup_id)
+            yield _find_entry(place, backup_id)
     finally:
         _drop(place, name)
 
 
-def _still_there(place: SourceRef, backup_id: BackupId) -> BackupEntry:
+def _find_entry(place: SourceRef, backup_id: BackupId) -> BackupEntry:
     entry = read_chain(place).entry(backup_id)
     if entry is None:
-        raise UnknownBackup(f"backup {backup_id} is not there any more", subject=place.source)
+        raise UnknownBackup(f"backup {backup_id} does not exist any more", subject=place.source)
     return entry
 
 
@@ -105,7 +105,7 @@ def _renew(place: SourceRef, name: str, data: bytes) -> bool:
     try:
         place.store.replace(name, data, place.store.head(name).version)
     except StoreError:
-        return True  # tried again at the next turn; three turns fit into one life time
+        return True  # tried again; there are three renewals per lifetime
     return True
 
 
@@ -113,4 +113,4 @@ def _drop(place: SourceRef, name: str) -> None:
     try:
         place.store.delete(name)
     except StoreError:
-        return  # a writer without the right to delete: the hold runs out by itself
+        return  # no permission to delete: the hold expires

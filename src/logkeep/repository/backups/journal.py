@@ -1,8 +1,8 @@
-"""Requests and receipts: what is known of a backup before it is committed.
+"""Requests and receipts: the journal of a backup before it is committed.
 
-The request is put first, so an id that was ever started is never forgotten. Every unit of work ends by putting its
-receipt, so a killed driver loses nothing that was finished: a resumed run reads the receipts back, has their objects
-checked, and copies the rest. Receipts are put by tasks, anywhere; everything else here by the driver.
+The request is put first, so an id that was started is never lost. Every unit of work ends by putting its receipt, so a
+killed driver loses nothing that was finished: a resumed run reads the receipts, checks their objects and copies the
+rest. Tasks put receipts; the driver puts everything else.
 """
 
 from collections.abc import Iterator
@@ -24,14 +24,14 @@ class BackupRequest(SourceDocument, frozen=True, kw_only=True, tag="request"):
     owner: Owner
     started: str
     base: int | None
-    """The backup that this one continues, as the chain was when it began."""
+    """The backup that this one continues."""
     fence: int
     """The generation it began from."""
     group: tuple[str, ...] = ()
-    """Sources that take part under the same id; empty for a backup of its own."""
+    """Sources that take part under the same id; empty for a single source."""
     tags: tuple[str, ...] = ()
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    """What was asked for, for people and for resume. Never a secret."""
+    """The user's options, for display and for resume. Never a secret."""
 
 
 class UnitReceipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
@@ -46,7 +46,7 @@ class UnitReceipt(SourceDocument, frozen=True, kw_only=True, tag="receipt"):
 
 
 def put_request(place: SourceRef, request: BackupRequest) -> None:
-    """Record the intent. Raises AlreadyExists when the id was started before."""
+    """Store the request. Raises AlreadyExists if the id was started before."""
     put_own(place.store, layout.request(place.source, BackupId(request.id)), seal(request))
 
 
@@ -62,13 +62,13 @@ def read_request(place: SourceRef, backup_id: BackupId) -> BackupRequest | None:
 
 
 def put_receipt(place: SourceRef, receipt: UnitReceipt, token: str) -> None:
-    """A task's last act."""
+    """Store the receipt of a finished unit."""
     name = layout.receipt(place.source, BackupId(receipt.id), receipt.unit, token)
     put_own(place.store, name, seal(receipt))
 
 
 def receipts(place: SourceRef, backup_id: BackupId, damaged: list[str] | None = None) -> Iterator[UnitReceipt]:
-    """All receipts of a backup. One that cannot be read is left out and named in `damaged`: its unit is done again."""
+    """All receipts of a backup. Unreadable ones are skipped and added to `damaged`: their units are repeated."""
     for info in place.store.list(layout.journal(place.source, backup_id)):
         try:
             receipt = read(place.store, info.name, UnitReceipt, place.repository)
@@ -83,10 +83,9 @@ def receipts(place: SourceRef, backup_id: BackupId, damaged: list[str] | None = 
 
 
 def open_ids(place: SourceRef, last_id: int) -> list[BackupId]:
-    """Ids that were started after the last one the chain has decided, smallest first.
+    """Ids that were started after the last one in the chain, smallest first.
 
-    Ids only grow and are decided in order, so nothing at or below `last_id` can still be open: old journals are
-    never listed.
+    Ids grow and are decided in order, so nothing at or below `last_id` can be open: old journals are not listed.
     """
     after = layout.backups(place.source) + layout.padded(last_id + 1)
     names = (i.name for i in place.store.list(layout.backups(place.source), after))

@@ -1,4 +1,4 @@
-"""What a backup consists of: its cut, its parts, its attachments, what was found on the way."""
+"""The manifest of a backup: its cut, its parts, its attachments, its findings."""
 
 from typing import Annotated, ClassVar
 
@@ -14,7 +14,7 @@ MAX_PARTS = 16
 
 
 class LogCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backup covers of one log: positions `[start, end)`, its log start and its cut."""
+    """Positions `[start, end)` of one log that a backup covers."""
 
     log: LogName
     start: Position
@@ -22,7 +22,7 @@ class LogCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KnownGap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Positions inside the cut that could not be archived, and why. What is not listed here must be there."""
+    """Positions inside the cut that could not be archived, and why. All others must be archived."""
 
     log: LogName
     start: Position
@@ -46,7 +46,7 @@ class Manifest(SourceDocument, frozen=True, kw_only=True, tag="manifest"):
     run: str
     kind: str
     identity: dict[str, str]
-    """Of the source, as in its own document: so that the one can be rebuilt from the other."""
+    """Of the source, as in its own document, which can be rebuilt from this one."""
     group: tuple[str, ...] = ()
     started: str
     finished: str

@@ -1,9 +1,9 @@
-"""The plain bytes of an archived log, whichever way it is stored: whole, in pieces, or a range of it.
+"""Reads the plain bytes of a stored object with any codec: whole, in pieces, or a range.
 
-Verify, restore and merge read logs through here and see no difference between `.log` and `.log.zst`. Memory is bounded:
-one read of 8 MiB and one frame. A stored object is attacker input: frames must not hold more than the segment row
-says, and all of them together must hold exactly that; else Damaged is raised, at the latest with the last piece. What
-can be unpacked before the damage is given before it is raised. `salvaged_bytes` goes on behind it.
+Verify, restore and merge read objects through this module and see no difference between `.log` and `.log.zst`. Memory
+is bounded: one read of 8 MiB and one frame. Stored bytes are not trusted: they must unpack to exactly the size in the
+segment row; otherwise Damaged is raised, at the latest after the last piece. Bytes before the damage are yielded first.
+`damaged_bytes` reads the bytes after it.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 _STEP = 64 << 10
-"""Of packed bytes: what zlib has made of a step is lost with an error in it, and has to be made again."""
+"""Packed bytes per step: an error loses the output of its step, which has to be unpacked again."""
 _STEP_PLAIN = 256 << 10
 
 Watch = Callable[[bytes], object]
-"""Is shown every stored byte once, in order: for its hash and for progress."""
+"""Called with every stored byte once, in order: for its hash and for progress."""
 
 
 def _unwatched(_: bytes) -> None: ...
@@ -39,7 +39,7 @@ def _unwatched(_: bytes) -> None: ...
 
 @dataclass(frozen=True)
 class StoredLog:
-    """One object and what its row says of it."""
+    """One object and what its segment row says of it."""
 
     store: Store
     name: str
@@ -57,12 +57,12 @@ class StoredLog:
         return cls(store, what.name, what.codec, what.stored_bytes, what.plain_bytes)
 
     def pieces(self, watch: Watch = _unwatched, piece_bytes: int = _CHUNK) -> Iterator[memoryview]:
-        """All plain bytes, in order; so many of the stored ones are read at once."""
+        """All plain bytes, in order; `piece_bytes` stored bytes are read at a time."""
         return _measured(self._pieces(0, self.stored_bytes, watch, piece_bytes), self.plain_bytes, self.name)
 
     def again_from(self, put_back: Callable[[], int], piece_bytes: int) -> Iterator[memoryview]:
-        """All plain bytes, in order, of an object that is stored as they are; after each piece but the last so many of
-        its bytes as are put back, never all, begin the next one."""
+        """All bytes of an object without a codec. After each piece but the last, `put_back` returns how many of its
+        last bytes, never all, begin the next piece again."""
         at = 0
         while at < self.stored_bytes:
             piece = self.store.get_range(self.name, at, min(piece_bytes, self.stored_bytes - at))
@@ -73,15 +73,15 @@ class StoredLog:
             raise Damaged(f"holds {at} bytes of the log instead of {self.plain_bytes}", subject=self.name)
 
     def whole(self, limit: int) -> bytes:
-        """All plain bytes at once; raises Damaged when they are more than `limit`."""
+        """All plain bytes; raises Damaged if they are more than `limit`."""
         if self.plain_bytes > limit:
             raise Damaged(f"holds {self.plain_bytes} bytes, more than {limit}", subject=self.name)
         return b"".join(self.pieces())
 
     def range(self, start: int, length: int, index: BatchIndex | None = None) -> Iterator[memoryview]:
-        """Plain bytes `[start, start + length)`, in pieces. With its index only the frames around them are read."""
+        """Plain bytes `[start, start + length)`, in pieces. With an index only the frames around them are read."""
         if start < 0 or length < 0 or start + length > self.plain_bytes:
-            raise Damaged(f"bytes [{start}, {start + length}) are not all there", subject=self.name)
+            raise Damaged(f"bytes [{start}, {start + length}) are not all in the object", subject=self.name)
         if self.codec is Codec.NONE:
             return self._pieces(start, start + length, _unwatched)
         span = _span(index, start, length) if index is not None and self._fits(index) else None
@@ -91,14 +91,14 @@ class StoredLog:
         return _cut(_measured(self._pieces(first, last, _unwatched), plain, self.name), start - skipped, length)
 
     def is_stored_as(self, sha256: str) -> bool:
-        """Whether the bytes as they are stored are these, to the last one."""
+        """Whether the stored bytes have this hash."""
         summed = hashlib.sha256()
         for chunk in self.chunks(0, self.stored_bytes, _CHUNK):
             summed.update(chunk)
         return summed.hexdigest() == sha256 and self.store.head(self.name).size == self.stored_bytes
 
     def _fits(self, index: BatchIndex) -> bool:
-        """Whether the frames of an index are those of this object. An index proves nothing: it only saves reading."""
+        """Whether the frames of an index fit this object. An index proves nothing: it only saves reading."""
         plain, stored = (int(index.frames[c].sum(dtype=np.int64)) for c in ("plain_bytes", "stored_bytes"))
         return (plain, stored) == (self.plain_bytes, self.stored_bytes)
 
@@ -111,7 +111,7 @@ class StoredLog:
         return inflated(chunks, self.plain_bytes, self.name)
 
     def chunks(self, start: int, end: int, piece_bytes: int, watch: Watch = _unwatched) -> Iterator[bytes]:
-        """Stored bytes `[start, end)` as they are, so many at once."""
+        """Stored bytes `[start, end)`, at most `piece_bytes` at a time."""
         for at in range(start, end, piece_bytes):
             chunk = self.store.get_range(self.name, at, min(piece_bytes, end - at))
             watch(chunk)
@@ -119,7 +119,7 @@ class StoredLog:
 
 
 def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
-    """The index beside a segment; None when it is lost or damaged: it saves reading, nothing rests on it."""
+    """The index of a segment; None if it is lost or damaged: it only saves reading."""
     name = layout.index_of(place.source, segment.log, segment.first, segment.token)
     try:
         return decode(place.store.get(name, _LARGEST_INDEX), name)
@@ -128,31 +128,30 @@ def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
 
 
 def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
-    """The content of frame after frame. None is opened that would bring the sum above `most`."""
+    """The content of each frame. Frames that would exceed `most` in total are refused."""
     rest = memoryview(b"")
     for chunk in chain(chunks, (b"",)):
         rest = memoryview(bytes(rest) + chunk) if rest else memoryview(chunk)
         while len(rest) >= (HEAD_BYTES if chunk else 1):
             head = frame_head(rest, name)
             if head.content_bytes > most:
-                raise Damaged("frames hold more than was written", subject=name)
+                raise Damaged("frames hold more bytes than were written", subject=name)
             end = frame_end(rest, head, name)
             if end is None:
                 break
             yield opened(rest[:end], head.content_bytes, name)
             rest, most = rest[end:], most - head.content_bytes
     if len(rest):
-        raise Damaged("the last frame is cut off", subject=name)
+        raise Damaged("the last frame is truncated", subject=name)
 
 
 def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
-    """The content of one gzip member, a part of a megabyte at a time, and never more than `most`; its checksum is
-    checked."""
+    """The content of one gzip member, at most 256 KiB at a time and at most `most` in total. Checks its checksum."""
     inflate = zlib.decompressobj(_GZIP)
     for step in _steps(chunks):
         rest = step
         if inflate.eof:
-            raise Damaged("something stands behind its end", subject=name)
+            raise Damaged("there is data after the end of the gzip stream", subject=name)
         while rest and not inflate.eof:
             before = inflate.copy()
             try:
@@ -160,17 +159,17 @@ def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryvi
             except zlib.error as error:
                 if good := _before_error(before, rest)[:most]:
                     yield memoryview(good)
-                raise Damaged("it cannot be unpacked", subject=name) from error
+                raise Damaged("the gzip stream cannot be unpacked", subject=name) from error
             most -= len(piece)
             if most < 0:
-                raise Damaged("it holds more than was written", subject=name)
+                raise Damaged("the gzip stream holds more bytes than were written", subject=name)
             if piece:
                 yield memoryview(piece)
             rest = inflate.unconsumed_tail
         if inflate.unused_data:
-            raise Damaged("something stands behind its end", subject=name)
+            raise Damaged("there is data after the end of the gzip stream", subject=name)
     if not inflate.eof:
-        raise Damaged("it is cut off", subject=name)
+        raise Damaged("the gzip stream is truncated", subject=name)
 
 
 def _steps(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -178,7 +177,7 @@ def _steps(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _before_error(inflate: "zlib._Decompress", packed: bytes) -> bytes:
-    """All that comes before the byte that cannot be: it is found byte by byte."""
+    """The output before the first bad byte, which is found byte by byte."""
     plain = bytearray()
     try:
         for at in range(len(packed)):
@@ -198,7 +197,7 @@ def _measured(pieces: Iterator[memoryview], expected: int, name: str) -> Iterato
 
 
 def _span(index: BatchIndex, start: int, length: int) -> tuple[int, int, int, int] | None:
-    """Stored bytes `[first, last)` of the frames around a range, the plain bytes before them, and those in them."""
+    """Stored bytes `[first, last)` of the frames around a range, the plain bytes before them and in them."""
     plain, stored = (np.cumsum(index.frames[c], dtype=np.int64) for c in ("plain_bytes", "stored_bytes"))
     if not length or not len(plain):
         return None

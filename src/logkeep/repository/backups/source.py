@@ -1,4 +1,4 @@
-"""One source of a repository, seen by a reader: its backups, their states, their content."""
+"""One source of a repository for readers: its backups, their states, their manifests."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,26 +14,26 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, follow, read_chain
 from logkeep.repository.chain.documents import SourceDocument, open_in_place, read, seal, seal_of
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.chain.lease import LeaseDocument, LeaseState, check_head, read_lease, standing
+from logkeep.repository.chain.lease import LeaseDocument, LeaseState, check_head, lease_state, read_lease
 from logkeep.repository.chain.owner import Owner
 from logkeep.store.base import Store
 
 
 class SourceFacts(SourceDocument, frozen=True, kw_only=True, tag="source"):
-    """What is backed up here."""
+    """The system that is backed up under this source."""
 
     kind: str
     identity: dict[str, str]
-    """What tells this system from every other: a Kafka cluster id."""
+    """What identifies the system, such as a Kafka cluster id."""
     created: str
 
 
 def source_names(store: Store) -> list[str]:
-    """All sources of a repository, found by leaping from one to the next: their objects may be millions."""
+    """All sources of a repository. Skips from one to the next: they may have millions of objects."""
     names, after = [], ""
     while first := next(iter(store.list(layout.SOURCES, after)), None):
         source = layout.source_at(first.name)
-        if source is None:  # a stray file beside the sources
+        if source is None:  # a foreign file beside the sources
             after = first.name
             continue
         names.append(source)
@@ -53,7 +53,7 @@ def read_facts(place: SourceRef) -> SourceFacts | None:
 
 
 def ensure_source(place: SourceRef, kind: str, identity: dict[str, str], now: datetime) -> SourceFacts:
-    """Register a source, or check that it is still the same system. Raises UsageError when it is another."""
+    """Register a source, or check that it is the same system. Raises UsageError if it is another."""
     facts = SourceFacts(
         repository=place.repository, source=place.source, kind=kind, identity=identity, created=rfc3339(now)
     )
@@ -63,51 +63,51 @@ def ensure_source(place: SourceRef, kind: str, identity: dict[str, str], now: da
         known = read_facts(place)
         if known is None:
             raise
-        _same_system(known, facts)
+        _check_same_system(known, facts)
         return known
     return facts
 
 
 def check_source(place: SourceRef, kind: str, identity: dict[str, str]) -> None:
-    """Raises UsageError when the source is known as another system. Writes nothing."""
+    """Raises UsageError if the source is registered for another system. Writes nothing."""
     known = read_facts(place)
     if known is not None:
         found = SourceFacts(
             repository=place.repository, source=place.source, kind=kind, identity=identity, created=known.created
         )
-        _same_system(known, found)
+        _check_same_system(known, found)
 
 
-def _same_system(known: SourceFacts, found: SourceFacts) -> None:
+def _check_same_system(known: SourceFacts, found: SourceFacts) -> None:
     if (known.kind, known.identity) != (found.kind, found.identity):
         raise UsageError(
-            f"it holds backups of {_named(known)}, not of {_named(found)}",
+            f"it holds backups of {_system_text(known)}, not of {_system_text(found)}",
             subject=f"source {known.source}",
             remedy="choose another --source name for this system, or check which system you are connected to",
         )
 
 
-def _named(facts: SourceFacts) -> str:
+def _system_text(facts: SourceFacts) -> str:
     """`kafka with cluster_id I_CW…`"""
-    told = ", ".join(f"{key} {value}" for key, value in sorted(facts.identity.items()))
-    return f"{facts.kind} with {told}" if told else facts.kind
+    identity = ", ".join(f"{key} {value}" for key, value in sorted(facts.identity.items()))
+    return f"{facts.kind} with {identity}" if identity else facts.kind
 
 
 @dataclass(frozen=True)
 class SourceView:
-    """A source as it stood at one moment."""
+    """The state of a source at one moment."""
 
     place: SourceRef
     folded: Folded
     lease: LeaseDocument | None
-    lease_standing: LeaseState
+    lease_state: LeaseState
     open_ids: tuple[BackupId, ...]
     warnings: tuple[str, ...] = ()
 
     @property
     def worked_on(self) -> int | None:
-        """The backup that a living lease holder is working on."""
-        if self.lease is None or self.lease_standing is not LeaseState.HELD:
+        """The backup that the current lease holder is working on."""
+        if self.lease is None or self.lease_state is not LeaseState.HELD:
             return None
         return self.lease.backup
 
@@ -126,11 +126,11 @@ class SourceView:
         return undecided(backup_id, self.folded.last_id, request, self.worked_on)
 
     def states(self) -> list[State]:
-        """Every backup that exists in any way, in order of id."""
+        """Every backup in any state, in order of id."""
         return [self.state(BackupId(i)) for i in sorted({*self._decided, *self.open_ids})]
 
     def completed(self, text: str) -> BackupEntry:
-        """The completed backup that a user meant by a number, a prefix or `latest`."""
+        """The completed backup that the user names by an id, a prefix or `latest`."""
         ids = [BackupId(e.id) for e in self.folded.completed]
         others = [s.id for s in self.states() if not isinstance(s, Completed)]
         chosen = choose_id(text, ids if text == "latest" else sorted([*ids, *others]))
@@ -142,10 +142,10 @@ class SourceView:
 
 
 def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
-    """Read a source: what is under way, the lease, the chain, in this order. Writes nothing, starts nothing.
+    """Read a source: ongoing requests, the lease, the chain, in this order. Writes nothing.
 
-    The order matters: a backup that is committed while we read must be found in the chain, not mistaken for one that
-    lost its owner. (The first read of the chain only bounds the listing of requests.)
+    The order matters: a backup that is committed while we read must be found in the chain, not taken for an abandoned
+    one. (The first read of the chain only limits the listing of requests.)
     """
     early = read_chain(place)
     opened = open_ids(place, early.last_id)
@@ -155,14 +155,14 @@ def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
         place=place,
         folded=folded,
         lease=lease,
-        lease_standing=standing(lease, now, here) if lease else LeaseState.FREE,
+        lease_state=lease_state(lease, now, here) if lease else LeaseState.FREE,
         open_ids=tuple(i for i in opened if i > folded.last_id),
         warnings=(*trouble, *_warnings(folded, lease)),
     )
 
 
 def _lease(place: SourceRef) -> tuple[LeaseDocument | None, tuple[str, ...]]:
-    """The lease; one that cannot be read must not keep anybody from reading backups."""
+    """The lease; an unreadable one must not prevent reading backups."""
     try:
         found = read_lease(place)
     except Damaged as damage:
@@ -171,7 +171,7 @@ def _lease(place: SourceRef) -> tuple[LeaseDocument | None, tuple[str, ...]]:
 
 
 def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
-    """What a reader should know and can read on with; a writer stops at it, and `verify` reports it as damage."""
+    """Problems that do not stop a reader; they stop a writer, and `verify` reports them as damage."""
     if lease is None:
         return ()
     try:
@@ -182,7 +182,7 @@ def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
 
 
 def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
-    """The manifest that the chain names, whole and in its place, or Damaged."""
+    """The manifest of a backup. Raises Damaged if it is missing or not the committed one."""
     name = layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)
     try:
         data = place.store.get(name, Manifest.limit)
@@ -190,7 +190,7 @@ def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
         raise Damaged("the manifest is missing", subject=name) from error
     manifest = open_in_place(data, name, Manifest, place.repository)
     if seal_of(data) != entry.manifest.sha256 or len(data) != entry.manifest.size:
-        raise Damaged("this is not the manifest that was committed", subject=name)
+        raise Damaged("it is not the manifest that was committed", subject=name)
     if (manifest.source, manifest.id) != (place.source, entry.id):
         raise Damaged("the manifest belongs to another backup", subject=name)
     return manifest

@@ -1,6 +1,6 @@
 """The four states of a backup, as types, and the state of a group of backups. Pure.
 
-`ongoing` is a request without a commit whose owner still holds the lease. When the owner is gone, readers *derive*
+`ongoing` is a request without a commit whose owner still holds the lease. If the owner is gone, readers *derive*
 `failed` (with `recorded` false) and write nothing; only a lease holder makes it final.
 """
 
@@ -14,7 +14,7 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 
 
 class StateName(StrEnum):
-    """The words of the interface."""
+    """State names in JSON and in text."""
 
     DOES_NOT_EXIST = "doesNotExist"
     ONGOING = "ongoing"
@@ -64,7 +64,7 @@ def decided(folded: Folded) -> dict[int, State]:
 
 
 def undecided(backup_id: BackupId, last_id: int, request: BackupRequest | None, worked_on: int | None) -> State:
-    """The state of an id of which the chain says nothing: from its request and what the lease holder works on."""
+    """The state of an id that is not in the chain: from its request and what the lease holder works on."""
     if request is None or backup_id <= last_id:
         return DoesNotExist(backup_id)  # never started, or deleted
     if worked_on == backup_id:

@@ -1,4 +1,4 @@
-"""Do the segments of a backup, with the gaps it admits to, hold every position of its cut exactly once? Pure."""
+"""Checks that segments and known gaps cover every position of a backup's cut exactly once. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,18 +13,18 @@ def inherited_gaps(
     gaps: Iterable[KnownGap],
     claims: Mapping[LogName, Sequence[Range]],
 ) -> list[KnownGap]:
-    """What an earlier backup admitted to lack, as far as a new cut still covers it and nothing holds it now."""
-    lacked: dict[LogName, list[KnownGap]] = {}
+    """Known gaps of an earlier backup that a new cut still covers and no segment fills."""
+    earlier: dict[LogName, list[KnownGap]] = {}
     for gap in old:
-        lacked.setdefault(gap.log, []).append(gap)
-    told = [(gap.log, Range(gap.start, gap.end)) for gap in gaps]
+        earlier.setdefault(gap.log, []).append(gap)
+    known = [(gap.log, Range(gap.start, gap.end)) for gap in gaps]
     found = []
     for one in cut:
-        if one.log not in lacked:
+        if one.log not in earlier:
             continue
-        pieces = [*claims.get(one.log, ()), *(gap for log, gap in told if log == one.log)]
+        pieces = [*claims.get(one.log, ()), *(gap for log, gap in known if log == one.log)]
         for hole in tile(Range(one.start, one.end), pieces).gaps:
-            for gap in lacked[one.log]:
+            for gap in earlier[one.log]:
                 start, end = max(hole.start, gap.start), min(hole.end, gap.end)
                 if start < end:
                     found.append(KnownGap(one.log, start, end, gap.reason))
@@ -34,14 +34,14 @@ def inherited_gaps(
 def untiled(
     cut: Iterable[LogCut], gaps: Iterable[KnownGap], claims: Mapping[LogName, Sequence[Range]]
 ) -> Iterator[tuple[LogName, str, str]]:
-    """Every place where they do not: the log, a code, and what is wrong. Snapshots stand alone and tile nothing."""
-    admitted: dict[LogName, list[Range]] = {}
+    """Every position range that is not covered once: log, code, description. Snapshots are not checked."""
+    known: dict[LogName, list[Range]] = {}
     for gap in gaps:
-        admitted.setdefault(gap.log, []).append(Range(gap.start, gap.end))
+        known.setdefault(gap.log, []).append(Range(gap.start, gap.end))
     for one in cut:
         if one.log.collection is Collection.SNAPSHOTS:
             continue
-        pieces = [*claims.get(one.log, ()), *admitted.get(one.log, ())]
+        pieces = [*claims.get(one.log, ()), *known.get(one.log, ())]
         tiling = tile(Range(one.start, one.end), pieces)
         yield from ((one.log, "range-missing", f"no segment holds positions {gap}") for gap in tiling.gaps)
         yield from ((one.log, "range-doubled", f"two segments hold positions {o}") for o in tiling.overlaps)

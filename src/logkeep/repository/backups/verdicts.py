@@ -1,7 +1,7 @@
-"""What stored verifications say about backups today. Pure: names in, verdicts out.
+"""The current verdict on each backup, from the names of its stored verifications. Pure.
 
-Damage that was found stays until a later verification of the same depth, or deeper, finds the backup whole: a look at
-file sizes does not unsay a broken hash. The names alone tell all of it, so `list` needs one listing and no reads.
+Damage stays until a verification at the same level or a deeper one finds the backup good: checking file sizes does not
+disprove a wrong hash. The names alone are enough, so `list` needs one listing and no reads.
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.chain.layout import VerificationName
 
 LEVELS = ("files", "data", "records", "replay", "source", "boot")
-"""From shallow to deep. A foundation knows the first two; kinds of sources add theirs."""
+"""From shallow to deep. The repository implements the first two; kinds of sources add theirs."""
 
 GOOD, DAMAGED = "good", "damaged"
 
 
 @dataclass(frozen=True)
 class BackupVerdict:
-    """The last word on a backup."""
+    """The current verdict on a backup."""
 
     damaged: bool
     level: str
@@ -34,19 +34,15 @@ def verdicts(found: Iterable[VerificationName]) -> dict[BackupId, BackupVerdict]
 
 
 def _verdict(history: list[VerificationName]) -> BackupVerdict:
-    """Walk a backup's verifications from old to new; those of an unknown level count as the deepest when bad."""
-    standing = history[0]
-    for one in history[1:]:
-        if not _stands_against(standing, one):
-            standing = one
-    return BackupVerdict(standing.verdict != GOOD, standing.level, standing.when)
-
-
-def _stands_against(standing: VerificationName, later: VerificationName) -> bool:
-    """Whether earlier damage stands in spite of a later verification, which looked less deep and found nothing."""
-    return standing.verdict != GOOD and later.verdict == GOOD and depth(later.level) < depth(standing.level)
+    """From the oldest verification to the newest; an unknown level counts as the deepest if bad."""
+    valid = history[0]
+    for later in history[1:]:
+        shallower = depth(later.level) < depth(valid.level)
+        if not (shallower and valid.verdict != GOOD and later.verdict == GOOD):
+            valid = later
+    return BackupVerdict(valid.verdict != GOOD, valid.level, valid.when)
 
 
 def depth(level: str) -> int:
-    """How deep a level looks; one we do not know counts as the deepest."""
+    """The rank of a level; an unknown one counts as the deepest."""
     return LEVELS.index(level) if level in LEVELS else len(LEVELS)

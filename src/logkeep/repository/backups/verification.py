@@ -1,4 +1,4 @@
-"""The stored result of a verification."""
+"""Stored results of verifications."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ MAX_STORED_DIGESTS = 30_000
 
 
 class LogDigest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The digest of everything that a backup holds of one log, as its kind of source defines it."""
+    """The digest of one log of a backup, as its kind of source defines it."""
 
     log: LogName
     start: int
@@ -40,23 +40,23 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
     level: str
     verdict: str
     sample: str
-    """Which share of the objects was read: `1/1` is all."""
+    """The share of the objects that was read: `1/1` is all."""
     time: str
     head: Head
-    """The end of the chain as this verification saw it: an older head later means that commits were removed."""
+    """The end of the chain during this verification: a chain that ends before it has lost commits."""
     objects: int
     bytes: int
     findings: tuple[Finding, ...]
     damaged_objects: tuple[str, ...]
-    """Object names, so that other backups that share them are known to be damaged too."""
+    """Object names: other backups that share them are damaged too."""
     digests: tuple[LogDigest, ...] = ()
-    """Of every log that was decoded as a whole, for later verifications to compare with."""
+    """Of every log that was decoded completely; later verifications compare with them."""
 
 
 def inherited_damage(
     place: SourceRef, backup_id: BackupId, damaged: dict[str, str], head: Head, now: datetime
 ) -> Verification:
-    """The verdict on a new backup that stands on objects which are known to be damaged."""
+    """The verdict on a new backup that needs damaged objects."""
     names = sorted(damaged)
     findings = [
         Finding(
@@ -90,35 +90,35 @@ def put_verification(place: SourceRef, document: Verification, now: datetime, to
 
 
 def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]:
-    """What the names of all stored verifications say, and the names."""
+    """All stored verifications: parsed names and names."""
     names = (i.name for i in place.store.list(layout.verifications(place.source)))
-    return [(said, name) for name in names if (said := layout.verified(name))]
+    return [(parsed, name) for name in names if (parsed := layout.verified(name))]
 
 
 def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDigest]:
-    """What the last verification that decoded all of a backup, and found it good, saw of each log."""
-    stored = [(said, name) for said, name in stored_verifications(place) if said.backup == backup_id]
-    for said, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
-        if said.verdict == GOOD and depth(said.level) >= depth("records"):
+    """The digest of each log from the last good verification that decoded the whole backup."""
+    stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
+    for parsed, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
+        if parsed.verdict == GOOD and depth(parsed.level) >= depth("records"):
             try:
                 return {each.log: each for each in read(place.store, name, Verification, place.repository).digests}
             except (Damaged, ObjectMissing):
-                continue  # an older one tells the same
+                continue  # an older one has the same digests
     return {}
 
 
 def known_damaged(place: SourceRef, completed: Collection[int]) -> dict[str, str]:
-    """Objects whose damage stands, not unsaid by a later verification as deep, and the level at which it was seen.
+    """Objects with damage that no later verification disproved, and the level at which it was found.
 
-    Only backups that still exist are asked: of a deleted one nobody will ever say that it is whole again.
+    Only verifications of existing backups count: a deleted backup is never verified again.
     """
     stored = stored_verifications(place)
-    verdict = verdicts(said for said, _ in stored)
-    standing = {(b, v.when) for b, v in verdict.items() if v.damaged and b in completed}
+    verdict = verdicts(parsed for parsed, _ in stored)
+    damaged_runs = {(b, v.when) for b, v in verdict.items() if v.damaged and b in completed}
     return {
-        damaged: said.level
-        for said, name in stored
-        if (said.backup, said.when) in standing
+        damaged: parsed.level
+        for parsed, name in stored
+        if (parsed.backup, parsed.when) in damaged_runs
         for damaged in _damaged_objects(place, name)
     }
 
@@ -127,4 +127,4 @@ def _damaged_objects(place: SourceRef, name: str) -> tuple[str, ...]:
     try:
         return read(place.store, name, Verification, place.repository).damaged_objects
     except (Damaged, ObjectMissing):
-        return ()  # its name still says what it found about its own backup
+        return ()  # its name still has the verdict on its own backup

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""The commit chain of a source: names, sealed documents, commits, what they mean, leases."""

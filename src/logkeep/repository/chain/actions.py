@@ -1,4 +1,4 @@
-"""What one commit can say. The list is closed: a reader that meets another action cannot know what is live."""
+"""The actions of commits. The list is closed: a reader that meets another action cannot know what is live."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ NO_PREDECESSOR = ""
 
 
 class ObjectRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names an object by its token and pins its content; where it lies follows from who refers to it."""
+    """Refers to an object by its token and pins its content; the referring document determines its name."""
 
     token: Token
     size: Position
@@ -43,7 +43,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warnings: int = 0
     tags: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
-    """Sources that took part under the same id; empty for a backup of its own."""
+    """Sources that took part under the same id; empty for a single source."""
 
 
 class BackupAction(msgspec.Struct, frozen=True, tag="backup", tag_field="kind", forbid_unknown_fields=True):
@@ -72,26 +72,26 @@ class ReleaseAction(msgspec.Struct, frozen=True, tag="release", tag_field="kind"
 
 
 class PartReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Wherever a manifest names the old part, these are read instead."""
+    """Readers of a manifest that names the old part read these instead."""
 
     old: Token
     new: tuple[PartRef, ...]
 
 
 class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
-    """Other objects serve the same positions with the same plain bytes: segments were merged, or mended."""
+    """Other objects hold the same plain bytes for the same positions: segments were merged, or repaired."""
 
     parts: tuple[PartReplacement, ...]
     proof: str
-    """How the equality was shown, for people and for `verify`."""
+    """How the equality was proven, for users and for `verify`."""
     keep_old: bool = False
     """The objects of the old parts stay: a repair never destroys evidence."""
 
 
 class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field="kind", forbid_unknown_fields=True):
-    """Pins the folded chain up to the generation before this one, and moves the generation on.
+    """Pins the folded chain up to the generation before this one, and advances the generation.
 
-    Moving it on is a fence: a writer that read the chain before can no longer commit.
+    This is a fence: a writer that read the chain before can no longer commit.
     """
 
     folded: ObjectRef
@@ -102,7 +102,7 @@ PlainAction = BackupAction | FailedAction | DeleteAction | HoldAction | ReleaseA
 
 
 class ReplayedAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a commit behind a loss said, or what a manifest found by listing shows, with its own time."""
+    """The action of a commit after a loss, or of a manifest found by listing, with its own time."""
 
     generation: Position
     time: str
@@ -110,10 +110,10 @@ class ReplayedAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", forbid_unknown_fields=True):
-    """Goes on after commits were lost or destroyed. The only action that may skip generations.
+    """Continues the chain after commits were lost or damaged. The only action that may skip generations.
 
-    It follows the commit of generation `after`, stands above every generation that was ever seen, and leaves behind
-    all commits in between, whether they can be read or not: what could be saved of them is replayed here.
+    It follows the commit of generation `after`, is above every generation that was ever seen, and discards all commits
+    in between, readable or not: what could be saved of them is replayed here.
     """
 
     after: Position
@@ -128,13 +128,13 @@ class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
     """One link of the chain."""
 
     limit: ClassVar[int] = 64 * MIB
-    """Generous for a repair; every other commit is small."""
+    """Large enough for a repair; every other commit is small."""
 
     generation: Position
     previous: str
     """The seal of the commit before, empty for the first."""
     run: str
     nonce: str
-    """Makes every attempt's bytes different, so that reading a commit back tells whose it is."""
+    """Makes the bytes of every attempt different, so that reading a commit back shows whose it is."""
     time: str
     action: Action

@@ -1,8 +1,8 @@
 """Reading and extending the commit chain of one source.
 
-Reading starts at the newest pinned checkpoint and follows the links to the last commit that is listed; a hole or a link
-that does not fit is damage, unless a later repair says that it was accepted. Extending is one put-if-absent: exactly
-one of two racing writers wins a generation, and the loser is told. Nothing here retries.
+Reading starts at the newest pinned checkpoint and follows the commits to the last one that is listed; a missing commit
+or one that does not fit is damage, unless a later repair accepted it. Extending is one put-if-absent: exactly one of
+two racing writers wins a generation, and the other gets CommitConflict. Nothing here retries.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _PARALLEL_READS = 16
 
 @dataclass(frozen=True)
 class SourceRef:
-    """Where a chain lives: store, repository id, source."""
+    """One source of a repository: store, repository id, name."""
 
     store: Store
     repository: str
@@ -41,17 +41,17 @@ class SourceRef:
 
 @dataclass(frozen=True)
 class Link:
-    """One commit object as it was read, before anything is believed."""
+    """One commit object as it was read, not checked yet."""
 
     name: str
     data: bytes
 
 
 def read_chain(place: SourceRef) -> Folded:
-    """The meaning of the whole chain as it stands now. Raises Damaged when a link is missing or does not fit.
+    """The current state of the source. Raises Damaged if a commit is missing or does not fit.
 
-    A checkpoint may lie on a branch that a repair has left: when the commits after it do not fit, the chain itself
-    is asked.
+    A checkpoint may be of a branch that a repair discarded: if the commits after it do not fit, the whole chain is
+    read.
     """
     start = _best_checkpoint(place)
     try:
@@ -63,12 +63,12 @@ def read_chain(place: SourceRef) -> Folded:
 
 
 def read_whole_chain(place: SourceRef) -> Folded:
-    """The same without believing any checkpoint: what garbage collection and `verify` go by."""
+    """The same without any checkpoint, for garbage collection and `verify`."""
     return follow(place, Folded())
 
 
 def follow(place: SourceRef, start: Folded, until: int | None = None) -> Folded:
-    """Fold the commits after `start`, to the end or up to a generation. Raises Damaged where they do not fit."""
+    """Fold the commits after `start`, to the end or up to a generation. Raises Damaged if they do not fit."""
     links = read_links(place, start.generation)
     if until is not None:
         links = [link for link in links if link.name <= layout.commit(place.source, until)]
@@ -79,46 +79,46 @@ def follow(place: SourceRef, start: Folded, until: int | None = None) -> Folded:
 
 
 @dataclass(frozen=True)
-class Walked:
-    """How far links could be folded."""
+class WalkedChain:
+    """How many commits could be folded."""
 
     folded: Folded
     taken: int
-    """How many links were taken or left behind by an accepted repair."""
+    """How many commits were folded, or discarded by an accepted repair."""
     broken: Damaged | None
-    """Why the next one could not be taken."""
+    """Why the next one could not be folded."""
 
 
-def walk(place: SourceRef, start: Folded, links: Sequence[Link]) -> Walked:
-    """Fold links in order, as far as they go, without those that an accepted repair has left behind.
+def walk(place: SourceRef, start: Folded, links: Sequence[Link]) -> WalkedChain:
+    """Fold commits in order, as far as possible, without those that an accepted repair discarded.
 
-    A repair is believed over what it left behind even when that has come back since: both cannot be true.
+    A repair wins over commits that it discarded even if they have reappeared: both cannot be true.
     """
-    opened = [_opened(place, link) for link in links]
+    opened = [_open_or_damage(place, link) for link in links]
     folding = Folding(start)
     numbers = [placed.number for link in links if (placed := layout.placed(link.name))]
-    for at in _without_left_behind(opened, numbers):
+    for at in _without_discarded(opened, numbers):
         commit = opened[at]
         try:
             if isinstance(commit, Damaged):
                 raise commit
             folding.apply(commit, seal_of(links[at].data), links[at].name)
         except Damaged as broken:
-            return Walked(folding.result(), at, broken)
-    return Walked(folding.result(), len(links), None)
+            return WalkedChain(folding.result(), at, broken)
+    return WalkedChain(folding.result(), len(links), None)
 
 
-def _opened(place: SourceRef, link: Link) -> Commit | Damaged:
+def _open_or_damage(place: SourceRef, link: Link) -> Commit | Damaged:
     try:
         return open_commit(place, link)
     except Damaged as damage:
         return damage
 
 
-def _without_left_behind(opened: Sequence[Commit | Damaged], numbers: Sequence[int]) -> list[int]:
-    """The places of the links that count: from the end, each repair leads back to the commit it follows."""
+def _without_discarded(opened: Sequence[Commit | Damaged], numbers: Sequence[int]) -> list[int]:
+    """The indexes of valid commits: from the end, each repair refers to the commit it follows."""
     places: list[int] = []
-    floor = None  # commits above this generation, and below the repair that set it, were left behind
+    floor = None  # commits above this generation, and below the repair that set it, were discarded
     for at in range(len(opened) - 1, -1, -1):
         commit = opened[at]
         if floor is not None and numbers[at] > floor:
@@ -130,13 +130,13 @@ def _without_left_behind(opened: Sequence[Commit | Damaged], numbers: Sequence[i
 
 
 def replacements_ever(place: SourceRef) -> dict[str, tuple[PartRef, ...]]:
-    """Every part that was ever replaced, and all that has ever served in its place."""
+    """Every part that was ever replaced, and all parts that ever replaced it."""
     ever: dict[str, tuple[PartRef, ...]] = {}
     for link in read_links(place, 0):
         try:
             action = open_commit(place, link).action
         except Damaged:
-            continue  # left behind by a repair: whoever cannot live with a broken chain has read it before
+            continue  # discarded by a repair; callers that need an intact chain have read it before
         if isinstance(action, ReplaceAction):
             news = {p.old: p.new for p in action.parts}
             for old, served in ever.items():
@@ -147,27 +147,27 @@ def replacements_ever(place: SourceRef) -> dict[str, tuple[PartRef, ...]]:
 
 
 def read_links(place: SourceRef, after_generation: int) -> list[Link]:
-    """All commit objects after a generation, in order, unopened."""
+    """All commit objects after a generation, in order, not opened."""
     after = layout.commit(place.source, after_generation) if after_generation else ""
     names = [i.name for i in place.store.list(layout.commits(place.source), after) if layout.placed(i.name)]
     return [Link(n, d) for n, d in zip(names, _get_all(place.store, names), strict=True)]
 
 
 def open_commit(place: SourceRef, link: Link) -> Commit:
-    """Open a commit and check that it lies where it belongs."""
+    """Open a commit and check that its name is right."""
     commit = open_in_place(link.data, link.name, Commit, place.repository)
     if commit.source != place.source or layout.commit(place.source, commit.generation) != link.name:
-        raise Damaged("the commit belongs to another place", subject=link.name)
+        raise Damaged("the commit belongs to another name", subject=link.name)
     return commit
 
 
 def append(
     place: SourceRef, folded: Folded, action: Action, *, run: str, nonce: str, now: datetime, skip_to: int | None = None
 ) -> Folded:
-    """Commit one action after `folded` and return the chain with it, as the store shows it afterwards.
+    """Commit one action after `folded` and return the chain with it, as read from the store afterwards.
 
-    Raises CommitConflict when the generation is taken by somebody else, and Damaged before anything is written when
-    the action is impossible here. Only a repair may `skip_to` a later generation.
+    Raises CommitConflict if another run committed this generation, and Damaged, before anything is written, if the
+    action is impossible here. Only a repair may `skip_to` a later generation.
     """
     commit = Commit(
         repository=place.repository,
@@ -191,24 +191,24 @@ def append(
 
 
 def _confirm(store: Store, name: str, data: bytes) -> None:
-    """What was acknowledged must be what readers see; a store that lost or changed it must not look like success."""
+    """Check that readers see what the store acknowledged: a lost or changed commit must not look like success."""
     try:
         seen = store.get(name, Commit.limit)
     except ObjectMissing as error:
-        raise CommitConflict("the store acknowledged the commit and does not have it", subject=name) from error
+        raise CommitConflict("the store acknowledged the commit but does not have it", subject=name) from error
     if seen != data:
         raise CommitConflict("the store has another commit than the one it acknowledged", subject=name)
 
 
 def put_checkpoint(place: SourceRef, folded: Folded, token: str) -> ObjectRef:
-    """Store the folded chain. It counts once a commit pins it."""
+    """Store the folded chain. It is valid once a commit pins it."""
     data = seal(Checkpoint(repository=place.repository, source=place.source, folded=folded))
     place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
     return ObjectRef(token, len(data), seal_of(data))
 
 
 def checkpoints(place: SourceRef) -> list[tuple[layout.NameSuffix, str]]:
-    """All checkpoint objects, oldest first, as what their names say and the names."""
+    """All checkpoint objects, oldest first: parsed names and names."""
     found = ((layout.placed(i.name), i.name) for i in place.store.list(layout.checkpoints(place.source)))
     return [(placed, name) for placed, name in found if placed]
 
@@ -223,7 +223,7 @@ def read_checkpoint(place: SourceRef, placed: layout.NameSuffix) -> Folded:
         raise Damaged("no commit pins this checkpoint", subject=name)
     checkpoint = open_in_place(data, name, Checkpoint, place.repository)
     if checkpoint.source != place.source or checkpoint.folded.generation != placed.number:
-        raise Damaged("the checkpoint belongs to another place", subject=name)
+        raise Damaged("the checkpoint belongs to another name", subject=name)
     return checkpoint.folded
 
 
@@ -232,12 +232,12 @@ def _best_checkpoint(place: SourceRef) -> Folded:
         try:
             return read_checkpoint(place, placed)
         except (Damaged, ObjectMissing, FormatTooNew):
-            continue  # a cache never decides: an older one, or the chain from its first commit, tells the same
+            continue  # only a cache: an older one, or the whole chain, gives the same
     return Folded()
 
 
 def _get_all(store: Store, names: Sequence[str]) -> list[bytes]:
-    """Read many small objects, in order, a few at a time: 64 round trips one by one would be felt on a far store."""
+    """Read many small objects, in order, in parallel: 64 sequential requests are slow on a remote store."""
     if len(names) <= 2:
         return [store.get(n, Commit.limit) for n in names]
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:

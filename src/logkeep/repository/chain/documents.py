@@ -3,9 +3,9 @@
     {"type":"commit","version":1,...}\n
     {"sha256":"<hex of line 1 with its newline>"}\n
 
-A document that was cut, flipped or edited does not open; one that was copied to another place does not fit there,
-because line 1 names its type, repository, source and place. Readers are strict: unknown fields, wrong types and
-anything above the size cap of its type are damage. A newer `version` is `FormatTooNew`, not damage.
+A document that was truncated, damaged or edited is refused; so is one that was copied to another name, because line 1
+names its type, repository, source and identity. Readers are strict: unknown fields, wrong types and anything above the
+size limit of its type are damage. A newer `version` is `FormatTooNew`, not damage.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forb
     """Base of everything that is stored as a sealed document."""
 
     limit: ClassVar[int] = MIB
-    """More bytes than this are never read."""
+    """Larger documents are refused."""
 
     version: int = 1
     repository: str
@@ -37,7 +37,7 @@ class SourceDocument(Document, frozen=True, kw_only=True):
 
 
 class _Opening(msgspec.Struct):
-    """Just enough of line 1 to tell a newer format from damage."""
+    """Enough of line 1 to distinguish a newer format from damage."""
 
     type: str
     version: int
@@ -52,12 +52,12 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def seal(document: Document) -> bytes:
-    """The bytes of a document as they are stored. Raises BackupFailed for one that is larger than readers take."""
+    """The bytes of a document as they are stored. Raises BackupFailed if it is larger than readers accept."""
     line = _encoder.encode(document) + b"\n"
     data = line + b'{"sha256":"' + hashlib.sha256(line).hexdigest().encode() + b'"}\n'
     if len(data) > document.limit:
         raise BackupFailed(
-            f"the document would have {len(data)} bytes, and readers take {document.limit}",
+            f"the document would have {len(data)} bytes; the limit is {document.limit}",
             subject=str(document.__struct_config__.tag),
             remedy="back up fewer topics into one source, or use larger segments",
         )
@@ -65,12 +65,12 @@ def seal(document: Document) -> bytes:
 
 
 def seal_of(data: bytes) -> str:
-    """The hash that stands in line 2: the identity of a document, by which others name it."""
+    """The hash in line 2, by which other documents refer to this one."""
     return _split(data, "document")[1]
 
 
 def unseal(data: bytes, kind: type[DocumentT], where: str) -> DocumentT:
-    """Open a document of a known type. Raises Damaged or FormatTooNew, and nothing else, on any bytes."""
+    """Open a document of a known type. Raises only Damaged or FormatTooNew, whatever the bytes are."""
     line, expected = _split(data, where)
     if hashlib.sha256(line).hexdigest() != expected:
         raise Damaged("the document does not match its seal", subject=where)
@@ -78,7 +78,7 @@ def unseal(data: bytes, kind: type[DocumentT], where: str) -> DocumentT:
         opening = msgspec.json.decode(line, type=_Opening)
         tag = kind.__struct_config__.tag
         if opening.type != tag:
-            raise Damaged(f"a {opening.type!r} document lies where a {tag!r} belongs", subject=where)
+            raise Damaged(f"this is a {opening.type!r} document instead of a {tag!r}", subject=where)
         if opening.version > 1:
             raise FormatTooNew(f"the {tag} document has version {opening.version}; this release reads 1", subject=where)
         return msgspec.json.decode(line, type=kind)
@@ -91,16 +91,16 @@ def _split(data: bytes, where: str) -> tuple[bytes, str]:
     try:
         sealed = msgspec.json.decode(rest, type=_Seal)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise Damaged("the document is cut off or has no seal", subject=where) from error
+        raise Damaged("the document is truncated or has no seal", subject=where) from error
     if not newline or not rest.endswith(b"}\n"):
-        raise Damaged("the document is cut off", subject=where)
+        raise Damaged("the document is truncated", subject=where)
     return line + newline, sealed.sha256
 
 
 def put_own(store: Store, name: str, data: bytes) -> None:
-    """Put a document that is certainly ours (it carries a random run id) where nothing may be yet.
+    """Put a document with a random run id under a new name. Raises AlreadyExists if another one is there.
 
-    An "already exists" is answered by reading: our own bytes mean that an acknowledgement was lost on the way.
+    Our own bytes under this name mean that the store's acknowledgement was lost: that is success.
     """
     try:
         store.put_new(name, data)
@@ -117,7 +117,7 @@ def _is_ours(store: Store, name: str, data: bytes) -> bool:
 
 
 def read(store: Store, name: str, kind: type[DocumentT], repository: str) -> DocumentT:
-    """Read and open one document, and check that it belongs to this repository."""
+    """Read and open a document of this repository."""
     return open_in_place(store.get(name, kind.limit), name, kind, repository)
 
 

@@ -1,4 +1,4 @@
-"""What all commits together mean. Pure: commits in, state out; an impossible step is damage, never ignored."""
+"""Folds commits into the state of a source. Pure; an impossible step is damage, never ignored."""
 
 from typing import ClassVar
 
@@ -29,7 +29,7 @@ from logkeep.repository.chain.documents import MIB, SourceDocument
 
 
 class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A completed backup as the chain knows it."""
+    """A completed backup as the chain records it."""
 
     id: StoredId
     generation: int
@@ -37,11 +37,11 @@ class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     manifest: ObjectRef
     summary: Summary
     hold: str | None = None
-    """Why the user pinned it; None when it is not pinned."""
+    """Why the user pinned it; None if it is not pinned."""
 
 
 class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A failed id. Kept for ever: failed is final."""
+    """A failed id. Never removed: failed is final."""
 
     id: StoredId
     generation: int
@@ -50,17 +50,17 @@ class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is read instead of an old part. Later manifests name the new parts themselves."""
+    """The parts that replace an old part. Later manifests name the new parts themselves."""
 
     old: Token
     new: tuple[PartRef, ...]
     generation: int
-    """Concerns only backups committed before it."""
+    """Applies only to backups committed before it."""
     keep_old: bool
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The meaning of a chain up to a generation."""
+    """The state of a source after the commits up to a generation."""
 
     generation: int = FIRST_GENERATION - 1
     head: str = NO_PREDECESSOR
@@ -73,7 +73,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     failed: tuple[FailedEntry, ...] = ()
     replacements: tuple[Replacement, ...] = ()
     repaired_generation: int = 0
-    """Where a repair last went on after a loss: objects older than its commit are spared by collection for a while."""
+    """The last repair after a loss: garbage collection spares objects older than its commit for a while."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -83,7 +83,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
-    """A folded chain, stored beside it: saves reading old commits. Counts only if a commit pins it."""
+    """A stored folded chain, so that old commits need not be read. Valid only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
 
@@ -119,13 +119,13 @@ class Folding:
                 subject=where,
             )
         if commit.previous != self._head:
-            raise Damaged("the commit does not continue the chain: its predecessor was another one", subject=where)
+            raise Damaged("the commit does not continue the chain: it follows another commit", subject=where)
         self._act(commit.action, commit.generation, commit.time, where)
         self._generation, self._head, self._head_time = commit.generation, seal, commit.time
 
-    def replay(self, said: ReplayedAction, where: str) -> None:
-        """Take what a lost commit said, as a part of a repair. Raises Damaged when it is impossible here."""
-        self._act(said.action, said.generation, said.time, where)
+    def replay(self, replayed: ReplayedAction, where: str) -> None:
+        """Apply the action of a lost commit, as part of a repair. Raises Damaged if it is impossible here."""
+        self._act(replayed.action, replayed.generation, replayed.time, where)
 
     def result(self) -> Folded:
         return Folded(
@@ -160,8 +160,8 @@ class Folding:
                 self._replace(action, generation)
             case RepairAction():
                 self._repaired_generation = generation
-                for said in action.replayed:
-                    self.replay(said, where)
+                for each in action.replayed:
+                    self.replay(each, where)
             case CheckpointAction():
                 pass
 
@@ -183,7 +183,7 @@ class Folding:
     def _known(self, backup_id: int, where: str) -> BackupEntry:
         entry = self._completed.get(backup_id)
         if entry is None:
-            raise Damaged(f"the commit speaks of backup {backup_id}, which does not exist", subject=where)
+            raise Damaged(f"the commit refers to backup {backup_id}, which does not exist", subject=where)
         return entry
 
     def _pin(self, backup_id: int, reason: str | None, where: str) -> None:
@@ -191,7 +191,7 @@ class Folding:
         self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
 
     def _replace(self, action: ReplaceAction, generation: int) -> None:
-        """Earlier replacements that led to a part which is replaced now lead on to its successor: one step, always."""
+        """Earlier replacements by a part that is replaced now refer to its successors: a lookup is always one step."""
         news = {p.old: p.new for p in action.parts}
         for old, earlier in self._replacements.items():
             onward = tuple(ref for known in earlier.new for ref in news.get(known.token, (known,)))

@@ -1,7 +1,7 @@
-"""The format object: what a repository is, which features a reader must know, what its store was seen to do.
+"""The format object of a repository: its id, the features a reader must know, what the probe found of its store.
 
-It is written twice (`logkeep.json` and `logkeep.copy.json`), as everything else hangs on it; a reader that finds the
-first damaged uses the second and says so. Creating is put-if-absent: two racing `init` make one repository.
+It is written twice (`logkeep.json` and `logkeep.copy.json`), because everything depends on it; a reader that finds the
+first damaged uses the second and warns. Creating is put-if-absent: two racing `init` make one repository.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ from logkeep.repository.chain.documents import Document, seal, unseal
 from logkeep.store.base import Store
 
 ZSTD_FRAMES = "zstd-frames"
-"""Some logs are stored as zstd frames: a reader that took their bytes for batches would call them damaged."""
+"""Some logs are stored as zstd frames: a reader that expects plain batches would report them as damaged."""
 KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES})
 """Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
 _TRIES = 10
 
 
 class StoreFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the probe saw when the repository was created."""
+    """What the probe found when the repository was created."""
 
     put_new: bool
     replace: bool
@@ -50,15 +50,15 @@ class FormatDocument(Document, frozen=True, kw_only=True, tag="format"):
     store: StoreFacts
 
 
-class Opened(msgspec.Struct, frozen=True):
-    """An opened format object, and what was wrong on the way."""
+class OpenedFormat(msgspec.Struct, frozen=True):
+    """An opened format object, with warnings."""
 
     document: FormatDocument
     warnings: tuple[str, ...] = ()
 
 
 def create(store: Store, facts: StoreFacts, now: datetime, tokens: TokenSource) -> FormatDocument:
-    """Make a repository here. Raises UsageError when there is one already."""
+    """Create a repository. Raises UsageError if there is one already."""
     document = FormatDocument(
         repository=tokens() + tokens(), created=rfc3339(now), creator=f"logkeep {__version__}", store=facts
     )
@@ -66,13 +66,13 @@ def create(store: Store, facts: StoreFacts, now: datetime, tokens: TokenSource) 
         store.put_new(layout.FORMAT, seal(document))
     except AlreadyExists as error:
         raise UsageError(
-            "there is a repository here already", subject=store.url, remedy="use it as it is, or choose another prefix"
+            "there is already a repository", subject=store.url, remedy="use it, or choose another prefix"
         ) from error
     store.put_new(layout.FORMAT_COPY, seal(document))
     return document
 
 
-def open_format(store: Store) -> Opened:
+def open_format(store: Store) -> OpenedFormat:
     """Read the format object, or its copy when the first is damaged. Raises RepositoryMissing, FormatTooNew."""
     failures: dict[str, Damaged | ObjectMissing] = {}
     for name in (layout.FORMAT, layout.FORMAT_COPY):
@@ -82,17 +82,17 @@ def open_format(store: Store) -> Opened:
             failures[name] = error
             continue
         check_features(document)
-        return Opened(document, tuple(f"{n}: {e.what}; run `logkeep repair`" for n, e in failures.items()))
-    raise _unopened(store.url, failures)
+        return OpenedFormat(document, tuple(f"{n}: {e.what}; run `logkeep repair`" for n, e in failures.items()))
+    raise _open_error(store.url, failures)
 
 
-def _unopened(url: str, failures: Mapping[str, Damaged | ObjectMissing]) -> Damaged | RepositoryMissing:
+def _open_error(url: str, failures: Mapping[str, Damaged | ObjectMissing]) -> Damaged | RepositoryMissing:
     damaged = [e for e in failures.values() if isinstance(e, Damaged)]
-    return damaged[0] if damaged else RepositoryMissing("there is no repository here", subject=url)
+    return damaged[0] if damaged else RepositoryMissing("there is no repository", subject=url)
 
 
 def check_features(document: FormatDocument, known: frozenset[str] = KNOWN_FEATURES) -> None:
-    """Refuse what a later release made necessary. Unknown optional features are none of our business."""
+    """Refuse required features that this release does not know. Unknown optional features are ignored."""
     unknown = sorted(set(document.required_features) - known)
     if unknown:
         raise FormatTooNew(
@@ -104,8 +104,8 @@ def check_features(document: FormatDocument, known: frozenset[str] = KNOWN_FEATU
 def require_feature(store: Store, feature: str) -> None:
     """Make a feature required, in both copies, before the first object that needs it is written.
 
-    From then on a release that does not know it refuses the whole repository with a clear message. A copy that is
-    damaged or missing is left to `repair`, which makes it from the other one.
+    From then on a release that does not know it refuses the repository with a clear message. A copy that is damaged or
+    missing is left to `repair`, which rebuilds it from the other one.
     """
     last: Damaged | ObjectMissing | None = None
     changed = 0
@@ -127,6 +127,6 @@ def _require_in(store: Store, name: str, feature: str) -> None:
         if feature in document.required_features:
             return
         features = tuple(sorted({*document.required_features, feature}))
-        with suppress(VersionMismatch):  # another source's backup was faster: look again
+        with suppress(VersionMismatch):  # another run was faster: read again
             store.replace(name, seal(msgspec.structs.replace(document, required_features=features)), info.version)
-    raise StoreError("the format object changes all the time", subject=name)
+    raise StoreError("other runs keep changing the format object", subject=name)

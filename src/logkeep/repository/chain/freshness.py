@@ -1,9 +1,9 @@
-"""When somebody last looked at a source, and what the newest backup lacked then.
+"""The last comparison of a source with its newest backup: when it was, and what the backup lacked.
 
 A run that follows a source commits nothing while nothing changes, so the age of the newest backup says little: what
-counts is when it was last seen to equal the source. Advisory: written over and over under one name, read by `status`
-alone. No backup, restore, verification or collection ever asks for it; one that is lost or cannot be read means that
-no look is known, and a forged one can deceive `status` and nobody else.
+counts is when it was last compared with the source. Advisory: replaced under one name, read by `status` alone. No
+backup, restore, verification or garbage collection uses it. If it is lost or unreadable, no comparison is known; a
+forged one misleads only `status`.
 """
 
 from contextlib import suppress
@@ -19,20 +19,20 @@ from logkeep.repository.chain.documents import SourceDocument, read, seal
 
 
 class Freshness(SourceDocument, frozen=True, kw_only=True, tag="freshness"):
-    """One look at a source."""
+    """One comparison with the source."""
 
     looked: str
-    """When; everything that the source held then is in the backup, but for the lag."""
+    """When; everything that the source held then is in the backup, except the lag."""
     backup: StoredId
     """The newest backup then."""
     lag_offsets: Position
-    """Positions that the source had beyond that backup's cut at the end of the look."""
+    """Positions that the source had beyond that backup's cut."""
     next_within_s: int = 3600
-    """After so long without another look, nobody knows how things are."""
+    """After this time without another comparison, it is outdated."""
 
 
 def put_freshness(place: SourceRef, looked: datetime, backup: int, lag_offsets: int, next_within_s: int = 3600) -> None:
-    """Write down a look, over the last one. When somebody else does at the same moment, theirs stands as well."""
+    """Replace the last comparison. If another run does so at the same moment, either may win."""
     document = Freshness(
         repository=place.repository,
         source=place.source,
@@ -52,7 +52,7 @@ def put_freshness(place: SourceRef, looked: datetime, backup: int, lag_offsets: 
 
 
 def read_freshness(place: SourceRef) -> Freshness | None:
-    """The last look, or None when none is known."""
+    """The last comparison, or None if none is known."""
     try:
         found = read(place.store, layout.freshness(place.source), Freshness, place.repository)
         dated = datetime.fromisoformat(found.looked).tzinfo is not None

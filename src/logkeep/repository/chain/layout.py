@@ -1,7 +1,7 @@
-"""The only builder of object names, and the only reader of them.
+"""Builds and parses all object names of a repository; no other module does.
 
 Names are built from checked values (see `model.segments`, `model.ids`), never taken from a document. Numbers are
-padded to 20 digits so that the order of names is the order of things.
+padded to 20 digits so that names sort in numerical order.
 """
 
 import re
@@ -16,10 +16,10 @@ FORMAT = "logkeep.json"
 FORMAT_COPY = "logkeep.copy.json"
 SOURCES = "sources/"
 PROBE = "probe-"
-"""What `store probe` writes lies below names that begin like this, and is removed again."""
+"""Objects of `store probe` have this prefix; it removes them again."""
 
 MOST_NUMBERED = 999_999
-"""Receipts, lists of producers, and attempts to resume it, that one restore can have."""
+"""Maximum number of receipts, lists of producers, or resumes of one restore."""
 
 _SUFFIX = {Codec.NONE: "", Codec.ZSTD: ".zst", Codec.GZIP: ".gz"}
 _TOKEN = r"(?P<token>[0-9a-f]{16})"
@@ -40,7 +40,7 @@ def source_document(source: str) -> str:
 
 
 def freshness(source: str) -> str:
-    """The last look at the source: advisory, written over, never collected."""
+    """The last comparison with the source: advisory, replaced in place, never collected."""
     return f"{source_root(source)}freshness.json"
 
 
@@ -135,8 +135,8 @@ def restore_aborted(source: str, restore_id: RestoreId) -> str:
 
 
 def restore_ended(source: str, restore_id: RestoreId, number: int, ended: "EndedRestoreName") -> str:
-    """The name beside receipt `number` that says all that `list` shows of it."""
-    return f"{restore(source, restore_id)}ended.{_counted(number)}.{ended.told()}.json"
+    """The name of the document beside receipt `number`: it contains all that `list` shows."""
+    return f"{restore(source, restore_id)}ended.{_counted(number)}.{ended.as_name()}.json"
 
 
 def _counted(number: int) -> str:
@@ -170,7 +170,7 @@ def log_root(source: str, log: LogName) -> str:
 
 
 def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -> str:
-    """The name of a data object whose first record stands at `first`."""
+    """The name of a data object whose first record is at position `first`."""
     kind = "snapshot" if log.collection is Collection.SNAPSHOTS else "log"
     return f"{log_root(source, log)}{padded(first)}.{token}.{kind}{_SUFFIX[codec]}"
 
@@ -185,7 +185,7 @@ def segment(source: str, piece: Segment) -> str:
 
 
 class NameSuffix(NamedTuple):
-    """What the last part of a name says: a number (generation or id) and, where there is one, a token."""
+    """The last part of a name: a number (generation or id) and, where there is one, a token."""
 
     number: int
     token: str
@@ -206,25 +206,25 @@ _VERIFICATION = re.compile(
 
 
 def placed(name: str) -> NameSuffix | None:
-    """Read `<number>[.<token>].json`; None for a name of another shape."""
+    """Parse `<number>[.<token>].json`; None for any other name."""
     match = _PLACED.fullmatch(name)
     return NameSuffix(int(match["number"]), match["token"] or "") if match else None
 
 
 def backup_of(name: str) -> BackupId | None:
-    """The id of the backup below whose directory an object lies."""
+    """The id of the backup in whose directory an object is."""
     match = _IN_BACKUP.fullmatch(name)
     return BackupId(int(match["number"])) if match else None
 
 
 def collectable(source: str, name: str) -> bool:
-    """Whether garbage collection may ever touch this object. A closed list: what it does not know, it leaves alone."""
+    """Whether garbage collection may remove this object. A closed list: unknown names are left alone."""
     root = source_root(source)
     return name.startswith(root) and _COLLECTABLE.fullmatch(name, len(root)) is not None
 
 
 def data_token(name: str) -> str | None:
-    """The token of a data object or of the index beside it: the two live and die together."""
+    """The token of a data object or of its index: both are live or neither."""
     match = _DATA.fullmatch(name)
     return match["token"] if match else None
 
@@ -251,18 +251,18 @@ def is_manifest(name: str) -> bool:
 
 
 def source_at(name: str) -> str | None:
-    """The source below which an object lies; None for what lies beside the sources."""
+    """The source of an object; None for objects outside of any source."""
     parts = name.split("/", 2)
     return parts[1] if len(parts) == 3 else None
 
 
 def past_source(source: str) -> str:
-    """A name that is greater than every name of this source and smaller than those of the sources after it."""
+    """A name that sorts after every name of this source and before those of the next source."""
     return f"{SOURCES}{source}0"  # '0' comes right after '/'
 
 
 class VerificationName(NamedTuple):
-    """What the name of a stored verification says, so that a listing alone answers `list`."""
+    """The name of a stored verification, parsed: `list` needs no more than a listing."""
 
     backup: BackupId
     when: str
@@ -278,7 +278,7 @@ def verified(name: str) -> VerificationName | None:
 
 
 class EndedRestoreName(NamedTuple):
-    """What is known of a restore by the name beside its receipt, so that a listing alone answers `list`."""
+    """The name of the document beside a receipt, parsed: `list` needs no more than a listing."""
 
     backup: BackupId
     drill: bool
@@ -287,14 +287,14 @@ class EndedRestoreName(NamedTuple):
     finished: datetime
     duration_ms: int
 
-    def told(self) -> str:
+    def as_name(self) -> str:
         kind = "drill" if self.drill else "restore"
         times = f"{_when(self.started)}.{_when(self.finished)}.{self.duration_ms}"
         return f"{padded(self.backup)}.{kind}.{self.verdict}.{times}"
 
 
 class RestoreObject(NamedTuple):
-    """What the name of an object below `restores/` says."""
+    """The name of an object below `restores/`, parsed."""
 
     restore: RestoreId
     kind: str
@@ -315,19 +315,19 @@ _IN_RESTORE = re.compile(
 
 
 def restore_object(source: str, name: str) -> RestoreObject | None:
-    """Read a name below `restores/`; None for what has no known shape: it is left alone."""
+    """Parse a name below `restores/`; None for an unknown name: it is left alone."""
     root = restores(source)
     match = _IN_RESTORE.fullmatch(name, len(root)) if name.startswith(root) else None
     if match is None or not is_id(int(match["number"])):
         return None
-    said = RestoreObject(RestoreId(int(match["number"])), match["single"] or "map", token=match["token"] or "")
+    parsed = RestoreObject(RestoreId(int(match["number"])), match["single"] or "map", token=match["token"] or "")
     if match["counted"]:
-        said = said._replace(kind=match["counted"], number=int(match["count"]))
+        parsed = parsed._replace(kind=match["counted"], number=int(match["count"]))
     elif match["nth"]:
-        said = said._replace(kind="ended", number=int(match["nth"]), ended=_ended(match))
-    numbered = said.kind in {"producers", "receipt", "resumed", "ended"}
-    lacking = (numbered and not said.number) or (said.kind == "ended" and said.ended is None)
-    return None if lacking else said
+        parsed = parsed._replace(kind="ended", number=int(match["nth"]), ended=_ended(match))
+    numbered = parsed.kind in {"producers", "receipt", "resumed", "ended"}
+    lacking = (numbered and not parsed.number) or (parsed.kind == "ended" and parsed.ended is None)
+    return None if lacking else parsed
 
 
 def _ended(match: re.Match[str]) -> EndedRestoreName | None:
@@ -344,11 +344,10 @@ def _ended(match: re.Match[str]) -> EndedRestoreName | None:
 
 
 def _when(moment: datetime) -> str:
-    """`20261116T021500123Z`: milliseconds are enough."""
+    """`20261116T021500123Z`."""
     utc = moment.astimezone(UTC)
     return f"{utc:%Y%m%dT%H%M%S}{utc.microsecond // 1000:03d}Z"
 
 
 def _moment(text: str) -> datetime:
-    told = datetime.strptime(text, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
-    return within_reason(told)
+    return within_reason(datetime.strptime(text, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC))

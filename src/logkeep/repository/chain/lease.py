@@ -1,15 +1,16 @@
-"""The one exclusive lease of a source: owner, expiry, fence.
+"""The exclusive lease of a source: owner, expiry, and the last head of the chain.
 
-The lease spares two writers from doing the same work; it is the commit chain that keeps them from harming each
-other. Created once, then only replaced by compare-and-swap, never deleted. It also remembers the head of the chain
-that its last holder left behind, which guards the end of the chain against silent removal.
+The lease keeps two writers from doing the same work; safety comes from the commit chain, not from the lease. It is
+created once, then only replaced by compare-and-swap, never deleted. It also holds the head of the chain that its last
+holder saw: removing the newest commits is noticed.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from types import TracebackType
 
 import msgspec
 
@@ -22,13 +23,12 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import SourceDocument, open_in_place, seal, seal_of
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import Owner, is_dead
-from logkeep.repository.chain.renewal import Renewal
 
 DEFAULT_TTL = timedelta(minutes=5)
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A head of the chain that somebody has seen."""
+    """A head of the chain that a run has seen."""
 
     generation: int
     seal: str
@@ -52,7 +52,7 @@ class LeaseDocument(SourceDocument, frozen=True, kw_only=True, tag="lease"):
 
 
 class LeaseState(Enum):
-    """What a lease means to somebody who would like to have it."""
+    """What a lease means to another process that wants it."""
 
     FREE = auto()
     HELD = auto()
@@ -60,8 +60,8 @@ class LeaseState(Enum):
     OWNER_DEAD = auto()
 
 
-def standing(document: LeaseDocument, now: datetime, here: Owner) -> LeaseState:
-    """Pure but for the look at our own process table. Expiry gets a third of the life time on top: clocks differ."""
+def lease_state(document: LeaseDocument, now: datetime, here: Owner) -> LeaseState:
+    """Pure except for reading the process table. A third of the lifetime is added to the expiry: clocks differ."""
     if document.released:
         return LeaseState.FREE
     expires = datetime.fromisoformat(document.expires)
@@ -72,28 +72,28 @@ def standing(document: LeaseDocument, now: datetime, here: Owner) -> LeaseState:
 
 
 def check_head(folded: Folded, seen: Head, where: str) -> None:
-    """Refuse a chain that ends before a head that was seen: commits were removed."""
+    """Raise Damaged for a chain that ends before a head that was seen: commits were removed."""
     if folded.generation < seen.generation or (folded.generation == seen.generation and folded.head != seen.seal):
         raise Damaged(
-            f"the chain ends at generation {folded.generation}, but generation {seen.generation} was committed once",
+            f"the chain ends at generation {folded.generation}, but generation {seen.generation} was committed before",
             subject=where,
-            remedy="bring the commit objects back from the store's versions; "
-            "if they are lost for good, `logkeep repair --accept-loss` goes on without them",
+            remedy="restore the commit objects from the store's versions; "
+            "if they are lost for good, `logkeep repair --accept-loss` continues without them",
         )
 
 
 def check_seen(place: SourceRef, folded: Folded, seen: Head) -> None:
-    """The same, and for a chain that is longer: the commit that was seen must still be the one of its generation."""
+    """The same, and in a longer chain the commit that was seen must still be the one of its generation."""
     check_head(folded, seen, layout.commits(place.source))
     if not folded.repaired_generation <= seen.generation < folded.generation or seen == NOTHING_SEEN:
-        return  # nothing longer to compare, or a repair went on from elsewhere
+        return  # the chain is not longer, or a repair continued it elsewhere
     name = layout.commit(place.source, seen.generation)
     if seal_of(place.store.get(name, Commit.limit)) != seen.seal:
-        raise Damaged(f"generation {seen.generation} is another commit than the one that was seen once", subject=name)
+        raise Damaged(f"generation {seen.generation} is another commit than the one that was seen before", subject=name)
 
 
 def read_lease(place: SourceRef) -> tuple[LeaseDocument, str] | None:
-    """The lease as it stands and its version; None before the first holder."""
+    """The current lease and its version; None before the first holder."""
     name = layout.lease(place.source)
     try:
         data, info = place.store.get_with_info(name, LeaseDocument.limit)
@@ -132,7 +132,7 @@ class Lease:
         return layout.lease(self._place.source)
 
     def confirm(self) -> None:
-        """Ask the store whether the lease is still ours and alive. Raises LeaseLost."""
+        """Check in the store that the lease is still ours and has not expired. Raises LeaseLost."""
         with self._guard:
             self._check_own()
             self._catch_up()
@@ -140,13 +140,13 @@ class Lease:
                 self._lose("it expired before it could be renewed")
 
     def work_on(self, backup: BackupId) -> None:
-        """Say which backup this run is working on, so that readers see it as ongoing and not as abandoned."""
+        """Store which backup this run is working on, so that readers see it as ongoing."""
         with self._guard:
             self._check_own()
             self._put(msgspec.structs.replace(self._document, backup=backup, expires=self._expiry()))
 
     def renew(self) -> bool:
-        """Push the expiry out. False once the lease is lost; an unreachable store is tried again until it expires."""
+        """Extend the expiry. False once the lease is lost; an unreachable store is tried again until it expires."""
         with self._guard:
             try:
                 self._check_own()
@@ -158,14 +158,13 @@ class Lease:
             return True
 
     def remember(self, head: Head) -> None:
-        """Write down the head that we committed: it guards the end of the chain from now on."""
+        """Store the head that we committed: a chain that ends before it has lost commits."""
         with self._guard:
             self._check_own()
             newest = max(head, self._document.head, key=lambda h: h.generation)
             self._put(msgspec.structs.replace(self._document, head=newest, expires=self._expiry()))
 
     def release(self) -> None:
-        """Give it back."""
         with self._guard:
             self._check_own()
             self._put(msgspec.structs.replace(self._document, released=True, backup=None))
@@ -175,7 +174,7 @@ class Lease:
 
     def _check_own(self) -> None:
         if self._lost is not None:
-            raise LeaseLost(f"the lease is gone: {self._lost}", subject=self.name)
+            raise LeaseLost(f"the lease was lost: {self._lost}", subject=self.name)
 
     def _lose(self, why: str) -> None:
         self._lost = why
@@ -189,20 +188,20 @@ class Lease:
             try:
                 self._version = _swap(self._place, document, self._version)
             except VersionMismatch:
-                self._lose("another run took it over")
+                self._lose("another run acquired it")
         self._document = document
 
     def _catch_up(self) -> None:
-        """Take the lease as it stands, if it is ours: a renewal may have arrived whose answer did not."""
+        """Read the lease again, if it is ours: a renewal may have succeeded although its reply was lost."""
         found = read_lease(self._place)
         if found is None or found[0].released or (found[0].owner, found[0].epoch) != (self.owner, self._document.epoch):
-            self._lose("another run took it over")
+            self._lose("another run acquired it")
         else:
             self._document, self._version = found
 
 
 def _swap(place: SourceRef, document: LeaseDocument, version: str) -> str:
-    """Replace and return the new version. A lost acknowledgement is recognised by our own bytes."""
+    """Replace and return the new version. If the acknowledgement was lost, our own bytes are there."""
     name, data = layout.lease(place.source), seal(document)
     try:
         place.store.replace(name, data, version)
@@ -216,7 +215,7 @@ def _swap(place: SourceRef, document: LeaseDocument, version: str) -> str:
 
 
 def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: timedelta) -> Lease:
-    """Take the lease, or raise Locked naming its holder. Read the chain after this, never before."""
+    """Acquire the lease, or raise Locked naming its holder. Read the chain after this, never before."""
     found = read_lease(place)
     if found is not None:
         _refuse_if_held(found[0], clock(), owner, layout.lease(place.source))
@@ -235,7 +234,7 @@ def acquire(place: SourceRef, owner: Owner, operation: str, clock: Clock, ttl: t
 
 
 def _refuse_if_held(document: LeaseDocument, now: datetime, here: Owner, where: str) -> None:
-    if standing(document, now, here) is LeaseState.HELD:
+    if lease_state(document, now, here) is LeaseState.HELD:
         raise Locked(
             f"{document.operation} by {document.owner} holds the source until {document.expires}", subject=where
         )
@@ -249,21 +248,23 @@ def _claim(place: SourceRef, document: LeaseDocument, found: tuple[LeaseDocument
         place.store.put_new(name, seal(document))
         return place.store.head(name).version
     except (AlreadyExists, VersionMismatch) as error:
-        raise Locked("another run took the source at the same moment", subject=name) from error
+        raise Locked("another run acquired the lease at the same moment", subject=name) from error
 
 
 def free(place: SourceRef, document: LeaseDocument, version: str) -> None:
-    """Take the lease away from whoever holds it, by compare-and-swap; its memory of the head stays."""
+    """Release the lease of another holder, by compare-and-swap; its head stays."""
     try:
         _swap(place, msgspec.structs.replace(document, released=True, backup=None), version)
     except VersionMismatch as error:
-        raise Locked("the lease changed hands in this moment", subject=layout.lease(place.source)) from error
+        raise Locked(
+            "the lease was acquired or renewed at the same moment", subject=layout.lease(place.source)
+        ) from error
 
 
 def note_head(place: SourceRef, head: Head) -> None:
-    """Let the lease remember a head that was committed without holding it. Best effort: the commit stands anyway.
+    """Store a head in the lease that was committed without holding it. Best effort: the commit is valid anyway.
 
-    A holder finds its own lease with a newer head, and takes it as it stands.
+    A holder finds its own lease with a newer head and keeps that.
     """
     found = read_lease(place)
     if found is None or found[0].head.generation >= head.generation:
@@ -271,11 +272,36 @@ def note_head(place: SourceRef, head: Head) -> None:
     try:
         _swap(place, msgspec.structs.replace(found[0], head=head), found[1])
     except VersionMismatch:
-        return  # somebody wrote it meanwhile, after reading a chain at least as long
+        return  # another run wrote it, after reading a chain at least as long
+
+
+class Renewal:
+    """A thread that calls `renew` every `interval_s` until closed, or until `renew` returns False."""
+
+    def __init__(self, renew: Callable[[], bool], interval_s: float) -> None:
+        self._renew = renew
+        self._interval_s = interval_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="logkeep-renewal", daemon=True)
+
+    def __enter__(self) -> "Renewal":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            if not self._renew():
+                return
 
 
 @contextmanager
-def kept(lease: Lease, ttl: timedelta) -> Iterator[Lease]:
+def renewed(lease: Lease, ttl: timedelta) -> Iterator[Lease]:
     """Renew in the background while the body runs."""
     with Renewal(lease.renew, ttl.total_seconds() / 3):
         yield lease

@@ -1,7 +1,7 @@
-"""Which process holds a lease, told so exactly that another process on the same machine can see that it is gone.
+"""Identifies the process that holds a lease, so that another process on the same host can see that it is gone.
 
-Host name, boot id and process-id namespace must all agree before a missing process counts as dead: a container with
-the same host name, or a machine that was restarted, proves nothing by an unknown process id.
+Host name, boot id and process-id namespace must all agree before a missing process counts as dead: in a container with
+the same host name, or after a reboot, an unknown process id proves nothing.
 """
 
 import os
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A process, for comparing and for people."""
+    """A process."""
 
     run: str
     host: str
@@ -32,26 +32,22 @@ def this_process(run: str) -> Owner:
 
 
 def is_dead(owner: Owner, here: Owner) -> bool:
-    """True only when it is certain, seen from `here`, that the owner's process is gone."""
+    """True only if it is certain, seen from the process `here`, that the owner's process is gone."""
     if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
         return False
     return _born(owner.pid) != owner.born
 
 
 def is_alive(owner: Owner, here: Owner) -> bool:
-    """True only when it is certain, seen from `here`, that the owner's process still runs, and is another one."""
+    """True only if it is certain, seen from the process `here`, that the owner is another process that still runs."""
     if not owner.boot or (owner.host, owner.boot, owner.namespace) != (here.host, here.boot, here.namespace):
         return False
     return _born(owner.pid) == owner.born and (owner.pid, owner.born) != (here.pid, here.born)
 
 
 def same_process(one: Owner, other: Owner) -> bool:
-    """Whether two owners are the same process, whatever it was doing."""
-    return _where(one) == _where(other)
-
-
-def _where(owner: Owner) -> tuple[str, str, str, int, str]:
-    return owner.host, owner.boot, owner.namespace, owner.pid, owner.born
+    """Whether two owners are the same process, whatever their runs."""
+    return msgspec.structs.replace(one, run="") == msgspec.structs.replace(other, run="")
 
 
 def _text(path: str) -> str:
@@ -69,6 +65,6 @@ def _namespace() -> str:
 
 
 def _born(pid: int) -> str:
-    """Field 22 of /proc/PID/stat; the command name before it may hold spaces and brackets. A zombie is dead."""
+    """Field 22 of /proc/PID/stat; the command name before it may contain spaces and brackets. A zombie is dead."""
     fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return "" if len(fields) < 20 or fields[0] in {"Z", "X"} else fields[19]

@@ -1,8 +1,8 @@
-"""Changing a source: hold the lease, read the chain, commit.
+"""Write sessions: hold the lease of a source, read the chain, commit.
 
 Everything that changes a source happens inside `writing(...)`, except pins (`pin` below), which need no lease. Leaving
-it, also by an error, gives the lease back with the head that was reached. A killed process gives nothing back; the
-next holder takes over.
+it, also by an error, releases the lease with the head that was reached. A killed process releases nothing; the next
+holder takes the lease when it has expired.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from logkeep.repository.chain.commits import (
     read_links,
 )
 from logkeep.repository.chain.fold import Folded
-from logkeep.repository.chain.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, kept, note_head, read_lease
+from logkeep.repository.chain.lease import DEFAULT_TTL, Head, Lease, acquire, check_seen, note_head, read_lease, renewed
 from logkeep.repository.chain.owner import this_process
 
 _PIN_ATTEMPTS = 20
 
 
 class Writing:
-    """The right to change one source, while it lasts."""
+    """The right to change one source, while the lease lasts."""
 
     def __init__(self, place: SourceRef, lease: Lease, folded: Folded, clock: Clock, tokens: TokenSource) -> None:
         self.place, self.lease, self.folded = place, lease, folded
@@ -41,17 +41,17 @@ class Writing:
         return self.lease.run
 
     def commit(self, action: Action) -> Folded:
-        """Commit one action. Raises LeaseLost or CommitConflict: then nothing happened, and nothing may be assumed."""
+        """Commit one action. Raises LeaseLost or CommitConflict: then nothing was committed."""
         self._commit(action)
         if self.folded.generation % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1:
             try:
                 self.fence("regular checkpoint")
             except (StoreError, Locked):
-                return self.folded  # the commit stands; a cache that could not be written is made by the next one
+                return self.folded  # the commit is valid; the next run writes the checkpoint
         return self.folded
 
     def fence(self, reason: str) -> None:
-        """Move the generation on, with a checkpoint: whoever read the chain before can no longer commit."""
+        """Advance the generation with a checkpoint: a writer that read the chain before can no longer commit."""
         self.lease.confirm()
         ref = put_checkpoint(self.place, self.folded, self.tokens())
         self._commit(CheckpointAction(ref, reason))
@@ -64,29 +64,29 @@ class Writing:
                     self.place, self.folded, action, run=self.run, nonce=self.tokens(), now=self.clock()
                 )
             except CommitConflict:
-                if isinstance(action, DeleteAction | CheckpointAction) or not self._only_pins_came_between():
+                if isinstance(action, DeleteAction | CheckpointAction) or not self._only_pins_were_committed():
                     raise
             else:
                 self._remember()
                 return
 
     def _remember(self) -> None:
-        """Let the lease guard the new head. The commit stands, whatever becomes of this."""
+        """Store the new head in the lease. The commit is valid even if this fails."""
         try:
             self.lease.remember(Head(self.folded.generation, self.folded.head))
         except (LeaseLost, StoreError):
-            return  # the next step that needs the lease finds out
+            return  # the next step that needs the lease reports it
 
     def catch_up(self) -> None:
-        """Take in pins that were made meanwhile. Raises CommitConflict when anything else was."""
-        if read_links(self.place, self.folded.generation) and not self._only_pins_came_between():
+        """Read pins that were committed meanwhile. Raises CommitConflict if anything else was."""
+        if read_links(self.place, self.folded.generation) and not self._only_pins_were_committed():
             raise CommitConflict("another run has committed meanwhile", subject=self.place.source)
 
-    def _only_pins_came_between(self) -> bool:
-        """A user may pin a backup while a long run holds the lease; that must not cost the run its commit.
+    def _only_pins_were_committed(self) -> bool:
+        """A user may pin a backup while a long run holds the lease; the run must still be able to commit.
 
-        Deletions decide anew instead, and a checkpoint must fold what it pins. Anything else that came between
-        means that somebody took our place.
+        Deletions are planned again instead, and a checkpoint must include every commit before it. Any other commit
+        means that another run took the lease.
         """
         actions = [open_commit(self.place, link).action for link in read_links(self.place, self.folded.generation)]
         if not actions or not all(isinstance(a, HoldAction | ReleaseAction) for a in actions):
@@ -99,42 +99,42 @@ class Writing:
 def writing(
     place: SourceRef, operation: str, clock: Clock, tokens: TokenSource, ttl: timedelta = DEFAULT_TTL
 ) -> Iterator[Writing]:
-    """Take the lease, read the chain, run the body, give the lease back."""
+    """Acquire the lease, read the chain, run the body, release the lease."""
     lease = acquire(place, this_process(tokens()), operation, clock, ttl)
-    with kept(lease, ttl):
+    with renewed(lease, ttl):
         try:
             folded = read_chain(place)
             check_seen(place, folded, lease.seen)
             yield Writing(place, lease, folded, clock, tokens)
         finally:
-            _give_back(lease)
+            _release(lease)
 
 
-def _give_back(lease: Lease) -> None:
+def _release(lease: Lease) -> None:
     try:
         lease.release()
     except (LeaseLost, StoreError):
-        return  # somebody else has it, or it runs out by itself; the outcome of the body counts
+        return  # another run has it, or it will expire
 
 
 def pin(place: SourceRef, action: HoldAction | ReleaseAction, clock: Clock, tokens: TokenSource) -> Folded:
-    """Pin or unpin a backup. Needs no lease: it must work while a long backup runs, right before tonight's prune."""
+    """Pin or unpin a backup. Needs no lease: it must work while a long backup runs."""
     run = tokens()
     for _ in range(_PIN_ATTEMPTS):
-        folded = _unshortened(place)
+        folded = _checked_chain(place)
         try:
             pinned = append(place, folded, action, run=run, nonce=tokens(), now=clock())
         except CommitConflict:
-            continue  # another run was faster; the pin is decided anew on what it left
+            continue  # another run was faster; try again on the new chain
         with suppress(StoreError, Damaged):
             note_head(place, Head(pinned.generation, pinned.head))
         return pinned
-    raise CommitConflict("the chain moves too fast to pin a backup now", subject=place.source)
+    raise CommitConflict("other runs keep committing: the backup could not be pinned", subject=place.source)
 
 
-def _unshortened(place: SourceRef) -> Folded:
-    """The chain, and Damaged when it ends before a head that a lease holder saw: a pin must not paper over a loss."""
-    found = read_lease(place)  # before the chain: what is committed in between only makes the chain longer
+def _checked_chain(place: SourceRef) -> Folded:
+    """The chain. Raises Damaged if it ends before a head that a lease holder saw: a pin must not hide a loss."""
+    found = read_lease(place)  # before the chain: a commit in between only makes the chain longer
     folded = read_chain(place)
     if found is not None:
         check_seen(place, folded, found[0].head)

@@ -1,12 +1,12 @@
-"""Segment rows as immutable Parquet objects ("parts"), for a million segments and more. The door to Arrow tables.
+"""Parts: segment rows as immutable Parquet objects, for a million segments and more.
 
 - `table`: `SegmentTable`, the rows as checked, sorted columns
 - `part_file`: rows ↔ bytes, safe on hostile bytes
-- `answers`: what others ask of the rows
-- `pages`, `thrift`: what a Parquet file would make a reader do, found out before a reader sees it
+- `answers`: queries on the rows
+- `pages`, `thrift`: check a Parquet file before the Parquet reader sees it
 - `tiers`: which parts to merge when a backup adds rows (pure)
 
-Importing this package imports pyarrow; verbs that need no segment rows leave it alone.
+Importing this package imports pyarrow; verbs that need no segment rows do not.
 """
 
 from logkeep.repository.parts.answers import (

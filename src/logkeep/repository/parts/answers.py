@@ -1,4 +1,4 @@
-"""What the rest of the repository asks of segment rows, answered from columns."""
+"""Queries on segment rows, answered from columns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def objects(rows: SegmentTable, source: str) -> Iterator[tuple[str, str, int, st
 
 
 class Expected(NamedTuple):
-    """What a row says of its object."""
+    """What a row says about its object."""
 
     name: str
     stored_bytes: int
@@ -50,7 +50,7 @@ class Expected(NamedTuple):
 
 
 def expected(rows: SegmentTable, source: str) -> Iterator[tuple[str, Expected]]:
-    """Token of every object, and all that its bytes are compared with, in the order of the rows."""
+    """Token of every object, and what its bytes are compared with, in the order of the rows."""
     stored = rows.with_objects()
     wanted = ("token", "stored_bytes", "sha256", "codec", "plain_bytes", "plain_sha256")
     columns = (stored.arrow.column(name).to_pylist() for name in wanted)
@@ -62,21 +62,21 @@ def expected(rows: SegmentTable, source: str) -> Iterator[tuple[str, Expected]]:
 
 @dataclass(frozen=True)
 class LogTotals:
-    """What rows hold of one log."""
+    """Totals of one log."""
 
     segments: int
     records: int
     stored_bytes: int
     plain_bytes: int
     base_time_ms: int
-    """Smallest and largest record time; -1 when no row knows one."""
+    """Smallest and largest record time; -1 if unknown."""
     max_time_ms: int
     end: int = -1
-    """The furthest position that a row holds: objects that were merged may reach beyond a backup's cut."""
+    """The largest end of a row: merged objects may extend past a backup's cut."""
 
 
 def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
-    """Segments, records, bytes and times of every log: whole columns at once, a million rows take moments."""
+    """Segments, records, bytes and times of every log, computed on whole columns."""
     runs = list(rows.log_runs())
     if not runs:
         return {}

@@ -1,10 +1,10 @@
-"""What a Parquet file would make a reader do, found out before a reader sees it.
+"""Checks the footer and page headers of a Parquet file before the Parquet reader sees it. Pure.
 
 A footer's sizes are claims. A page's own header decides what a reader allocates, with some encodings a few bytes decode
-to gigabytes, and a codec number that does not exist ends the whole process inside pyarrow. So footer and page headers
-are read here first, and only files that consist of the few things our writer makes go on: all columns in each row
-group, ZSTD, version 1 data pages, plain or dictionary encoded, one dictionary at the front, as many values as rows, no
-attached schema, sizes within the budget. Everything else is `Damaged`. Pure: bytes in, values out.
+to gigabytes, and an unknown codec number ends the whole process inside pyarrow. So footer and page headers are read
+here first, and only files with the features that our writer uses are accepted: all columns in each row group, ZSTD,
+version 1 data pages, plain or dictionary encoded, one dictionary at the front, as many values as rows, no attached
+schema, sizes within the budget. Everything else is `Damaged`.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _COLUMN_FIELDS = frozenset({2, 3})
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """Where the footer says that the pages of one column of one row group lie, and how many values they hold."""
+    """Position and number of values of the pages of one column in one row group, by the footer."""
 
     start: int
     size_bytes: int
@@ -58,11 +58,11 @@ def read_footer(data: memoryview, columns: int) -> Footer:
 
 
 def decoded_bytes(data: memoryview, chunks: Iterable[ColumnChunk], budget_bytes: int) -> int:
-    """The sum of all pages' plain sizes; `Damaged` when it passes the budget or a page is not of our making."""
+    """The sum of all pages' plain sizes; `Damaged` if it exceeds the budget or a page has other features."""
     total = 0
     for chunk in chunks:
         if chunk.start < 4 or chunk.size_bytes < 0 or chunk.start + chunk.size_bytes > len(data):
-            raise Damaged("a column lies outside the file")
+            raise Damaged("a column is outside of the file")
         for size in _page_sizes(data[chunk.start : chunk.start + chunk.size_bytes], chunk.values):
             total += size
             if total > budget_bytes:
@@ -79,13 +79,13 @@ def _columns(group: Struct, expected: int) -> list[Struct]:
 
 def _chunk(column: Struct, rows: int) -> ColumnChunk:
     if not column.keys() <= _COLUMN_FIELDS:
-        raise Damaged("a column lies elsewhere or is encrypted")
+        raise Damaged("a column is in another file or encrypted")
     details = column.struct(3)
     if details.number(4) != _ZSTD or details.number(5, I64) != rows:
         raise Damaged("a column of unexpected compression or length")
     first = details.number(9, I64)
     dictionary = details.number(11, I64) if 11 in details else 0
-    # The same choice as the reader's, which takes the dictionary's place only when it lies before the data.
+    # The same choice as the reader's, which uses the dictionary's position only if it is before the data.
     return ColumnChunk(dictionary if 0 < dictionary < first else first, details.number(7, I64), rows)
 
 
@@ -107,7 +107,7 @@ def _page_sizes(data: memoryview, values: int) -> Iterable[int]:
         reader.skip(stored)
         first = False
     if seen != values:
-        raise Damaged(f"pages hold {seen} values where the footer says {values}")
+        raise Damaged(f"pages hold {seen} values instead of the {values} of the footer")
 
 
 def _check_dictionary(header: Struct, values: int) -> None:

@@ -1,12 +1,12 @@
 """Segment rows as the bytes of a part, and back.
 
 A part is a plain Parquet file (ZSTD, row groups of 32,768 rows sorted by log with statistics, page checksums) that any
-Parquet reader opens. Ours has one thing more: a seal of 36 bytes, the mark `LKP1` and a sha256 of all other bytes,
-between the last page and the footer, where the format leaves room. It is checked before anything is parsed, so
-accidental damage never reaches the Parquet reader, not even when no manifest is at hand to name the part's hash.
+Parquet reader opens. It also has a hash block of 36 bytes, the mark `LKP1` and a SHA-256 of all other bytes, between
+the last page and the footer, where the format leaves room. The hash is checked before anything is parsed, so accidental
+damage never reaches the Parquet reader, even if no manifest is available with the part's hash.
 
-A seal can be forged. So footer and page headers are checked (`pages`) before the Parquet reader sees them, and
-rows are checked after it. Bytes become equal rows or `Damaged`.
+A hash can be forged. So footer and page headers are checked (`pages`) before the Parquet reader sees them, and rows
+are checked after it. Bytes become equal rows or `Damaged`.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from logkeep.repository.parts.pages import decoded_bytes, read_footer
 from logkeep.repository.parts.table import SCHEMA, TEXT_COLUMNS, SegmentTable
 
 _ROW_GROUP_ROWS = 32_768
-"""A log's rows are found by statistics in one or two groups; a group decodes in a few milliseconds."""
+"""A log's rows are in one or two groups, found by statistics; a group decodes in a few milliseconds."""
 _LARGEST_ROW_BYTES = 1024
 """A row's texts (at most 9 + 249 + 64 + 4 + 128) and numbers, with room to spare."""
 _FIXED_BYTES = 65_536
 """Allowed beside the rows: for pages, and for a footer, which takes less than a byte per row in large parts."""
 
 _MAGIC = b"PAR1"
-_SEAL_MARK = b"LKP1"
-_SEAL_BYTES = len(_SEAL_MARK) + 32
+_HASH_MARK = b"LKP1"
+_HASH_BYTES = len(_HASH_MARK) + 32
 _TAIL_BYTES = 8
 
 _STATISTICS = ["collection", "name", "history", "partition", "start", "end", "base_time_ms", "max_time_ms"]
@@ -37,7 +37,7 @@ _FILE_SCHEMA = pa.schema([f.with_type(pa.string()) if f.name in TEXT_COLUMNS els
 def encode(table: SegmentTable) -> bytes:
     """The same rows give the same bytes with the same pyarrow."""
     sink = pa.BufferOutputStream()
-    # Written from text, so that the bytes do not depend on how the dictionaries in memory came about.
+    # Written from text, so that the bytes do not depend on the dictionaries in memory.
     rows = table.arrow.cast(_FILE_SCHEMA).combine_chunks()
     with pq.ParquetWriter(
         sink,
@@ -50,7 +50,7 @@ def encode(table: SegmentTable) -> bytes:
     ) as writer:
         if len(table):  # no rows, no row group
             writer.write_table(rows, row_group_size=_ROW_GROUP_ROWS)
-    return _sealed(sink.getvalue())
+    return _with_hash(sink.getvalue())
 
 
 def decode(data: bytes, max_rows: int) -> SegmentTable:
@@ -65,38 +65,38 @@ def decode(data: bytes, max_rows: int) -> SegmentTable:
     except MemoryError:
         raise LogkeepError("not enough memory to read a part", remedy="run on a machine with more memory") from None
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError, IndexError, TypeError) as error:
-        # Arrow reports damage through many types, among them builtins; whatever it says, the bytes are not a part.
+        # Arrow reports damage through many types, also builtins.
         raise Damaged(f"not a readable part: {_one_line(error)}") from None
     return SegmentTable.validated(table)
 
 
-def _sealed(file: pa.Buffer) -> bytes:
+def _with_hash(file: pa.Buffer) -> bytes:
     data = memoryview(file)
     footer = len(data) - _TAIL_BYTES - int.from_bytes(data[-8:-4], "little")
     digest = hashlib.sha256(data).digest()
-    return b"".join((data[:footer], _SEAL_MARK, digest, data[footer:]))
+    return b"".join((data[:footer], _HASH_MARK, digest, data[footer:]))
 
 
 def _checked_footer(data: memoryview, max_rows: int) -> memoryview:
-    """The footer of a part whose seal is right."""
-    if len(data) < len(_MAGIC) + _SEAL_BYTES + _TAIL_BYTES or data[:4] != _MAGIC or data[-4:] != _MAGIC:
-        raise Damaged("not a part, or cut off")
+    """The footer of a part whose hash is right."""
+    if len(data) < len(_MAGIC) + _HASH_BYTES + _TAIL_BYTES or data[:4] != _MAGIC or data[-4:] != _MAGIC:
+        raise Damaged("not a part, or truncated")
     footer_bytes = int.from_bytes(data[-8:-4], "little")
     footer = len(data) - _TAIL_BYTES - footer_bytes
-    seal = footer - _SEAL_BYTES
-    if footer_bytes > max_rows + _FIXED_BYTES or seal < len(_MAGIC) or data[seal : seal + 4] != _SEAL_MARK:
-        raise Damaged("the part has no seal where one should be")
-    content = hashlib.sha256(data[:seal])
+    block = footer - _HASH_BYTES
+    if footer_bytes > max_rows + _FIXED_BYTES or block < len(_MAGIC) or data[block : block + 4] != _HASH_MARK:
+        raise Damaged("the part has no hash block")
+    content = hashlib.sha256(data[:block])
     content.update(data[footer:])
-    if content.digest() != data[seal + 4 : footer]:
-        raise Damaged("the part's bytes are not those that were sealed")
+    if content.digest() != data[block + 4 : footer]:
+        raise Damaged("the part does not match its hash")
     return data[footer:-_TAIL_BYTES]
 
 
 def _check_contents(data: memoryview, footer: memoryview, max_rows: int) -> None:
     claims = read_footer(footer, len(SCHEMA))
     if not 0 <= claims.rows <= max_rows:
-        raise Damaged(f"the part claims {claims.rows} rows where at most {max_rows} are expected")
+        raise Damaged(f"the part claims {claims.rows} rows but at most {max_rows} are expected")
     decoded_bytes(data, claims.chunks, max_rows * _LARGEST_ROW_BYTES + _FIXED_BYTES)
 
 

@@ -1,7 +1,7 @@
-"""Segment rows as columns: checked once, always sorted, never a Python object per row unless asked for.
+"""Segment rows as columns: checked once, always sorted, without a Python object per row.
 
 A `SegmentTable` promises that its rows are legal segments (the rules of `model.segments.Segment`), in strictly rising
-order of log, start and token, so that no object is listed twice and one log's rows lie together.
+order of log, start and token, so that no object is listed twice and the rows of a log are adjacent.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _TEXT_PATTERNS = {
     "codec": rf"\A(?:{'|'.join(Codec)})\z",
     "digest": r"\A[!-~]{0,128}\z",
 }
-"""What each text column may hold, for the RE2 kernels. The same rules as the model's, and a cap on digests."""
+"""Patterns of the text columns, for the RE2 kernels: the rules of the model, and a limit on digests."""
 
 TEXT_COLUMNS = tuple(_TEXT_PATTERNS)
 _LOG_COLUMNS = ("collection", "name", "history", "partition")
@@ -86,7 +86,7 @@ class SegmentTable:
 
     @classmethod
     def from_segments(cls, segments: Iterable[Segment]) -> "SegmentTable":
-        """Rows in any order; `Damaged` for what a later read would refuse."""
+        """From rows in any order; `Damaged` for rows that a later read would refuse."""
         rows = [_row(segment) for segment in segments]
         columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
         try:
@@ -97,7 +97,7 @@ class SegmentTable:
 
     @classmethod
     def validated(cls, table: pa.Table) -> "SegmentTable":
-        """Check rows that came from outside, column by column; `Damaged` names the first bad row."""
+        """Check untrusted rows, column by column; `Damaged` names the first bad row."""
         if not table.schema.equals(SCHEMA):
             raise Damaged("the columns are not those of segment rows")
         _check_memory(table)
@@ -109,17 +109,17 @@ class SegmentTable:
 
     @classmethod
     def merge(cls, tables: Sequence["SegmentTable"]) -> "SegmentTable":
-        """All rows of all tables; `Damaged` when two of them list the same object."""
+        """All rows of all tables; `Damaged` if two of them list the same object."""
         merged = _sorted(_canonical(pa.concat_tables([t.arrow for t in tables] or [SCHEMA.empty_table()])))
         _check_order(merged)
         return cls(merged)
 
     def with_objects(self) -> "SegmentTable":
-        """The rows that stand for an object; the others only claim a range in which nothing was left."""
+        """The rows with an object; the others only cover a range without records."""
         return SegmentTable(self.arrow.filter(self.arrow.column("has_object")).combine_chunks())
 
     def to_segments(self) -> Iterator[Segment]:
-        """One value per row: for small tables and for what is left after `covering`."""
+        """One value per row: for small tables."""
         for batch in self.arrow.to_batches(max_chunksize=_SLICE_ROWS):
             for row in batch.to_pylist():
                 yield _segment(row)
@@ -129,7 +129,7 @@ class SegmentTable:
         return [_log_name(row) for row in self._log_rows(self._log_starts())]
 
     def log_runs(self) -> Iterator[tuple[LogName, int, int]]:
-        """Every log with the rows `[first, last)` that are its own."""
+        """Every log with its rows `[first, last)`."""
         starts = self._log_starts()
         ends = np.append(starts[1:], len(self))[: len(starts)]
         for row, first, last in zip(self._log_rows(starts), starts, ends, strict=True):
@@ -138,8 +138,8 @@ class SegmentTable:
     def covering(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
         """The rows of the given logs that hold a position of `[log start, cut)`.
 
-        An empty segment stands at a position without holding it (a snapshot may): it is kept from the log's start up
-        to and including the cut, because a state exactly at the cut is what restores it.
+        An empty segment (a snapshot may be one) is at a position without holding it: it is included from the log's
+        start up to and including the cut, because a state exactly at the cut restores it.
         """
         low, high, given = self._spans(cuts)
         start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
@@ -148,7 +148,7 @@ class SegmentTable:
         return SegmentTable(self.arrow.filter(pa.array(given & np.where(start == end, stands, holds))))
 
     def up_to(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
-        """The rows of the given logs, ending at their cut at the latest; the table itself if that changes nothing."""
+        """The rows of the given logs, shortened to their cut; the table itself if that changes nothing."""
         _, high, given = self._spans(cuts)
         start, end = _numbers(self.arrow, "start"), _numbers(self.arrow, "end")
         over = given & (end > high)
@@ -278,7 +278,7 @@ def _hex(table: pa.Table) -> pa.Array:
 
 
 def _log_keys(table: pa.Table) -> list[_Numbers]:
-    """Numbers that sort as the log does: dictionaries are sorted, so an index is a rank."""
+    """Numbers in the sort order of logs: dictionaries are sorted, so an index is a rank."""
     return [*(_indices(_column(table, name)) for name in _LOG_COLUMNS[:3]), _numbers(table, "partition")]
 
 
@@ -308,7 +308,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _check_memory(table: pa.Table) -> None:
-    """No null anywhere, dictionary indices in range, text that is UTF-8: what every later kernel relies on."""
+    """No nulls, dictionary indices in range, text in UTF-8: all later kernels rely on this."""
     try:
         table.validate(full=True)
     except pa.ArrowException as error:

@@ -1,7 +1,7 @@
-"""Reads structs of Thrift's compact protocol, strictly, from bytes that nobody vouches for.
+"""Reads structs of Thrift's compact protocol, strictly, from untrusted bytes.
 
 Parquet's footer and page headers are such structs. Fields come back by id with their type, so that a caller can insist
-on both; a field that is given twice, a number without end, deep nesting or a length beyond the bytes is `Damaged`.
+on both; a duplicate field, an endless number, deep nesting or a length beyond the bytes is `Damaged`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _LARGEST_FIELD_ID = 64
 
 @dataclass(frozen=True)
 class Field:
-    """A value and its type. Texts and doubles are passed over: their value is 0."""
+    """A value and its type. Texts and doubles are skipped: their value is 0."""
 
     kind: int
     value: "int | Struct | list[Field]"

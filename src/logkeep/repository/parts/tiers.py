@@ -1,12 +1,12 @@
-"""Which parts to merge when a backup adds rows: few parts for readers, little rewriting for writers.
+"""Plans which parts to merge when a backup adds rows: few parts for readers, little rewriting for writers. Pure.
 
-Parts stand in the order in which their rows were added. A delta is simply appended while there is room. When the
-limit is reached, the delta is merged with the newest parts, back to one that is *due*: smaller than everything after
-it. The newest due part is chosen, and its older neighbours as long as they are due as well. So sizes fall off
-geometrically, and a large base is left alone until as much was added behind it.
+Parts are in the order in which their rows were added. A delta is appended while there is room. At the limit, the delta
+is merged with the newest parts, back to one that is *due*: smaller than everything after it. The newest due part is
+chosen, and its older neighbours as long as they are due as well. So sizes fall geometrically, and a large base is left
+alone until as much was added after it.
 
-Cost: a merge rewrites less than twice the rows behind its first part, and those rows move to an earlier place, which
-can happen to a row at most `limit` times: 2 · limit rewrites of each row at most, O(n) in all. When no part is due,
+Cost: a merge rewrites less than twice the rows after its first part, and those rows move to an earlier part, which can
+happen to a row at most `limit` times: 2 · limit rewrites of each row at most, O(n) in all. When no part is due,
 each is as large as all after it, so the newest one holds at most 1 / 2^(limit - 1) of all rows, and is merged alone:
 that adds at most that share per backup. Measured over 2,000 backups with 16 parts: 0.03 to 4.9
 rewrites of each row, mostly below 3.
@@ -25,7 +25,7 @@ class MergePlan:
 
 
 def plan_parts(existing: Sequence[int], new_rows: int, limit: int = 16) -> MergePlan:
-    """Place `new_rows` behind parts of `existing` row counts, oldest first, so that at most `limit` parts are left.
+    """Place `new_rows` after parts of `existing` row counts, oldest first, so that at most `limit` parts are left.
 
     Without new rows there is no new part. More existing parts than the limit (written under another one) are fine.
     """

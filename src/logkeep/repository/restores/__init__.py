@@ -1,14 +1,14 @@
-"""What a repository keeps of restores: what was decided, under which producers it was written, how it ended.
+"""Documents of restores: plans, producers, resumes, receipts, aborts.
 
 - `documents`: the sealed documents and their rows
-- `storing`: begin a restore; plan, map, abort
-- `attempts`: producers, and who resumed it
-- `numbered`: documents of which there are several
+- `stored`: one restore, from its plan to its receipt: the interface for every kind of restore
+- `storing`: plans, maps, aborts; also in a local directory, for read-only repositories
+- `attempts`: producers and resumes
+- `numbered`: numbered documents
 - `receipts`: the results
-- `listing`: which restores there are, by one listing
-- `state_dir`: the same in a local directory, for repositories that may only be read
+- `listing`: all restores, by one listing
 
-Garbage collection knows none of these names and leaves all of it alone.
+Garbage collection never removes any of them.
 """
 
 from logkeep.repository.restores.attempts import (
@@ -41,7 +41,6 @@ from logkeep.repository.restores.receipts import (
     read_receipt,
     read_receipts,
 )
-from logkeep.repository.restores.state_dir import state_place
 from logkeep.repository.restores.storing import (
     NewRestore,
     begin_restore,
@@ -51,6 +50,7 @@ from logkeep.repository.restores.storing import (
     read_aborted,
     read_map,
     read_plan,
+    state_place,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What each attempt at a restore leaves: which process took it up again, and under which producers it writes."""
+"""Attempts of a restore: which process resumed it, and which producers it writes with."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,10 +19,10 @@ def put_producers(
     *,
     after: int,
 ) -> ProducersDocument:
-    """Store producers and topic ids as the list that follows number `after`, before anything is sent.
+    """Store producers and topic ids as the list after number `after`, before anything is sent.
 
-    Returns the list with that number: another attempt may have been faster, and then it is that one's. So any number
-    of attempts write under the same producers.
+    Returns the list with that number, which may be of another attempt that was faster. So all attempts write with
+    the same producers.
     """
     document = ProducersDocument(
         repository=place.repository,
@@ -37,7 +37,7 @@ def put_producers(
 
 
 def read_producers(place: SourceRef, restore_id: RestoreId) -> list[ProducersDocument]:
-    """All lists of producers, oldest first; the last one counts. Raises Damaged, also when one is missing."""
+    """All lists of producers, oldest first; the last one is valid. Raises Damaged, also if one is missing."""
     return read_all(place, restore_id, ProducersDocument)
 
 
@@ -46,7 +46,7 @@ def newest_producers(place: SourceRef, restore_id: RestoreId) -> ProducersDocume
 
 
 def topic_ids(place: SourceRef, restore_id: RestoreId) -> dict[str, str]:
-    """The last ids that were stored of the topics of a restore, also of those that are about to be made again."""
+    """The last known id of each topic of a restore, also of topics that are about to be created again."""
     found: dict[str, str] = {}
     for each in read_producers(place, restore_id):
         found |= {name: topic_id for name, topic_id in each.topics.items() if topic_id}
@@ -54,7 +54,7 @@ def topic_ids(place: SourceRef, restore_id: RestoreId) -> dict[str, str]:
 
 
 def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: TokenSource) -> Owner:
-    """Say that this process goes on with a restore, so that others see who works on it. The first act of a resume."""
+    """Store that this process resumes a restore, so that others see its owner. The first step of a resume."""
     owner, now = this_process(tokens()), clock()
 
     def make(number: int) -> ResumedDocument:
@@ -71,11 +71,11 @@ def note_resumed(place: SourceRef, restore_id: RestoreId, clock: Clock, tokens: 
 
 
 def times_resumed(place: SourceRef, restore_id: RestoreId) -> int:
-    """How often a restore was taken up again."""
+    """How often a restore was resumed."""
     return last_number(place, restore_id, ResumedDocument)
 
 
 def owner_of(place: SourceRef, plan: RestorePlanDocument) -> Owner:
-    """The process that began a restore, or the last one that resumed it. Raises Damaged."""
+    """The process that began or last resumed a restore. Raises Damaged."""
     resumed = read_newest(place, RestoreId(plan.restore), ResumedDocument)
     return resumed.owner if resumed else plan.owner

@@ -1,8 +1,8 @@
-"""The documents of a restore: plan, producers, receipt, and the two small ones that say that it is over.
+"""The documents of a restore: plan, producers, resumes, receipts, and the two small ones about its end.
 
-All are sealed (see `repository.documents`) and name the repository, the source, the restore and, where there are
-several, their number: one that was copied elsewhere does not fit there. Size caps are for 100,000 partitions. What is
-written is what can be read: `sealed` opens its own bytes before anything stores them. No document holds a secret.
+All are sealed (see `chain.documents`) and name the repository, the source, the restore and their number, if there are
+several: a copy under another name is refused. Size limits are for 100,000 partitions. Everything written can be read:
+`sealed` opens its own bytes before they are stored. No document contains a secret.
 """
 
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from logkeep.repository.chain.layout import MOST_NUMBERED
 from logkeep.repository.chain.owner import Owner
 
 BODY_LIMIT = 240 * MIB
-"""Of the plan that only one kind of source understands."""
+"""Of the part of a plan that its kind of source defines."""
 MAP_LIMIT = 1024 * MIB
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_NUMBERED)]
@@ -37,42 +37,42 @@ class RestoreVerdict(StrEnum):
 
     PROVEN = "proven"
     UNPROVEN = "unproven"
-    """It was told not to compare what it wrote with the archive."""
+    """The user asked not to compare the target with the archive."""
     SET = "set"
-    """Groups were put where they belong; no record was written, so that there is nothing to compare."""
+    """Group offsets were set; no record was written, so there is nothing to compare."""
     FAILED = "failed"
     CHANGED = "changed"
-    """It had ended well. Compared once more, target or archive were no longer what they had been: that changes nothing
-    about how it had ended."""
+    """A later comparison of a successful restore found that target or archive had changed. The restore itself stays
+    successful."""
     ABORTED = "aborted"
     PART = "part"
-    """A part of a backup was put into a system that runs, and read again: no restore of the whole."""
+    """A part of a backup was restored into a running system and read back: no restore of the whole."""
     STOPPED = "stopped"
-    """The same, and it did not come to its end: what was done until then stays."""
+    """The same, but it did not finish: what was done until then stays."""
 
 
 class RestoreDocument(SourceDocument, frozen=True, kw_only=True):
-    """Base of what lies below one restore."""
+    """Base of the documents of one restore."""
 
     restore: StoredId
 
 
 class NumberedDocument(RestoreDocument, frozen=True, kw_only=True):
-    """Base of those of which a restore may have several."""
+    """Base of numbered documents."""
 
     number: Number
 
 
 class RestoreTargetRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a restore goes to. Addresses are told without anything that opens a door."""
+    """The target of a restore. Contains no credentials."""
 
     cluster_id: str
     name: str = ""
-    """As people call it."""
+    """For display."""
 
 
 class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-plan"):
-    """What was decided before anything was changed: an id that was ever begun is never forgotten."""
+    """What was decided before anything was changed. Never deleted."""
 
     limit: ClassVar[int] = BODY_LIMIT + 4 * MIB
 
@@ -81,14 +81,14 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
     """Of the source: `kafka`, `zookeeper`."""
     drill: bool
     who: str
-    """The user, as the system calls them."""
+    """The name of the user."""
     owner: Owner
     started: str
     target: RestoreTargetRef
     options: dict[str, str]
-    """As they were given, for people and for resume."""
+    """The user's options, for display and for resume."""
     body: msgspec.Raw
-    """The plan itself, JSON that only this kind of source understands."""
+    """The plan itself: JSON that the kind of source defines."""
 
     def __post_init__(self) -> None:
         moment(self.started)
@@ -97,33 +97,33 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
 
 
 class ProducerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Under which producer id one partition of the target is written."""
+    """The producer id with which one partition of the target is written."""
 
     topic: Topic
     partition: Partition
     producer_id: Position
     epoch: Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
     position: Position
-    """The target offset at which its sequence number 0 stands."""
+    """The target offset of its sequence number 0."""
 
 
 TopicId = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?$")]
 
 
 class ProducersDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-producers"):
-    """Stored before the first record is sent under any of them, and before a topic that was made is written to."""
+    """Stored before the first record is sent with any of them, and before a created topic is written to."""
 
     limit: ClassVar[int] = 64 * MIB
 
     run: str
-    """Of the process that wrote it."""
+    """The run that wrote it."""
     topics: dict[Topic, TopicId] = msgspec.field(default_factory=dict)
-    """Topics of the target and their ids; an empty one is about to be deleted and made again."""
+    """Topics of the target and their ids; an empty id: the topic is about to be deleted and created again."""
     producers: tuple[ProducerRow, ...]
 
 
 class ResumedDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-resumed"):
-    """Another process goes on with a restore that was interrupted."""
+    """Another process resumed an interrupted restore."""
 
     owner: Owner
     resumed: str
@@ -133,7 +133,7 @@ class ResumedDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
 
 
 class RestoredPartition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of one partition."""
+    """The result for one partition."""
 
     source_topic: Topic
     source_partition: Partition
@@ -144,10 +144,10 @@ class RestoredPartition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     records: Position
     bytes: Position
     end: Position
-    """The target offset after the last one."""
+    """The target offset after the last record."""
     archive_digest: str = ""
     target_digest: str = ""
-    """Empty: it was not compared."""
+    """Empty if it was not compared."""
     outcome: Word
     """`done`, or why not."""
     detail: str = ""
@@ -158,7 +158,7 @@ class RestoredPartition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class RestoredGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a group was set in one partition, and where it stood in the target before: enough to set it back."""
+    """The offset of a group in one partition of the target, and the earlier one: enough to undo it."""
 
     group: str
     topic: Topic
@@ -166,14 +166,14 @@ class RestoredGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     previous_offset: Position | None = None
     previous_metadata: str = ""
     offset: Position | None = None
-    """None: it was left as it was, or in a plan that it is not known yet; `detail` says why."""
+    """None: it was not changed, or, in a plan, is not known yet; `detail` says why."""
     exact: bool = True
-    """False: the record it stood at did not come back, and it was set to the next one that did."""
+    """False: the record at its offset was not restored; it was set to the next one that was."""
     reread: Position = 0
-    """Records that the group will see once more."""
+    """Records that the group will read again."""
     detail: str = ""
     share: bool = False
-    """A share group: offsets are where it starts."""
+    """A share group: offsets are its start offsets."""
 
 
 class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-receipt"):
@@ -185,22 +185,22 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
     drill: bool
     verdict: RestoreVerdict
     records_there: bool = False
-    """All records are there and, where that was asked for, proven: only what follows them may still be left."""
+    """All records were written and, if requested, proven; only the steps after that may be missing."""
     owner: Owner
     started: str
     finished: str
     duration_s: Seconds
-    """From the first step to the proof: the recovery time that was reached."""
+    """From the first step to the proof: the recovery time."""
     target: RestoreTargetRef
     partitions: tuple[RestoredPartition, ...] = ()
     groups: tuple[RestoredGroup, ...] = ()
     map: ObjectRef | None = None
-    """Which source offset stands where."""
+    """The map from source offsets to target offsets."""
     findings: tuple[Finding, ...] = ()
     rates: dict[str, float] = msgspec.field(default_factory=dict)
     """By name with its unit: `sent_bytes_per_s`."""
     facts: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    """What only this kind of source has to tell, by name, for people; not there where it has nothing."""
+    """Facts of this kind of source, by name, for display; absent if there are none."""
 
     def __post_init__(self) -> None:
         moment(self.started)
@@ -208,7 +208,7 @@ class ReceiptDocument(NumberedDocument, frozen=True, kw_only=True, tag="restore-
 
 
 class EndedDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-ended"):
-    """Lies under a name that says all that `list` shows; pins the receipt that it was made from."""
+    """Its name contains all that `list` shows; it pins the receipt that it was made from."""
 
     number: Number
     receipt_bytes: Position
@@ -216,7 +216,7 @@ class EndedDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-end
 
 
 class AbortedDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-aborted"):
-    """The restore was given up and will not be resumed."""
+    """The restore was aborted and cannot be resumed."""
 
     backup: StoredId
     drill: bool
@@ -231,15 +231,15 @@ class AbortedDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-a
 
 
 def moment(text: str) -> datetime:
-    """The time that a document tells. Raises ValueError for what is none, or has no zone."""
-    told = datetime.fromisoformat(text)
-    if told.tzinfo is None:
-        raise ValueError("a time without its zone")
-    return within_reason(told).astimezone(UTC)
+    """The time in a document. Raises ValueError if it is invalid or has no time zone."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("the time has no time zone")
+    return within_reason(time).astimezone(UTC)
 
 
 def sealed(document: RestoreDocument) -> bytes:
-    """The bytes of a document that certainly opens again. Raises RestoreFailed when it would not."""
+    """The bytes of a document, checked to be readable. Raises RestoreFailed if they are not."""
     try:
         data = seal(document)
         unseal(data, type(document), str(document.__struct_config__.tag))

@@ -1,7 +1,7 @@
-"""Which restores there are, and how each ended: one listing, and a read only where names do not tell.
+"""Lists all restores and how each ended: one listing, and reads only where names are not enough.
 
-The names beside receipts say what became of a restore that has ended. A restore that is under way has its plan read,
-one that was aborted a small document. What cannot be read is told in its row and hides no other.
+The names beside receipts say how a restore ended. Of an ongoing restore the plan is read, of an aborted one a small
+document. An unreadable document is reported in its row and hides no other.
 """
 
 from collections.abc import Iterable
@@ -22,17 +22,17 @@ from logkeep.repository.restores.storing import read_aborted, read_plan
 
 class RestoreState(StrEnum):
     ONGOING = "ongoing"
-    """Begun, and neither ended nor given up; whether its process lives, its owner tells."""
+    """Neither ended nor aborted; `owner` shows whether its process is alive."""
     PROVEN = "proven"
     UNPROVEN = "unproven"
     SET = "set"
-    """Only groups were moved: no restore of a backup."""
+    """Only group offsets were set: no restore of a backup."""
     FAILED = "failed"
     ABORTED = "aborted"
     PART = "part"
-    """A part went into a system that runs: no restore of a backup either."""
+    """A part was restored into a running system: no restore of a whole backup."""
     STOPPED = "stopped"
-    """The same, and it did not come to its end."""
+    """The same, but it did not finish."""
 
 
 _PARTS = {RestoreVerdict.SET: "groups", RestoreVerdict.PART: "subtree", RestoreVerdict.STOPPED: "subtree"}
@@ -51,31 +51,31 @@ class RestoreRow:
     duration_s: float | None = None
     receipts: int = 0
     owner: Owner | None = None
-    """Who began it or resumed it last, while it is ongoing."""
+    """The process that began or last resumed it, while it is ongoing."""
     kind: str = ""
-    """As its plan tells it, while it is ongoing."""
+    """From its plan, while it is ongoing."""
     trouble: str = ""
-    """A document that counts cannot be read."""
+    """Why a document is unreadable."""
     changed: datetime | None = None
-    """When it was compared once more, long after its end, and target or archive were no longer what they had been."""
+    """When a later comparison found that target or archive had changed."""
     part: str = ""
-    """`groups` or `subtree`: only these came back, and nothing is said of the backup as a whole."""
+    """`groups` or `subtree`: only these were restored, not the whole backup."""
 
 
 @dataclass
 class _Names:
-    """What the names of one restore say."""
+    """The parsed names of one restore."""
 
     receipts: set[int] = field(default_factory=set)
     ended: dict[int, layout.EndedRestoreName] = field(default_factory=dict)
     aborted: bool = False
 
-    def add(self, said: layout.RestoreObject) -> None:
-        if said.kind == "receipt":
-            self.receipts.add(said.number)
-        elif said.ended is not None:
-            self.ended[said.number] = said.ended
-        self.aborted = self.aborted or said.kind == "aborted"
+    def add(self, parsed: layout.RestoreObject) -> None:
+        if parsed.kind == "receipt":
+            self.receipts.add(parsed.number)
+        elif parsed.ended is not None:
+            self.ended[parsed.number] = parsed.ended
+        self.aborted = self.aborted or parsed.kind == "aborted"
 
     @property
     def last(self) -> int:
@@ -88,15 +88,15 @@ def list_restores(place: SourceRef) -> list[RestoreRow]:
 
 
 def last_restores(place: SourceRef) -> dict[BackupId, RestoreRow]:
-    """The restore of each backup that ended last. A listing; a receipt is read only when its process died over it."""
+    """The last ended restore of each backup. One listing; receipts are read only if their process died early."""
     ended_ones = {i: names for i, names in _by_restore(place).items() if names.last}
     return newest(_row(place, restore_id, names) for restore_id, names in ended_ones.items())
 
 
 def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
-    """By backup, the row that was finished last. Pure.
+    """By backup, the row that finished last. Pure.
 
-    Rows that never finished, that tell no backup, or that tell of a part alone are left out.
+    Rows that never finished, have no backup, or are of a part alone are left out.
     """
     found: dict[BackupId, RestoreRow] = {}
     for row in rows:
@@ -111,9 +111,9 @@ def newest(rows: Iterable[RestoreRow]) -> dict[BackupId, RestoreRow]:
 def _by_restore(place: SourceRef) -> dict[RestoreId, _Names]:
     found: dict[RestoreId, _Names] = {}
     for info in place.store.list(layout.restores(place.source)):
-        said = layout.restore_object(place.source, info.name)
-        if said is not None:
-            found.setdefault(said.restore, _Names()).add(said)
+        parsed = layout.restore_object(place.source, info.name)
+        if parsed is not None:
+            found.setdefault(parsed.restore, _Names()).add(parsed)
     return found
 
 
@@ -131,35 +131,35 @@ def _row(place: SourceRef, restore_id: RestoreId, names: _Names) -> RestoreRow:
 
 
 def _last_row(place: SourceRef, row: RestoreRow, names: _Names) -> RestoreRow:
-    """How it ended, by the newest receipt that is about the restore itself; and what was seen of it since."""
+    """How it ended, by the newest receipt of the restore itself; and whether it changed since."""
     changed: datetime | None = None
     for number in range(names.last, 0, -1):
-        said = names.ended.get(number) or ended(read_receipt(place, row.id, number))
-        if said.verdict != RestoreVerdict.CHANGED:
-            return replace(_ended_row(row, said), changed=changed)
-        changed = changed or said.finished
-    raise Damaged("only a later comparison is left of it", subject=layout.restore(place.source, row.id))
+        parsed = names.ended.get(number) or ended(read_receipt(place, row.id, number))
+        if parsed.verdict != RestoreVerdict.CHANGED:
+            return replace(_ended_row(row, parsed), changed=changed)
+        changed = changed or parsed.finished
+    raise Damaged("the receipt of the restore itself is missing", subject=layout.restore(place.source, row.id))
 
 
-def _ended_row(row: RestoreRow, said: layout.EndedRestoreName) -> RestoreRow:
-    known = said.verdict in set(RestoreVerdict)
+def _ended_row(row: RestoreRow, parsed: layout.EndedRestoreName) -> RestoreRow:
+    known = parsed.verdict in set(RestoreVerdict)
     return replace(
         row,
-        state=RestoreState(said.verdict) if known else RestoreState.FAILED,
-        backup=said.backup,
-        drill=said.drill,
-        started=said.started,
-        finished=said.finished,
-        duration_s=said.duration_ms / 1000,
-        trouble="" if known else f"it ended in a way that this release does not know: {said.verdict}",
-        part=_PARTS.get(RestoreVerdict(said.verdict), "") if known else "",
+        state=RestoreState(parsed.verdict) if known else RestoreState.FAILED,
+        backup=parsed.backup,
+        drill=parsed.drill,
+        started=parsed.started,
+        finished=parsed.finished,
+        duration_s=parsed.duration_ms / 1000,
+        trouble="" if known else f"it has a verdict that this release does not know: {parsed.verdict}",
+        part=_PARTS.get(RestoreVerdict(parsed.verdict), "") if known else "",
     )
 
 
 def _aborted_row(place: SourceRef, row: RestoreRow) -> RestoreRow:
     aborted = read_aborted(place, row.id)
     if aborted is None:
-        raise Damaged("the document is gone", subject=layout.restore_aborted(place.source, row.id))
+        raise Damaged("the document is missing", subject=layout.restore_aborted(place.source, row.id))
     return replace(
         row,
         state=RestoreState.ABORTED,

@@ -1,7 +1,4 @@
-"""Documents of which a restore may have several: they are counted from 1, and put-if-absent decides each number.
-
-Whoever finds a number taken uses the next; nothing is ever written over.
-"""
+"""Numbered documents of a restore, counted from 1. Put-if-absent decides each number; nothing is overwritten."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -30,7 +27,7 @@ _NAMES: dict[type[NumberedDocument], tuple[str, Callable[[str, RestoreId, int], 
 
 
 def put_next(place: SourceRef, restore_id: RestoreId, make: Callable[[int], NumberedT]) -> tuple[NumberedT, bytes]:
-    """Store a document under the next number, which it is made with. Returns it with its bytes."""
+    """Make a document with the next free number and store it. Returns it with its bytes."""
     document = make(1)
     number = last_number(place, restore_id, type(document))
     while True:
@@ -45,7 +42,7 @@ def put_next(place: SourceRef, restore_id: RestoreId, make: Callable[[int], Numb
 
 
 def put_numbered(place: SourceRef, restore_id: RestoreId, document: NumberedT) -> NumberedT:
-    """Store a document under its own number; the one that is there already, when somebody was faster."""
+    """Store a document under its own number. Returns the existing one if another process was faster."""
     name = _name(place, restore_id, type(document), document.number)
     try:
         put_own(place.store, name, sealed(document))
@@ -55,34 +52,34 @@ def put_numbered(place: SourceRef, restore_id: RestoreId, document: NumberedT) -
 
 
 def read_numbered(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT], number: int) -> NumberedT:
-    """The document with this number, which is known to have been there. Raises Damaged."""
+    """The document with this number, which must exist. Raises Damaged."""
     name = _name(place, restore_id, kind, number)
     try:
         document = read_of(place, restore_id, name, kind)
     except ObjectMissing as error:
         raise Damaged("the document is missing", subject=name) from error
     if document.number != number:
-        raise Damaged("the document belongs to another place", subject=name)
+        raise Damaged("the document has another number than its name", subject=name)
     return document
 
 
 def read_all(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT]) -> list[NumberedT]:
-    """All of a kind, oldest first. Raises Damaged, also when one is missing."""
+    """All of a kind, oldest first. Raises Damaged, also if one is missing."""
     last = last_number(place, restore_id, kind)
     return [read_numbered(place, restore_id, kind, number) for number in range(1, last + 1)]
 
 
 def read_newest(place: SourceRef, restore_id: RestoreId, kind: type[NumberedT]) -> NumberedT | None:
-    """The one that counts; None when there is none. Raises Damaged."""
+    """The last one; None if there is none. Raises Damaged."""
     last = last_number(place, restore_id, kind)
     return read_numbered(place, restore_id, kind, last) if last else None
 
 
 def last_number(place: SourceRef, restore_id: RestoreId, kind: type[NumberedDocument]) -> int:
-    """The highest number of a kind of document; 0 when there is none."""
+    """The highest number of a kind of document; 0 if there is none."""
     names = (i.name for i in place.store.list(layout.restore(place.source, restore_id)))
-    said = (layout.restore_object(place.source, name) for name in names)
-    return max((each.number for each in said if each and each.kind == _NAMES[kind][0]), default=0)
+    parsed = (layout.restore_object(place.source, name) for name in names)
+    return max((each.number for each in parsed if each and each.kind == _NAMES[kind][0]), default=0)
 
 
 def read_of(place: SourceRef, restore_id: RestoreId, name: str, kind: type[DocumentT]) -> DocumentT:

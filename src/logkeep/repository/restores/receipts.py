@@ -1,10 +1,10 @@
-"""Receipts of restores: written once each, a new one when a resumed restore proves again, the newest counts.
+"""Receipts of restores. A resumed restore that proves again gets a new one; the newest is valid.
 
-Only one that says `changed` tells of something else than the restore: of a look at it long after its end. How the
-restore ended is told by the newest of the others.
+A receipt with the verdict `changed` is not about the restore but about a later comparison. The newest of the others
+says how the restore ended.
 
-The receipt is put first and is the truth. Then comes a small document whose name says what `list` shows; when a
-process dies between the two, readers open the receipt in its place.
+The receipt is put first. Then follows a small document whose name contains what `list` shows; if a process dies
+between the two, readers open the receipt instead.
 """
 
 import hashlib
@@ -22,17 +22,17 @@ from logkeep.repository.restores.documents import EndedDocument, ReceiptDocument
 from logkeep.repository.restores.numbered import last_number, put_next, read_all, read_newest, read_numbered
 
 FIRST = 1
-"""The number to make a receipt with; storing it gives it its own."""
+"""The number of a receipt before it is stored."""
 
 
 def put_receipt(place: SourceRef, receipt: ReceiptDocument) -> ReceiptDocument:
     """Store a receipt under the next number of its restore. Returns it with that number."""
     stored, data = put_next(place, RestoreId(receipt.restore), lambda n: msgspec.structs.replace(receipt, number=n))
-    _tell(place, stored, data)
+    _put_ended(place, stored, data)
     return stored
 
 
-def _tell(place: SourceRef, receipt: ReceiptDocument, data: bytes) -> None:
+def _put_ended(place: SourceRef, receipt: ReceiptDocument, data: bytes) -> None:
     document = EndedDocument(
         repository=place.repository,
         source=place.source,
@@ -47,7 +47,7 @@ def _tell(place: SourceRef, receipt: ReceiptDocument, data: bytes) -> None:
 
 
 def ended(receipt: ReceiptDocument) -> layout.EndedRestoreName:
-    """What a listing tells of a receipt."""
+    """What a listing shows of a receipt."""
     return layout.EndedRestoreName(
         BackupId(receipt.backup),
         receipt.drill,
@@ -63,26 +63,26 @@ def _to_ms(time: datetime) -> datetime:
 
 
 def read_receipt(place: SourceRef, restore_id: RestoreId, number: int) -> ReceiptDocument:
-    """One receipt that a listing showed. Raises Damaged."""
+    """One receipt by its number. Raises Damaged."""
     return read_numbered(place, restore_id, ReceiptDocument, number)
 
 
 def read_receipts(place: SourceRef, restore_id: RestoreId) -> list[ReceiptDocument]:
-    """All receipts of a restore, oldest first; the last one counts. Raises Damaged, also when one is missing."""
+    """All receipts of a restore, oldest first. Raises Damaged, also if one is missing."""
     return read_all(place, restore_id, ReceiptDocument)
 
 
 def newest_receipt(place: SourceRef, restore_id: RestoreId) -> ReceiptDocument | None:
-    """The receipt that counts; None when the restore has not ended."""
+    """The newest receipt; None if the restore has not ended."""
     return read_newest(place, restore_id, ReceiptDocument)
 
 
 def newest_first(place: SourceRef, restore_id: RestoreId) -> Iterator[ReceiptDocument]:
-    """Receipts as they are asked for: each may be large. Raises Damaged."""
+    """Receipts, newest first, read one at a time: each may be large. Raises Damaged."""
     last = last_number(place, restore_id, ReceiptDocument)
     return (read_receipt(place, restore_id, number) for number in range(last, 0, -1))
 
 
 def own_receipt(place: SourceRef, restore_id: RestoreId) -> ReceiptDocument | None:
-    """How the restore itself ended, whatever was found when it was compared again. Raises Damaged."""
+    """The newest receipt of the restore itself, without later comparisons. Raises Damaged."""
     return next((r for r in newest_first(place, restore_id) if r.verdict is not RestoreVerdict.CHANGED), None)

@@ -1,11 +1,12 @@
-"""Storing and reading what a restore has once: its plan, its map, and that it was given up.
+"""Stores and reads the plan of a restore, its map, and that it was aborted.
 
-The plan is put first and its name decides the id: of two that begin in the same second, one takes the next id. Ids
-only grow. Whatever is read is checked to be what was stored for this very restore, or it is Damaged.
+The plan is put first and its name decides the id: of two restores that begin in the same second, one gets the next id.
+Ids grow. Every document that is read must belong to this restore, otherwise it is Damaged.
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -27,29 +28,30 @@ from logkeep.repository.restores.documents import (
     sealed,
 )
 from logkeep.repository.restores.numbered import read_of
+from logkeep.store.address import create_place, open_store
 
 PlanT = TypeVar("PlanT")
 _ATTEMPTS = 1_000
 _SMALL = 16 * MIB
-"""Up to here an object is put in one call, which is tried again when the store does not answer."""
+"""Smaller objects are put in one call, which is retried if the store does not answer."""
 
 
 @dataclass(frozen=True)
 class NewRestore:
-    """What is asked of a restore that begins."""
+    """The facts about a restore that begins."""
 
     backup: int
     kind: str
     target: RestoreTargetRef
     body: bytes
-    """The plan of this kind of source as msgspec writes it: JSON in one line."""
+    """The plan of this kind of source as one line of JSON."""
     options: dict[str, str] = field(default_factory=dict)
     who: str = ""
     drill: bool = False
 
 
 def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:
-    """Store the plan under a new id, the first act of a restore. Raises StoreDenied where nothing may be written."""
+    """Store the plan under a new id, before anything is changed. Raises StoreDenied without write permission."""
     owner, now = this_process(tokens()), clock()
     chosen = _next_restore(place, int(next_id(now, 0)))
     for _ in range(_ATTEMPTS):
@@ -73,18 +75,18 @@ def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: Token
             chosen = RestoreId(next_id(now, chosen))
             continue
         return chosen
-    raise StoreError("restores are begun faster than this one finds an id", subject=place.source)
+    raise StoreError("no free restore id was found: too many restores begin at the same time", subject=place.source)
 
 
 def _next_restore(place: SourceRef, earliest: int) -> RestoreId:
-    """The first id that is free: the time, or one more than the last id there is when that is larger."""
+    """The first free id: the time, or the last id plus one if that is larger."""
     names = (i.name for i in place.store.list(layout.restores(place.source), _before(place, earliest)))
-    taken = [said.restore for name in names if (said := layout.restore_object(place.source, name))]
-    return RestoreId(max([earliest, *(i + 1 for i in taken)]))
+    used = [parsed.restore for name in names if (parsed := layout.restore_object(place.source, name))]
+    return RestoreId(max([earliest, *(i + 1 for i in used)]))
 
 
 def _before(place: SourceRef, restore_id: int) -> str:
-    """A name that is smaller than all of this restore and of those after it."""
+    """A name that sorts before those of this restore and of later ones."""
     return layout.restore(place.source, RestoreId(restore_id)).removesuffix("/")
 
 
@@ -95,18 +97,18 @@ def _put_first(place: SourceRef, name: str, data: bytes) -> None:
         raise StoreDenied(
             f"the plan of the restore cannot be stored: {denied.what}",
             subject=denied.subject or name,
-            remedy="give the right to write below restores/, or keep these documents elsewhere with --state-dir DIR",
+            remedy="allow writing below restores/, or store these documents in a directory with --state-dir DIR",
         ) from denied
 
 
 def read_plan(place: SourceRef, restore_id: RestoreId) -> RestorePlanDocument:
-    """The stored plan. Raises ObjectMissing when no restore has this id, and Damaged."""
+    """The stored plan. Raises ObjectMissing if no restore has this id, and Damaged."""
     name = layout.restore_plan(place.source, restore_id)
     return read_of(place, restore_id, name, RestorePlanDocument)
 
 
 def plan_body(plan: RestorePlanDocument, kind: type[PlanT]) -> PlanT:
-    """The part of a plan that only one kind of source understands, as that kind defines it. Raises Damaged."""
+    """The part of a plan that its kind of source defines. Raises Damaged."""
     try:
         return msgspec.json.decode(plan.body, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -114,10 +116,10 @@ def plan_body(plan: RestorePlanDocument, kind: type[PlanT]) -> PlanT:
 
 
 def put_map(place: SourceRef, restore_id: RestoreId, data: bytes, token: str) -> ObjectRef:
-    """Store a map under a random name; the receipt that names the reference makes it count."""
+    """Store a map under a random name; it is valid once a receipt names the reference."""
     if len(data) > MAP_LIMIT:
         raise RestoreFailed(
-            f"the map of offsets would have {len(data)} bytes, and readers take {MAP_LIMIT}",
+            f"the map of offsets would have {len(data)} bytes; the limit is {MAP_LIMIT}",
             subject=f"restore {restore_id}",
             remedy="restore fewer topics at a time",
         )
@@ -136,19 +138,19 @@ def put_map(place: SourceRef, restore_id: RestoreId, data: bytes, token: str) ->
 
 
 def read_map(place: SourceRef, restore_id: RestoreId, ref: ObjectRef) -> bytes:
-    """The very bytes that the reference pins. Raises Damaged."""
+    """The map that the reference pins. Raises Damaged."""
     name = layout.restore_map(place.source, restore_id, ref.token)
     try:
         data = place.store.get(name, min(ref.size, MAP_LIMIT))
     except ObjectMissing as error:
         raise Damaged("the map is missing", subject=name) from error
     if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-        raise Damaged("this is not the map that the receipt names", subject=name)
+        raise Damaged("it is not the map that the receipt names", subject=name)
     return data
 
 
 def put_aborted(place: SourceRef, plan: RestorePlanDocument, reason: str, clock: Clock, tokens: TokenSource) -> None:
-    """Say that a restore is given up. Saying it again changes nothing."""
+    """Store that a restore was aborted. Repeating it changes nothing."""
     restore_id = RestoreId(plan.restore)
     document = AbortedDocument(
         repository=place.repository,
@@ -168,8 +170,19 @@ def put_aborted(place: SourceRef, plan: RestorePlanDocument, reason: str, clock:
 
 
 def read_aborted(place: SourceRef, restore_id: RestoreId) -> AbortedDocument | None:
-    """Who gave it up, and when; None when nobody did. Raises Damaged."""
+    """Which process aborted it, and when; None if it was not aborted. Raises Damaged."""
     try:
         return read_of(place, restore_id, layout.restore_aborted(place.source, restore_id), AbortedDocument)
     except ObjectMissing:
         return None
+
+
+def state_place(place: SourceRef, directory: Path, *, create: bool = False) -> SourceRef:
+    """The same source with the documents of its restores in a local directory, for read-only repositories.
+
+    Names, bytes and the repository's id are the same: a directory that was used with another repository is refused.
+    """
+    url = str(directory.absolute())
+    if create:
+        create_place(url)
+    return replace(place, store=open_store(url))

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Upkeep of a repository: retention, prune, garbage collection, merging of segments, repair."""

@@ -1,8 +1,8 @@
-"""Garbage goes in two phases: marked once, swept later if it is still garbage.
+"""Garbage collection in two phases: objects are marked, and swept later if they are still garbage.
 
-Mark writes down what is garbage and older than the garbage age; sweep, at least an interval later, moves the
-generation on (so that no writer that slept can commit what is about to go) and deletes what was marked and is garbage
-still. Ages are measured with the store's clock. A run that resumes or adopts never takes what a mark names.
+Mark stores the names of garbage that is older than the garbage age. Sweep, at least an interval later, advances the
+generation (so that a writer that slept cannot commit objects that are about to be deleted) and deletes what was marked
+and still is garbage. Ages are measured with the store's clock. A run that resumes or adopts never uses marked objects.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,13 +24,13 @@ from logkeep.repository.upkeep.live import LiveObjects, live_objects
 from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)
-"""After a repair went on without lost commits, what they may have named is spared for a while."""
+"""After a repair without lost commits, objects that those may have named are spared for this time."""
 CLOCK_TOLERANCE = timedelta(minutes=3)
 _NAMES_PER_MARK = 20_000
 _DELETES_PER_CONFIRM = 500
 _CHECKPOINTS_KEPT = 2
 _GRAIN = timedelta(milliseconds=5)
-"""Two time stamps of a store may be in the wrong order by so much: who waits for nothing must not wait for that."""
+"""Two time stamps of a store may be in the wrong order by this much; with an interval of 0 that must not matter."""
 
 
 class GarbageMark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
@@ -50,47 +50,43 @@ class GarbageRules:
 
 @dataclass(frozen=True)
 class GarbagePlan:
-    """What a collection would do now."""
+    """What a garbage collection would do now."""
 
     to_mark: tuple[ObjectInfo, ...]
     to_sweep: tuple[ObjectInfo, ...]
     waiting: int
-    """Garbage that is marked or seen and not yet old enough."""
+    """Garbage that is not old enough to be marked or swept."""
     spent_marks: tuple[str, ...]
-    """Marks that are done once the sweep is."""
+    """Marks that can be deleted after the sweep."""
     other: tuple[str, ...]
     """Superseded checkpoints and expired holds."""
-
-    @property
-    def sweep_bytes(self) -> int:
-        return sum(o.size for o in self.to_sweep)
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What a collection did."""
+    """What a garbage collection did."""
 
     marked: int
     deleted: int
     deleted_bytes: int
     denied: tuple[str, ...]
-    """Objects that the store would not let us delete (no right to, or an object lock)."""
+    """Objects that the store refused to delete (no permission, or an object lock)."""
     partials: int = 0
-    """Unfinished streams of killed writers that went too."""
+    """Unfinished streams of killed writers that were removed."""
 
 
 def plan_garbage(writing: Writing, rules: GarbageRules) -> GarbagePlan:
-    """Look at the whole source and decide what to do."""
+    """List the whole source and plan a collection."""
     writing.catch_up()
     return _plan(writing.place, writing.folded, rules, writing.clock(), store_time(writing), frozenset())
 
 
-def foresee_garbage(
+def preview_garbage(
     place: SourceRef, folded: Folded, rules: GarbageRules, now: datetime, deleted: Iterable[int]
 ) -> GarbagePlan:
-    """What a collection would do once some backups are deleted. Writes nothing, so our clock stands in for the store's.
+    """What a collection would do after some backups are deleted. Writes nothing, so our clock replaces the store's.
 
-    Without an interval to wait for, what is marked is swept by the same collection.
+    Without an interval, what is marked is swept by the same collection.
     """
     plan = _plan(place, folded, rules, now, now, frozenset(deleted))
     return plan if rules.interval else replace(plan, to_sweep=(*plan.to_sweep, *plan.to_mark))
@@ -102,7 +98,7 @@ def _plan(
     folded = read_whole_chain(place)
     if folded != known:
         raise Damaged(
-            "the checkpoint tells another story than the chain",
+            "the checkpoint differs from the chain",
             subject=place.source,
             remedy="run `logkeep repair`, then prune again",
         )
@@ -130,7 +126,7 @@ def decide(
     store_now: datetime,
     other: tuple[str, ...] = (),
 ) -> GarbagePlan:
-    """Pure: what to mark, what to sweep, what must wait."""
+    """What to mark, what to sweep, what must wait. Pure."""
     now = store_now + _GRAIN
     ripe = [m for m in marks if m.marked + rules.interval <= now]
     sweepable = frozenset().union(*(m.names for m in ripe))
@@ -147,10 +143,10 @@ def decide(
 
 
 def collect(writing: Writing, rules: GarbageRules) -> Swept:
-    """Mark what is garbage now, sweep what was marked before and is garbage still."""
+    """Mark garbage; sweep what was marked before and still is garbage."""
     plan = plan_garbage(writing, rules)
     marked = _mark(writing, plan.to_mark)
-    if marked and not rules.interval:  # the user waits for nobody: what is marked now may go now
+    if marked and not rules.interval:  # no interval: what is marked now may be swept now
         plan = plan_garbage(writing, rules)
     deleted, denied = _sweep(writing, plan)
     partials = _sweep_partials(writing, rules)
@@ -158,7 +154,7 @@ def collect(writing: Writing, rules: GarbageRules) -> Swept:
 
 
 def _sweep_partials(writing: Writing, rules: GarbageRules) -> int:
-    """Unfinished streams of killed writers, in a directory store; in buckets a lifecycle rule does this."""
+    """Remove unfinished streams of killed writers from a directory; in buckets a lifecycle rule does this."""
     sweeper = sweepable(writing.place.store)
     return sweeper.sweep_partials(store_time(writing) - rules.age) if sweeper else 0
 
@@ -198,7 +194,7 @@ def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple
 
 
 def read_marks(place: SourceRef, damaged: list[str] | None = None) -> list[StoredMark]:
-    """All marks. One that cannot be read marks nothing; it is named in `damaged`, and `repair` removes it."""
+    """All marks. Unreadable ones are skipped and added to `damaged`; `repair` removes them."""
     marks = []
     for info in place.store.list(layout.garbage(place.source)):
         try:
@@ -214,9 +210,9 @@ def read_marks(place: SourceRef, damaged: list[str] | None = None) -> list[Store
 
 
 def store_time(writing: Writing) -> datetime:
-    """What the store's clock says, read off something new; an old object's time may be ahead of the clock.
+    """The time by the store's clock, from a new object; an old object's time may be ahead of the clock.
 
-    Raises LogkeepError when the two clocks disagree: ages would mean nothing.
+    Raises LogkeepError if the store's clock and ours differ too much: ages would mean nothing.
     """
     writing.lease.confirm()
     store, name = writing.place.store, f"{layout.PROBE}{writing.tokens()}/clock"
@@ -227,9 +223,9 @@ def store_time(writing: Writing) -> datetime:
     apart = abs(moment - writing.clock())
     if apart > CLOCK_TOLERANCE:
         raise LogkeepError(
-            f"the store's clock and ours are {apart.total_seconds():.0f} s apart, so nobody knows what is old",
+            f"the store's clock and ours are {apart.total_seconds():.0f} s apart, so ages of objects are unknown",
             subject=store.url,
-            remedy="set the clock of this machine right, then run again; nothing was deleted",
+            remedy="correct the clock of this host, then run again; nothing was deleted",
         )
     return moment
 
@@ -242,7 +238,7 @@ def _garbage(place: SourceRef, live: LiveObjects, spared_before: datetime | None
 
 
 def _spared_before(place: SourceRef, folded: Folded, store_now: datetime) -> datetime | None:
-    """When a repair went on after a loss, by the store's clock, while that is not long ago."""
+    """The time of the last repair after a loss, by the store's clock, if it is recent."""
     if not folded.repaired_generation:
         return None
     moment = place.store.head(layout.commit(place.source, folded.repaired_generation)).modified

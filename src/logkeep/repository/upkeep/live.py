@@ -1,7 +1,7 @@
-"""What is live in a source: everything that a kept backup, a backup under way, or a reader needs.
+"""Finds the live objects of a source: all that an existing backup, an ongoing backup or a reader needs.
 
-Whoever cannot tell says so: a manifest or part that cannot be read stops garbage collection, because what it names is
-unknown. A receipt that cannot be read names objects that were written since its backup began, so all of those stay.
+A manifest or part that is unreadable stops garbage collection, because the objects it names are unknown. An unreadable
+receipt names objects that were written since its backup began, so all of those stay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from logkeep.store.base import ObjectInfo
 
 _CLOCK_GRAIN = timedelta(seconds=2)
 FAILED_GRACE = timedelta(days=7)
-"""Segments of a failed backup may be the only copy of what the source has deleted since: a later run adopts them."""
+"""Segments of a failed backup may be the only copy of data that the source has deleted: a later run adopts them."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class LiveObjects:
     journals: set[BackupId] = field(default_factory=set)
 
     unknown_since: datetime | None = None
-    """A receipt could not be read: what it names was written after this, so all such data objects stay."""
+    """A receipt is unreadable: its objects were written after this time, so all such data objects stay."""
 
     def holds(self, info: ObjectInfo) -> bool:
         """Whether an object is live."""
@@ -51,7 +51,7 @@ class LiveObjects:
 
 
 def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], now: datetime) -> LiveObjects:
-    """Collect what is live. Raises Damaged when that cannot be known."""
+    """Find the live objects. Raises Damaged if that is impossible."""
     live, reader = LiveObjects(), PartReader(place)
     held = set(readers)
     ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
@@ -77,9 +77,9 @@ def _keep(live: LiveObjects, reader: PartReader, manifest: Manifest, parts: tupl
 def _kept_old(
     manifest: Manifest, folded: Folded, ever: Mapping[str, tuple[PartRef, ...]], *, held: bool
 ) -> tuple[PartRef, ...]:
-    """Replaced parts that must stay: a reader may have begun before, and a repair never destroys what it mended.
+    """Replaced parts that must stay: a reader may have begun before, and a repair keeps what it replaced.
 
-    `ever`: what has served in the place of each part. What was mended may have been merged before.
+    `ever`: all parts that ever replaced each part. Repaired parts may have been merged before.
     """
     kept = {r.old for r in folded.replacements if r.keep_old or held}
     served = (ref for named in manifest.parts for ref in (named, *ever.get(named.token, ())))
@@ -87,9 +87,9 @@ def _kept_old(
 
 
 def _keep_replaced(live: LiveObjects, reader: PartReader, manifest: Manifest, parts: tuple[PartRef, ...]) -> None:
-    """Keep parts that others serve for now, with what they name.
+    """Keep replaced parts and the objects they name.
 
-    One that cannot be read serves nobody: it was swept before the reader came, or it is what a repair has mended.
+    An unreadable one has no reader: it was removed before the reader began, or a repair replaced it.
     """
     for part in parts:
         live.tokens.add(part.token)
@@ -98,9 +98,9 @@ def _keep_replaced(live: LiveObjects, reader: PartReader, manifest: Manifest, pa
 
 
 def _keep_deleted_but_held(live: LiveObjects, reader: PartReader, place: SourceRef, backup_id: BackupId) -> None:
-    """A restore that began before the backup was deleted may end in peace.
+    """A restore that began before the backup was deleted can finish.
 
-    The chain forgets replacements that no completed backup needs, so they are looked up in all of it.
+    The folded chain drops replacements that no completed backup needs, so the whole chain is read.
     """
     served_by = replacements_ever(place)
     for info in place.store.list(layout.backup(place.source, backup_id)):

@@ -1,12 +1,11 @@
-"""Which neighbouring segments become one object. Pure: rows and cuts in, runs out.
+"""Plans which neighbouring segments are merged into one object. Pure.
 
-A run is merged into one object that serves every kept backup in place of its pieces. So it must not matter to any of
-them: pieces follow each other without a gap in one history, nothing else holds any of their positions, and no kept
-backup begins between them (one may end between them: it reads the merged object up to its cut). A run is worth its
-reading only when no piece is larger than all others together: then every byte moves into an object of at least twice
-the size whenever it is copied, which happens a few times and not once per round.
+A merged object replaces its pieces in every backup. So the pieces must follow each other without a gap in one history,
+no other segment may hold any of their positions, and no backup may begin between them (one may end between them: it
+reads the merged object up to its cut). A run is merged only if no piece is larger than all others together: then a
+copied byte always moves into an object of at least twice the size, so it is copied a few times, not once per round.
 
-What else may not be joined, only the kind of source knows: it tells of each piece what it is *kin* to.
+The kind of source may forbid more: pieces are merged only if their *kin* is equal.
 """
 
 from bisect import bisect_left
@@ -18,12 +17,12 @@ from logkeep.model.segments import LogName, Segment
 
 Run = tuple[Segment, ...]
 Kin = Callable[[Segment], Hashable | None]
-"""Pieces are joined with those that have the same answer; None: with none."""
+"""Pieces with an equal value may be merged; None: never."""
 
 
 @dataclass(frozen=True)
 class MergeRule:
-    """`target_bytes` is the most that a merged object holds, `least` the fewest objects worth a merge.
+    """`target_bytes` is the maximum size of a merged object, `least` the minimum number of objects to merge.
 
     Sizes are those of the log, whether it is stored compressed or not.
     """
@@ -35,7 +34,7 @@ class MergeRule:
 def plan_merges(
     rows: Iterable[Segment], starts: Mapping[LogName, Sequence[int]], rule: MergeRule, kin: Kin
 ) -> list[Run]:
-    """The runs to merge. `rows` are those of all kept backups, `starts` where their cuts begin, by log."""
+    """The runs to merge. `rows` are those of all backups, `starts` the starts of their cuts, by log."""
     ordered = sorted(set(rows), key=lambda s: (s.log, s.start, s.end, s.token))
     return [
         run
@@ -49,7 +48,7 @@ def plan_merges(
 
 
 def _alone(rows: Iterable[Segment]) -> Iterator[Segment]:
-    """Rows whose positions no other row holds: a log that was copied anew, or a row that was shortened, has two."""
+    """Rows that do not overlap others; a log that was copied again, or a shortened row, overlaps."""
     cluster: list[Segment] = []
     reached = 0
     for row in rows:
@@ -64,7 +63,7 @@ def _alone(rows: Iterable[Segment]) -> Iterator[Segment]:
 
 
 def _stretches(rows: Iterable[Segment], starts: Sequence[int]) -> Iterator[list[Segment]]:
-    """Rows that may all be joined to each other."""
+    """Groups of rows that may be merged."""
     stretch: list[Segment] = []
     for row in rows:
         if stretch and not _may_join(stretch[-1], row, starts):
@@ -75,7 +74,7 @@ def _stretches(rows: Iterable[Segment], starts: Sequence[int]) -> Iterator[list[
 
 
 def _may_join(left: Segment, right: Segment, starts: Sequence[int]) -> bool:
-    """Whether no backup begins where it needs the right one and not the left one."""
+    """Whether no backup needs the right one and not the left one."""
     begins_between = bisect_left(starts, left.end) != bisect_left(starts, right.end)
     alike = (left.codec, left.proof) == (right.codec, right.proof)
     return left.end == right.start and alike and not begins_between
@@ -94,7 +93,7 @@ def _packs(stretch: Iterable[Segment], target_bytes: int) -> Iterator[Run]:
 
 
 def _worth(pack: Run, least: int) -> list[Run]:
-    """The pack itself, or what is left of it on both sides of a piece that is larger than all others together."""
+    """The pack itself, or its parts on both sides of a piece that is larger than all others together."""
     if sum(row.has_object for row in pack) < max(least, 2):
         return []
     largest = max(range(len(pack)), key=lambda i: pack[i].stored_bytes)

@@ -1,8 +1,7 @@
-"""Merging the small segments that frequent backups leave, as a list of steps.
+"""Merges the small segments of frequent backups.
 
-lease → rows of all kept backups → runs (pure) → merged objects in tasks → one `replace` commit. Old objects become
-garbage, which `prune` collects after its usual age. How pieces of a log are put together is the kind of source's
-business: it brings a `MergeWay`.
+lease → rows of all backups → runs (pure) → merged objects in tasks → one `replace` commit. Old objects become garbage,
+which `prune` collects after its usual age. The kind of source provides the task that merges, as a `MergeWay`.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.merge_plan import Kin, MergeRule, Run, plan_merges
-from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
+from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class MergeUnit:
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """The new object, or what is wrong with its pieces; neither when they are better left apart."""
+    """The new object, or what is wrong with its pieces; neither if they should not be merged."""
 
     segment: Segment | None = None
     problem: str = ""
@@ -44,18 +43,18 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class MergeWay:
-    """What a kind of source knows of its logs."""
+    """How a kind of source merges its logs."""
 
     task: Task[MergeUnit, Merged]
     kin: Callable[[SourceRef, Folded], Kin]
-    """Asked once per run, under its lease."""
+    """Called once per run, under its lease."""
     proof: str
-    """How the task shows that nothing but the objects has changed."""
+    """How the task proves that only the objects have changed."""
 
 
 @dataclass(frozen=True)
 class Optimized:
-    """What became smaller in number."""
+    """The result: the number of objects before and after."""
 
     objects_before: int
     objects_after: int
@@ -74,13 +73,13 @@ class Optimizing:
     lease_ttl: timedelta = timedelta(minutes=5)
 
     def preview(self, rule: MergeRule) -> Optimized:
-        """What a run would merge now. Writes nothing."""
+        """What a run would merge. Writes nothing."""
         folded = read_chain(self.place)
         runs = self._runs(folded, served_rows(self.place, folded), rule)
         return _optimized(runs, len(runs), ())
 
     def run(self, rule: MergeRule, engine_for: EngineFor) -> Optimized:
-        """Merge. Killed anywhere, every backup is served by the old objects or by the new ones."""
+        """Merge. Interrupted anywhere, every backup is read from the old objects or from the new ones."""
         with writing(self.place, "optimize", self.clock, self.tokens, self.lease_ttl) as session:
             served = served_rows(self.place, session.folded)
             units = [MergeUnit(self.place, run) for run in self._runs(session.folded, served, rule)]
@@ -92,7 +91,7 @@ class Optimizing:
                 replace_rows(session, served, old, new, self.way.proof)
         return _optimized([run for run, _ in done], len(done), tuple(_finding(r) for r in results if r.problem))
 
-    def _runs(self, folded: Folded, served: Served, rule: MergeRule) -> list[Run]:
+    def _runs(self, folded: Folded, served: ServedRows, rule: MergeRule) -> list[Run]:
         return plan_merges(served.rows(rule.target_bytes), served.starts, rule, self.way.kin(self.place, folded))
 
 
@@ -106,6 +105,6 @@ def _finding(result: Merged) -> Finding:
         code="not-merged",
         severity=Severity.DAMAGE,
         where=result.where,
-        what=f"it was left as it is: {result.problem}",
+        what=f"it was not merged: {result.problem}",
         remedy="run `logkeep verify --level data`",
     )

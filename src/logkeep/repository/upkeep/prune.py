@@ -1,6 +1,6 @@
-"""Deleting backups: by policy or by name. References go first, by one commit; bytes follow as garbage.
+"""Deletes backups, by policy or by id. One commit removes them; garbage collection removes their bytes.
 
-The decision is made of values (`retention`) and printed before it is carried out; a dry run is the same plan.
+The decision is pure (`retention`) and printed before it is carried out; a dry run is the same plan.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ from logkeep.repository.upkeep.retention import Candidate, Policy, RetentionVerd
 
 @dataclass(frozen=True)
 class PruneSituation:
-    """What a decision about deleting needs to know of a source."""
+    """The facts about a source that decide what may be deleted."""
 
     folded: Folded
     health: Mapping[BackupId, BackupVerdict]
     readers: Mapping[BackupId, str]
-    """Backups that are being read now, and by whom."""
+    """Backups that are being read, and the readers."""
 
     def damaged(self, entry: BackupEntry) -> bool:
         verdict = self.health.get(BackupId(entry.id))
@@ -57,24 +57,24 @@ def plan_prune(situation: PruneSituation, policy: Policy, now: datetime) -> list
 
 
 def plan_delete(situation: PruneSituation, ids: Sequence[BackupId]) -> list[BackupEntry]:
-    """Check a user's wish to delete these backups. Raises UsageError with the reason when one must stay."""
-    wanted = [_wanted(situation, i) for i in dict.fromkeys(ids)]
+    """The backups that the user wants to delete. Raises UsageError if one must stay."""
+    wanted = [_deletable(situation, i) for i in dict.fromkeys(ids)]
     newest = situation.newest_good()
     if newest is not None and newest.id in {e.id for e in wanted} and not situation.damaged(newest):
         left = [e for e in situation.folded.completed if e not in wanted and not situation.damaged(e)]
         if not left:
             raise UsageError(
-                "this is the last good backup of the source, and that is never deleted",
+                "this is the last good backup of the source; it is never deleted",
                 subject=f"backup {newest.id}",
-                remedy="take another backup first; to give the source up, remove it with the store's own tools",
+                remedy="take another backup first; to remove the whole source, use the store's own tools",
             )
     return wanted
 
 
-def _wanted(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
+def _deletable(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
     entry = situation.folded.entry(backup_id)
     if entry is None:
-        raise UsageError("there is no such completed backup", subject=f"backup {backup_id}")
+        raise UsageError("no completed backup has this id", subject=f"backup {backup_id}")
     if entry.hold is not None:
         raise UsageError(
             f"it is held: {entry.hold}", subject=f"backup {entry.id}", remedy=f"run `logkeep release {entry.id}` first"
@@ -85,6 +85,6 @@ def _wanted(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
 
 
 def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
-    """Commit the deletion. What the backups alone needed is garbage from now on."""
+    """Commit the deletion. Objects that only these backups needed become garbage."""
     if ids:
         writing.commit(DeleteAction(tuple(ids), reason))

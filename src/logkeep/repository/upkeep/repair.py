@@ -1,10 +1,9 @@
-"""Rebuild what can be rebuilt by listing; go on after a loss only when told to.
+"""Repairs the metadata of a repository by listing; continues after lost commits only if the user accepts the loss.
 
-Everything outside the chain that `repair` touches is a copy or a cache: the second format object, checkpoints, a
-source's own document, the lease. What it finds broken it writes anew, under a new name where names are not free.
-Lost commits are another matter: with `accept_loss` a repair commit goes on after the last good one, replays what the
-commits behind the loss still say (holds, deletions, merges and all), brings back backups whose manifests are found
-whole, and spares old garbage for 30 days.
+Everything outside the chain that `repair` changes is a copy or a cache: the second format object, checkpoints, a
+source's own document, the lease. It rewrites what is damaged. Lost commits are different: with `accept_loss` a repair
+commit continues after the last good one, replays the readable commits after the loss (holds, deletions, merges and
+all), restores backups whose manifests are intact, and garbage collection spares old objects for 30 days.
 """
 
 from collections.abc import Iterator
@@ -56,15 +55,15 @@ from logkeep.store.base import Store
 
 @dataclass(frozen=True)
 class RepositoryRepairStep:
-    """One thing that a repair does, or would do."""
+    """One step of a repair, or of its dry run."""
 
     what: str
     where: str
 
 
 @dataclass(frozen=True)
-class Break:
-    """Where a chain stops making sense."""
+class ChainBreak:
+    """The point after which a chain is broken."""
 
     good: Folded
     """Everything up to the last commit that fits."""
@@ -72,11 +71,11 @@ class Break:
     """The largest generation that was ever seen."""
     why: str
     links: tuple[Link, ...]
-    """What is left of the commits after the break, unopened."""
+    """The commit objects after the break, not opened."""
 
 
 def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iterator[RepositoryRepairStep]:
-    """Both copies of the format object, whole and equal."""
+    """Make both copies of the format object intact and equal."""
     data = seal(document)
     for name in (layout.FORMAT, layout.FORMAT_COPY):
         try:
@@ -91,18 +90,18 @@ def repair_format(store: Store, document: FormatDocument, dry_run: bool) -> Iter
             store.put_new(name, data)
 
 
-def find_break(place: SourceRef) -> Break | None:
-    """Where the chain is broken, shorter than it was, or another than it was; None when it is whole."""
+def find_break(place: SourceRef) -> ChainBreak | None:
+    """Where the chain is broken, shorter than it was, or another than it was; None if it is intact."""
     links = read_links(place, 0)
     walked, seen = walk(place, Folded(), links), _remembered(place)
     numbers = [p.number for link in links if (p := layout.placed(link.name))]
     highest = max([*numbers, seen.generation])
     if walked.broken is not None:
-        return Break(walked.folded, highest, str(walked.broken), tuple(links[walked.taken :]))
+        return ChainBreak(walked.folded, highest, str(walked.broken), tuple(links[walked.taken :]))
     try:
         check_seen(place, walked.folded, seen)
     except Damaged as damage:
-        return Break(walked.folded, highest, damage.what, ())
+        return ChainBreak(walked.folded, highest, damage.what, ())
     return None
 
 
@@ -114,21 +113,21 @@ def _remembered(place: SourceRef) -> Head:
     return lease[0].head if lease else NOTHING_SEEN
 
 
-def replayable(place: SourceRef, broken: Break) -> list[ReplayedAction]:
-    """What can be saved from behind a break: commits that can still be read, and manifests that are found whole."""
+def replayable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
+    """What can be saved after a break: readable commits, and backups whose manifests are intact."""
     readable = list(_readable(place, broken))
-    merged = _with_manifests(readable, _unnamed_manifests(place, broken, readable))
+    merged = _with_manifests(readable, _lost_backups(place, broken, readable))
     folding, kept = Folding(broken.good), list[ReplayedAction]()
-    for said in merged:
+    for each in merged:
         try:
-            folding.replay(said, place.source)
+            folding.replay(each, place.source)
         except Damaged:
-            continue  # it speaks of something that is lost
-        kept.append(said)
+            continue  # it refers to something that is lost
+        kept.append(each)
     return kept
 
 
-def _readable(place: SourceRef, broken: Break) -> Iterator[ReplayedAction]:
+def _readable(place: SourceRef, broken: ChainBreak) -> Iterator[ReplayedAction]:
     for link in broken.links:
         try:
             commit = open_commit(place, link)
@@ -140,22 +139,22 @@ def _readable(place: SourceRef, broken: Break) -> Iterator[ReplayedAction]:
             yield ReplayedAction(commit.generation, commit.time, commit.action)
 
 
-def _unnamed_manifests(place: SourceRef, broken: Break, readable: list[ReplayedAction]) -> dict[int, ReplayedAction]:
-    """Backups after the break that no readable commit speaks of, and whose manifest and parts are whole."""
-    spoken_of = {i for said in readable for i in _ids(said)}
+def _lost_backups(place: SourceRef, broken: ChainBreak, readable: list[ReplayedAction]) -> dict[int, ReplayedAction]:
+    """Backups after the break without a readable commit, whose manifest and parts are intact."""
+    committed = {i for each in readable for i in _ids(each)}
     found: dict[int, ReplayedAction] = {}
     after = layout.backups(place.source) + layout.padded(broken.good.last_id + 1)
     for info in place.store.list(layout.backups(place.source), after):
         backup_id = layout.backup_of(info.name)
-        if layout.is_manifest(info.name) and backup_id is not None and backup_id not in spoken_of:
+        if layout.is_manifest(info.name) and backup_id is not None and backup_id not in committed:
             whole = _from_manifest(place, info.name, broken.highest + 1)
             if whole is not None and (backup_id not in found or found[backup_id].time < whole.time):
                 found[backup_id] = whole
     return found
 
 
-def _ids(said: ReplayedAction) -> tuple[int, ...]:
-    match said.action:
+def _ids(each: ReplayedAction) -> tuple[int, ...]:
+    match each.action:
         case BackupAction(id=backup_id) | FailedAction(id=backup_id):
             return (backup_id,)
         case DeleteAction(ids=ids):
@@ -169,15 +168,15 @@ def _with_manifests(readable: list[ReplayedAction], found: dict[int, ReplayedAct
     for backup_id in sorted(found):
         larger = (
             at
-            for at, said in enumerate(merged)
-            if isinstance(said.action, BackupAction | FailedAction) and said.action.id > backup_id
+            for at, each in enumerate(merged)
+            if isinstance(each.action, BackupAction | FailedAction) and each.action.id > backup_id
         )
         merged.insert(next(larger, len(merged)), found[backup_id])
     return merged
 
 
 def _from_manifest(place: SourceRef, name: str, generation: int) -> ReplayedAction | None:
-    """The commit of a backup made anew from its manifest, with its own time and tags; None when it is not whole."""
+    """The commit of a backup, rebuilt from its manifest, with its own time and tags; None if it is damaged."""
     try:
         data = place.store.get(name, Manifest.limit)
         manifest = open_in_place(data, name, Manifest, place.repository)
@@ -208,18 +207,18 @@ def _tags(place: SourceRef, backup_id: BackupId) -> tuple[str, ...]:
 
 
 def repair_chain(
-    place: SourceRef, broken: Break, run: str, clock: Clock, tokens: TokenSource, dry_run: bool
+    place: SourceRef, broken: ChainBreak, run: str, clock: Clock, tokens: TokenSource, dry_run: bool
 ) -> Iterator[RepositoryRepairStep]:
-    """Go on after a loss. Whoever calls this was told to accept it, and holds the lease."""
+    """Continue after a loss. The caller holds the lease, and the user has accepted the loss."""
     saved = replayable(place, broken)
     good = broken.good.generation
     yield RepositoryRepairStep(
-        f"go on after generation {good}, leave {good + 1} to {broken.highest} behind", layout.commits(place.source)
+        f"continue after generation {good}, discard {good + 1} to {broken.highest}", layout.commits(place.source)
     )
-    for said in saved:
-        if isinstance(said.action, BackupAction):
+    for each in saved:
+        if isinstance(each.action, BackupAction):
             yield RepositoryRepairStep(
-                f"bring backup {said.action.id} back: its commit or its manifest is intact", place.source
+                f"bring backup {each.action.id} back: its commit or its manifest is intact", place.source
             )
     if not dry_run:
         action = RepairAction(good, tuple(saved), broken.why)
@@ -227,20 +226,20 @@ def repair_chain(
 
 
 def repair_checkpoints(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
-    """Remove checkpoints that no commit pins, or that tell another story than the chain."""
+    """Remove checkpoints that no commit pins, or that differ from the chain."""
     for placed, name in checkpoints(place):
         try:
             if read_checkpoint(place, placed) == follow(place, Folded(), until=placed.number):
                 continue
         except (Damaged, ObjectMissing, FormatTooNew):
-            pass  # not a checkpoint that anybody can use
+            pass  # unusable
         yield RepositoryRepairStep("remove a checkpoint that does not fit the chain", name)
         if not dry_run:
             place.store.delete(name)
 
 
 def repair_source(place: SourceRef, folded: Folded, dry_run: bool) -> Iterator[RepositoryRepairStep]:
-    """A source's own document, rebuilt from the newest readable manifest."""
+    """Rebuild a source's own document from the newest readable manifest."""
     try:
         if read_facts(place) is not None:
             return
@@ -250,7 +249,7 @@ def repair_source(place: SourceRef, folded: Folded, dry_run: bool) -> Iterator[R
     for entry in reversed(folded.completed):
         found = _facts_from(place, layout.manifest(place.source, BackupId(entry.id), entry.manifest.token))
         if found is not None:
-            yield RepositoryRepairStep("write the source's document anew from a manifest", name)
+            yield RepositoryRepairStep("rebuild the source's document from a manifest", name)
             if not dry_run:
                 place.store.delete(name)
                 place.store.put_new(name, seal(found))
@@ -272,7 +271,7 @@ def _facts_from(place: SourceRef, manifest_name: str) -> SourceFacts | None:
 
 
 def repair_lease(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
-    """A lease that cannot be read blocks every writer: remove it, the next one makes a new one."""
+    """Remove an unreadable lease: it blocks every writer. The next writer creates a new one."""
     try:
         read_lease(place)
     except Damaged:
@@ -284,13 +283,13 @@ def repair_lease(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairSt
 def repair(
     place: SourceRef, clock: Clock, tokens: TokenSource, ttl: timedelta, *, accept_loss: bool, dry_run: bool
 ) -> list[RepositoryRepairStep]:
-    """Rebuild every cache of a source. Raises Damaged when commits are lost and that was not accepted."""
+    """Rebuild every cache of a source. Raises Damaged if commits are lost and the loss is not accepted."""
     steps = list(repair_lease(place, dry_run))
     broken = find_break(place)
     if broken is not None:
         if not accept_loss:
             raise _not_accepted(place, broken)
-        steps += _go_on(place, broken, clock, tokens, ttl, dry_run)
+        steps += _continue_after(place, broken, clock, tokens, ttl, dry_run)
     if dry_run:
         folded = broken.good if broken else read_whole_chain(place)
         return [
@@ -308,18 +307,18 @@ def repair(
     return [*steps, *stale]
 
 
-def _not_accepted(place: SourceRef, broken: Break) -> Damaged:
+def _not_accepted(place: SourceRef, broken: ChainBreak) -> Damaged:
     back = ", ".join(str(s.action.id) for s in replayable(place, broken) if isinstance(s.action, BackupAction))
     return Damaged(
-        f"{broken.why}; the chain is whole up to generation {broken.good.generation} of {broken.highest}",
+        f"{broken.why}; the chain is intact up to generation {broken.good.generation} of {broken.highest}",
         subject=layout.commits(place.source),
-        remedy="bring the objects back from the store's versions or a copy; if they are gone for good, "
-        f"`logkeep repair --accept-loss` goes on without them (backups it can bring back: {back or 'none'})",
+        remedy="restore the objects from the store's versions or a copy; if they are lost for good, "
+        f"`logkeep repair --accept-loss` continues without them (backups it can recover: {back or 'none'})",
     )
 
 
-def _go_on(
-    place: SourceRef, broken: Break, clock: Clock, tokens: TokenSource, ttl: timedelta, dry_run: bool
+def _continue_after(
+    place: SourceRef, broken: ChainBreak, clock: Clock, tokens: TokenSource, ttl: timedelta, dry_run: bool
 ) -> list[RepositoryRepairStep]:
     if dry_run:
         return list(repair_chain(place, broken, "", clock, tokens, True))
@@ -334,7 +333,7 @@ def _go_on(
 
 
 def repair_leftovers(place: SourceRef, dry_run: bool) -> Iterator[RepositoryRepairStep]:
-    """Remove marks, holds and verifications that cannot be read: they protect or prove nothing any more."""
+    """Remove unreadable marks, holds and verifications: they have no effect any more."""
     kinds: tuple[tuple[str, type[Document]], ...] = (
         (layout.garbage(place.source), GarbageMark),
         (layout.holds(place.source), HoldDocument),

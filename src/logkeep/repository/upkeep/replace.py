@@ -1,8 +1,8 @@
-"""Other objects in place of old ones, for every kept backup at once: what they share, and the one commit.
+"""Replaces objects by others for all backups at once, in one commit: after a merge or a repair.
 
-`served_rows` reads what all kept backups name. `replace_rows` takes rows out of every part that has them, puts the new
-ones beside what is left, and commits a `replace`: old manifests are then read through it. Before the commit the new
-objects are asked for their size; killed anywhere, backups are served by the old objects or by the new ones.
+`served_rows` reads the parts of all existing backups. `replace_rows` removes rows from every part that has them, adds
+the new ones, and commits a `replace`: readers of old manifests then use the new parts. The sizes of the new objects are
+checked before the commit. Interrupted anywhere, backups are read from the old objects or from the new ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ _EVERYTHING = Range(0, 2**63 - 1)
 
 
 @dataclass(frozen=True)
-class Served:
-    """The parts that serve all kept backups today, and where the cuts of these begin."""
+class ServedRows:
+    """The parts of all existing backups, and the starts of their cuts."""
 
     parts: Mapping[str, tuple[PartRef, SegmentTable]]
     starts: Mapping[LogName, Sequence[int]]
     readers: Mapping[str, Sequence[Mapping[LogName, Range]]]
-    """By part: the cuts of the backups that are read from it."""
+    """By part: the cuts of the backups that use it."""
 
     def rows(self, below_bytes: int) -> list[Segment]:
-        """All rows that a kept backup needs of those logs that have at least two objects smaller than this."""
+        """All rows that a backup needs, of logs with at least two objects smaller than this."""
         small: dict[LogName, set[str]] = {}
         for _, table in self.parts.values():
             for log, tokens in small_objects(table, below_bytes).items():
@@ -45,13 +45,13 @@ class Served:
         return [segment for token, table in found for segment in self._needed(token, table)]
 
     def _needed(self, token: str, table: SegmentTable) -> Iterator[Segment]:
-        """A part also has rows that only backups needed which are gone, and so may be the objects of these."""
+        """A part may also have rows that only deleted backups needed; their objects may be gone."""
         needed = {each for cuts in self.readers[token] for each in row_tokens(table.covering(cuts))}
         return (segment for segment in table.to_segments() if segment.token in needed)
 
 
-def served_rows(place: SourceRef, folded: Folded) -> Served:
-    """Read the manifests of all kept backups, and every part once. Raises Damaged when one cannot be read."""
+def served_rows(place: SourceRef, folded: Folded) -> ServedRows:
+    """Read the manifests of all backups, and every part once. Raises Damaged if one is unreadable."""
     reader, refs, starts = PartReader(place), dict[str, PartRef](), dict[LogName, set[int]]()
     readers: dict[str, list[Mapping[LogName, Range]]] = {}
     with ThreadPoolExecutor(_PARALLEL) as pool:
@@ -64,21 +64,21 @@ def served_rows(place: SourceRef, folded: Folded) -> Served:
                 if cut.start < cut.end:
                     starts.setdefault(cut.log, set()).add(cut.start)
     parts = {token: (ref, reader.read(ref)) for token, ref in refs.items()}
-    return Served(parts, {log: sorted(found) for log, found in starts.items()}, readers)
+    return ServedRows(parts, {log: sorted(found) for log, found in starts.items()}, readers)
 
 
 def replace_rows(
     session: Writing,
-    served: Served,
+    served: ServedRows,
     old: Iterable[Segment],
     new: Sequence[Segment],
     proof: str,
     *,
     keep_old: bool = False,
 ) -> None:
-    """Let `new` serve what `old` served. Raises LeaseLost or CommitConflict: then nothing has changed.
+    """Replace the rows `old` by `new`. Raises LeaseLost or CommitConflict: then nothing has changed.
 
-    `keep_old`: the old objects stay as long as a backup does that was committed with them.
+    `keep_old`: the old objects stay as long as a backup that was committed with them.
     """
     check_stored(session.place, new)
     gone = {s.token for s in old}
@@ -93,9 +93,9 @@ def replace_rows(
 
 
 def check_stored(place: SourceRef, new: Sequence[Segment]) -> None:
-    """Every new object is there with its size."""
+    """Check that every new object exists with its size."""
     for segment in (each for each in new if each.has_object):
         name = layout.segment(place.source, segment)
         size = place.store.head(name).size
         if size != segment.stored_bytes:
-            raise BackupFailed(f"{size} bytes are there in place of {segment.stored_bytes}", subject=name)
+            raise BackupFailed(f"has {size} bytes instead of {segment.stored_bytes}", subject=name)

@@ -1,25 +1,25 @@
-"""Which backups of one source a policy keeps, and why: values in, values out.
+"""Retention: which backups of one source a policy keeps, and why. Pure.
 
 How the rules work together:
 
 - **Rules keep.** `keep_last`, `keep_hourly` … `keep_yearly`, `keep_within`, `keep_days` and `keep_tags` are a union: a
-  backup stays when any of them wants it. Zero and None are no rule. A policy without any rule removes nothing.
-- **`keep_count` bounds.** Of what the rules keep (of everything, when it stands alone) only the newest N stay, however
-  young the others are. Its place in that row decides, so an old held backup never pushes out a newer one.
+  backup stays if any of them keeps it. Zero and None are no rule. A policy without any rule removes nothing.
+- **`keep_count` bounds.** Of what the rules keep (of everything, without other rules) only the newest N stay, however
+  young the others are. The position in that order decides, so an old held backup never displaces a newer one.
 - **Some are safe from both**: the newest good backup, the `keep_min_count` newest good ones, held ones, tagged ones.
   `keep_min_count` is 3 when `keep_days` or `keep_count` is given and it is not; by itself it is a floor, not a rule.
-- **Only good backups count.** A damaged or unfinished one fills no place and no bucket. It stays, unless it is damaged
-  and `delete_damaged` is set; even then it stays while the source has no good backup at all.
-- **A backup dated in the future** stays and fills no place or bucket: its clock was wrong, and a wrong clock must not
-  push out good backups.
+- **Only good backups count.** A damaged or unfinished one takes no position and no bucket. It stays, unless it is
+  damaged and `delete_damaged` is set; even then it stays while the source has no good backup.
+- **A backup dated in the future** stays and takes no position or bucket: its clock was wrong, and a wrong clock must
+  not displace good backups.
 
-Newest means last committed, whatever the clocks said. Buckets are hours, days, ISO weeks (`2026-W46`), months and
+Newest means last committed, whatever the clocks were. Buckets are hours, days, ISO weeks (`2026-W46`), months and
 years of the commit time in UTC; the latest N buckets that hold a backup count, and the newest backup of each stays.
 
 Ages, `keep_within` as well as `keep_days`, are measured back from now, and an age of exactly the limit is kept.
 (restic measures its keep-within from the latest snapshot, so that a source which is no longer backed up keeps its
-history. Here one yardstick serves both rules, and "within 14d" means what a calendar says; the floor and the newest
-good backup protect a silent source, `keep_last` does so as deeply as is wanted.)
+history. Here both rules measure alike, and "within 14d" is by the calendar; the floor and the newest good backup
+protect a source that is no longer backed up, and `keep_last` protects more of them.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ _BUCKETS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One backup as far as retention needs to know it."""
+    """The facts about one backup that retention needs."""
 
     id: int
     committed: datetime
@@ -64,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What to keep. The module's text says how the rules work together."""
+    """What to keep. The module docstring says how the rules work together."""
 
     keep_last: int | None = None
     keep_hourly: int | None = None
@@ -85,12 +85,12 @@ class Policy:
             value = getattr(self, field.name)
             if (isinstance(value, int) and value < 0) or (isinstance(value, timedelta) and value < timedelta(0)):
                 flag = "--" + field.name.replace("_", "-")
-                raise UsageError(f"{flag} must not be negative", remedy=f"leave {flag} away, or give 0, for no rule")
+                raise UsageError(f"{flag} must not be negative", remedy=f"omit {flag}, or pass 0, for no rule")
 
     @property
     def keeps_by_rule(self) -> bool:
-        """Whether a rule chooses what to keep; without one, `keep_count` works on everything."""
-        return self._chooses_by_place or bool(self.keep_within or self.keep_days)
+        """Whether a rule selects what to keep; without one, `keep_count` applies to everything."""
+        return self._selects_by_position or bool(self.keep_within or self.keep_days)
 
     @property
     def empty(self) -> bool:
@@ -104,7 +104,7 @@ class Policy:
         return self.keep_min_count
 
     @property
-    def _chooses_by_place(self) -> bool:
+    def _selects_by_position(self) -> bool:
         return bool(self.keep_last or self.keep_tags or any(self.buckets(name) for name, _ in _BUCKETS))
 
     def buckets(self, name: str) -> int:
@@ -112,20 +112,20 @@ class Policy:
         return int(getattr(self, f"keep_{name}") or 0)
 
     def removal_reasons(self) -> tuple[str, ...]:
-        """Why a backup goes that no rule wants."""
+        """Why a backup that no rule keeps is removed."""
         reasons = []
         if self.keep_days:
             reasons.append(f"older than {_count(self.keep_days, 'day')}")
         if self.keep_within:
             reasons.append(f"not within {_duration(self.keep_within)}")
-        if self._chooses_by_place:
+        if self._selects_by_position:
             reasons.append("no rule keeps it")
         return tuple(reasons)
 
 
 @dataclass(frozen=True)
 class RetentionVerdict:
-    """Whether a backup stays, and every reason for it, ready to be printed."""
+    """Whether a backup stays, and every reason, ready to be printed."""
 
     id: int
     keep: bool
@@ -133,7 +133,7 @@ class RetentionVerdict:
 
 
 class _Reasons:
-    """Why backups stay, gathered rule by rule."""
+    """Why backups stay, collected rule by rule."""
 
     def __init__(self) -> None:
         self._by_id: dict[int, list[str]] = {}
@@ -184,7 +184,7 @@ def _judge_not_good(candidate: Candidate, policy: Policy, safe: tuple[str, ...],
 
 
 def _safe(ordered: Sequence[Candidate], counted: Sequence[Candidate], policy: Policy) -> _Reasons:
-    """What neither a missing rule nor `keep_count` may remove. `counted` is newest first."""
+    """Backups that are always kept. `counted` is newest first."""
     reasons = _Reasons()
     for candidate in ordered:
         if candidate.held:
@@ -201,7 +201,7 @@ def _safe(ordered: Sequence[Candidate], counted: Sequence[Candidate], policy: Po
 
 
 def _wanted(counted: Sequence[Candidate], policy: Policy, now: datetime) -> _Reasons:
-    """What the rules keep; everything, when `keep_count` stands alone."""
+    """What the rules keep; everything, if `keep_count` is the only rule."""
     reasons = _Reasons()
     last = policy.keep_last or 0
     for place, candidate in enumerate(counted[:last], start=1):
@@ -239,7 +239,7 @@ def _age_reasons(age: timedelta, policy: Policy) -> Iterable[str]:
 
 
 def _surplus(counted: Sequence[Candidate], policy: Policy, safe: _Reasons, wanted: _Reasons) -> frozenset[int]:
-    """What the rules keep beyond the newest `keep_count`, without what is safe."""
+    """What the rules keep beyond the newest `keep_count`, without backups that are always kept."""
     if not policy.keep_count:
         return frozenset()
     kept = [c for c in counted if not policy.keeps_by_rule or wanted.of(c) or safe.of(c)]

@@ -1,1 +1,1 @@
-"""To be described in one line."""
+"""Verification of backups: the checks of each level, and the run that stores the result."""

@@ -1,9 +1,9 @@
-"""What is damaged: from the chain down to every byte, as findings that name the object.
+"""The checks of a verification, from the chain down to every byte, as findings that name the object.
 
-    files   the whole chain, manifests, parts; every object there with its size; segments tile the cut
-    data    and every object's SHA-256 (or a sample of them), read in tasks of an engine
+    files   the whole chain, manifests, parts; every object exists with its size; segments cover the cut
+    data    also the SHA-256 of every object (or of a sample), read in tasks of an engine
 
-Nothing is believed that was not looked at, nothing is changed. Kinds of sources add deeper levels on top.
+Nothing is changed. Kinds of sources add deeper levels.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ from logkeep.store.throttled import shared_by
 _UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
 _CHUNK = 8 * 1024 * 1024
-_BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
+_BRING_BACK = "restore the object from the store's versions or from a copy, then verify again"
 
 
 @dataclass(frozen=True)
 class VerifySample:
-    """A share of the objects, another one each day: `1/7` every day is everything within a week."""
+    """A share of the objects, a different one each day: `1/7` every day covers everything in a week."""
 
     part: int = 1
     of: int = 1
@@ -54,13 +54,13 @@ EVERYTHING = VerifySample()
 
 @dataclass
 class CheckedObjects:
-    """What a verification has seen so far."""
+    """The results of a verification so far."""
 
     findings: list[Finding]
     objects: int = 0
     bytes: int = 0
     read_objects: int = 0
-    """Of those, the ones whose bytes were looked at."""
+    """Of those, the ones whose bytes were read."""
 
     def damage(self, code: str, where: str, what: str, remedy: str = "") -> None:
         self.findings.append(Finding(code=code, severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
@@ -75,7 +75,7 @@ class CheckedObjects:
 
 
 def check_chain(place: SourceRef, checked: CheckedObjects) -> Folded | None:
-    """The chain from its first commit, against its checkpoints and against the heads that were seen. None if broken."""
+    """Check the whole chain, its checkpoints, and the head in the lease. None if it is broken."""
     try:
         folded = read_whole_chain(place)
         lease = read_lease(place)
@@ -85,7 +85,7 @@ def check_chain(place: SourceRef, checked: CheckedObjects) -> Folded | None:
             checked.damage(
                 "checkpoint-differs",
                 layout.checkpoints(place.source),
-                "a checkpoint tells another story than the chain",
+                "a checkpoint differs from the chain",
                 "run `logkeep repair`",
             )
     except Damaged as error:
@@ -95,7 +95,7 @@ def check_chain(place: SourceRef, checked: CheckedObjects) -> Folded | None:
 
 
 def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: CheckedObjects) -> SegmentTable | None:
-    """Manifest, parts, tiling, and the presence and size of every object. None when its rows cannot be known."""
+    """Check manifest, parts, tiling, and that every object exists with its size. None if rows are unreadable."""
     try:
         manifest = read_manifest(place, entry)
         rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
@@ -117,17 +117,17 @@ def check_attachments(place: SourceRef, manifest: Manifest, checked: CheckedObje
             checked.damage("object-missing", name, error.what)
             continue
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
-            checked.damage("hash-mismatch", name, "the attachment is not what was committed", _BRING_BACK)
+            checked.damage("hash-mismatch", name, "it is not the attachment that was committed", _BRING_BACK)
 
 
 def check_tiling(place: SourceRef, manifest: Manifest, rows: SegmentTable, checked: CheckedObjects) -> None:
-    """A hole that nobody admitted to is damage."""
+    """A gap that the manifest does not list is damage."""
     for log, code, what in untiled(manifest.cut, manifest.gaps, ranges(rows)):
         checked.damage(code, layout.log_root(place.source, log), what)
 
 
 def check_presence(place: SourceRef, rows: SegmentTable, checked: CheckedObjects) -> None:
-    """Every object is there with its size. One listing of each log's directory, not one question per object."""
+    """Every object exists with its size. One listing per log, not one request per object."""
     wanted = {name: size for _, name, size, _ in objects(rows, place.source)}
     foreign: list[str] = []
     for root in (layout.log_root(place.source, log) for log in rows.logs()):
@@ -140,10 +140,15 @@ def check_presence(place: SourceRef, rows: SegmentTable, checked: CheckedObjects
                     checked.damage("size-mismatch", info.name, f"has {info.size} bytes instead of {size}", _BRING_BACK)
     for name in foreign:
         checked.findings.append(
-            Finding(code="foreign", severity=Severity.WARNING, where=name, what="not an object of ours; left alone")
+            Finding(
+                code="foreign",
+                severity=Severity.WARNING,
+                where=name,
+                what="not an object of ours; it was left alone",
+            )
         )
     for name in wanted:
-        checked.damage("object-missing", name, "the object is not there", _BRING_BACK)
+        checked.damage("object-missing", name, "the object is missing", _BRING_BACK)
 
 
 class HashUnit(msgspec.Struct, frozen=True):
@@ -179,7 +184,7 @@ def hash_objects(unit: HashUnit, progress: Progress) -> HashResult:
         checked.objects += 1
         checked.bytes += size
         if actual != sha256:
-            checked.damage("hash-mismatch", name, "the bytes are not those that were written", _BRING_BACK)
+            checked.damage("hash-mismatch", name, "the bytes differ from those that were written", _BRING_BACK)
     return HashResult(checked.findings, checked.objects, checked.bytes)
 
 
@@ -207,14 +212,14 @@ def hash_units(store: Store, wanted: Iterable[Expected]) -> Iterator[HashUnit]:
 
 
 def read_units(store: Store, wanted: Iterable[Expected], engine: Engine) -> list[HashUnit]:
-    """Units for an engine: tasks that read at the same time share what may be read per second."""
+    """Units for an engine: tasks that run at the same time share the download limit."""
     units = list(hash_units(store, wanted))
     shared = shared_by(store, engine.at_once(len(units)))
     return [msgspec.structs.replace(unit, store=shared) for unit in units]
 
 
 ReadTask = Task[HashUnit, HashResult]
-"""Reads the objects of a unit and compares; kinds of sources bring their own, which look deeper on the same pass."""
+"""Reads and compares the objects of a unit; kinds of sources have their own, which check more in the same pass."""
 
 
 def check_data(
@@ -226,7 +231,7 @@ def check_data(
     day: date,
     task: ReadTask = hash_objects,
 ) -> None:
-    """Read every object of the sample. What is not there at all was found by `check_presence` already."""
+    """Read every object of the sample. Missing objects were reported by `check_presence`."""
     missing = {f.where for f in checked.findings if f.code == "object-missing"}
     wanted = [
         each for token, each in expected(rows, place.source) if sample.takes(token, day) and each.name not in missing

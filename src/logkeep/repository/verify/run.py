@@ -1,4 +1,4 @@
-"""A verification from beginning to end: hold, check, remember, also for the backups that share what was damaged."""
+"""A verification: hold the backup, check it, store the result, also for backups that share damaged objects."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,22 +45,22 @@ from logkeep.repository.verify.checks import (
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """The outcome of a verification."""
+    """The result of a verification."""
 
     document: Verification
     findings: tuple[Finding, ...]
-    """All of them; the stored document keeps the first thousand."""
+    """All findings; the stored document has the first thousand."""
     also_damaged: tuple[int, ...]
     """Other backups that share damaged objects."""
     stored: bool
-    """False when the store may not be written to."""
+    """False if the store refused the write."""
     read_objects: int = 0
-    """How many objects were read, and not only looked for."""
+    """How many objects were read, not only listed."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A backup whose files were found, to be looked at more deeply than `data`."""
+class BackupToCheck:
+    """A backup whose objects exist, for a check that is deeper than `data`."""
 
     place: SourceRef
     manifest: Manifest
@@ -69,19 +69,19 @@ class Asked:
     sample: VerifySample
     day: date
     checked: CheckedObjects
-    """Takes the findings."""
+    """Collects the findings."""
 
 
 @dataclass(frozen=True)
 class DeeperCheck:
-    """What a deeper look came to."""
+    """The result of a deeper check."""
 
     level: str
-    """The level that may be called good, which is not always the one that was asked for."""
+    """The level that was reached, which is not always the requested one."""
     digests: tuple[LogDigest, ...] = ()
 
 
-Deeper = Callable[[Asked], DeeperCheck]
+Deeper = Callable[[BackupToCheck], DeeperCheck]
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class Verifier:
     read: ReadTask = hash_objects
     """How objects are read at the level `data`."""
     deeper: Deeper | None = None
-    """What looks at more than the bytes of each object, in place of `read`; kinds of sources bring it."""
+    """A check of a kind of source that goes beyond the bytes of objects; replaces `read`."""
 
     def verify(self, backup_id: BackupId, level: str, sample: VerifySample = EVERYTHING) -> VerifyResult:
-        """Check one backup at a level, store the result, and give all findings."""
+        """Check one backup at a level and store the result."""
         checked, proven = CheckedObjects([]), DeeperCheck(level)
         folded = check_chain(self.place, checked)
         if folded is not None:
             with reading(self.place, backup_id, self.owner, "verify", self.tokens) as entry:
                 proven = self._check(folded, entry, level, sample, checked)
-        return self._remember(backup_id, folded, level, sample, checked, proven)
+        return self._store_result(backup_id, folded, level, sample, checked, proven)
 
     def _check(
         self, folded: Folded, entry: BackupEntry, level: str, sample: VerifySample, checked: CheckedObjects
@@ -117,12 +117,12 @@ class Verifier:
             check_data(self.place, rows, self.engine, checked, sample, self._today(), self.read)
             return DeeperCheck("data")
         manifest = read_manifest(self.place, entry)
-        proven = self.deeper(Asked(self.place, manifest, rows, self.engine, sample, self._today(), checked))
+        proven = self.deeper(BackupToCheck(self.place, manifest, rows, self.engine, sample, self._today(), checked))
         self._compare_digests(BackupId(entry.id), proven, checked)
         return proven
 
     def _compare_digests(self, backup_id: BackupId, proven: DeeperCheck, checked: CheckedObjects) -> None:
-        """The same backup, decoded again, must be the same records."""
+        """The same backup, decoded again, must give the same records."""
         known = known_digests(self.place, backup_id)
         for now in proven.digests:
             before = known.get(now.log)
@@ -134,7 +134,7 @@ class Verifier:
     def _today(self) -> date:
         return self.clock().date()
 
-    def _remember(
+    def _store_result(
         self,
         backup_id: BackupId,
         folded: Folded | None,
@@ -166,11 +166,11 @@ class Verifier:
         return VerifyResult(document, tuple(checked.findings), tuple(also), stored, checked.read_objects)
 
     def _sharing(self, backup_id: BackupId, checked: CheckedObjects) -> list[BackupId]:
-        """Asked of the chain as it is now: a backup that was committed while we read shares the damage too."""
+        """Reads the chain again: a backup that was committed meanwhile shares the damage too."""
         return sharing(self.place, read_chain(self.place), backup_id, set(checked.damaged_objects))
 
     def _store(self, ids: list[BackupId], document: Verification, now: datetime) -> bool:
-        """Put the result for this backup and for all that share the damage. A sampled look never unsays damage."""
+        """Store the result for these backups. A good sample never disproves damage."""
         if document.verdict == GOOD and document.sample != str(EVERYTHING):
             document = msgspec.structs.replace(document, level="files", digests=())
         try:
@@ -189,7 +189,7 @@ def sharing(place: SourceRef, folded: Folded, but: BackupId, damaged: set[str]) 
 
 
 def _needs(place: SourceRef, folded: Folded, entry: BackupEntry, reader: PartReader) -> set[str]:
-    """Names of everything a backup cannot be restored without. What cannot be read is found by its own verification."""
+    """Names of all objects that a backup needs. Unreadable metadata is found by its own verification."""
     try:
         manifest = read_manifest(place, entry)
         parts = served_parts(manifest, folded)

@@ -17,7 +17,7 @@ from logkeep.formats.zookeeper.names import log_name
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.object_writer import StoredObject, StoredWriter
-from logkeep.store.directory import speaking_of
+from logkeep.store.directory import os_errors_about
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
@@ -69,7 +69,7 @@ class BundleRepairSink:
         root = self.view.path
         document = document_of(root)
         replaced = _DocumentChanges(root, document)
-        with speaking_of(str(root)):
+        with os_errors_about(str(root)):
             for repair in repairs:
                 new = [(kept, stored) for of, kept, stored in self._logs if of is repair]
                 replaced.log(repair, [_log_entry(repair, kept, self._rename(stored)) for kept, stored in new])

@@ -10,7 +10,7 @@ from logkeep.errors import Damaged, UsageError
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.damaged_bytes import salvaged
 from logkeep.repository.backups.segment_bytes import StoredLog
-from logkeep.store.directory import opened_below, opened_root, require_regular, speaking_of
+from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
 from logkeep.store.local import LocalStore
 from logkeep.store.local_files import READ_FLAGS
 from logkeep.zookeeper.bundle import layout
@@ -113,7 +113,7 @@ class BundleView:
 
     def _plain(self, kind: str, leaf: str) -> BinaryIO:
         """Opens the stored file itself. No link is followed."""
-        with speaking_of(f"{kind}/{leaf}"), opened_root(self.path) as root, opened_below(root, [kind]) as parent:
+        with os_errors_about(f"{kind}/{leaf}"), opened_root(self.path) as root, opened_below(root, [kind]) as parent:
             descriptor = os.open(leaf, READ_FLAGS, dir_fd=parent)
             file = os.fdopen(descriptor, "rb")
             require_regular(descriptor, f"{kind}/{leaf}")

@@ -19,7 +19,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.repository.object_writer import DEFAULT_LEVEL, StoredWriter
-from logkeep.store.directory import speaking_of
+from logkeep.store.directory import os_errors_about
 from logkeep.store.local import PARTIAL, LocalStore
 from logkeep.store.local_files import sync_path
 from logkeep.zookeeper.bundle import layout
@@ -90,7 +90,7 @@ class BundleSink:
         took_s = (self.clock() - self.started).total_seconds()
         info = with_seal(info_of(gathered, self.backup_id, self.started, took_s, self.shelf.codec))
         root = self.shelf.store.root
-        with speaking_of(str(root)):
+        with os_errors_about(str(root)):
             self._rename_files(gathered, root)
             self._write_documents(gathered, info, root)
             self._commit(root)
@@ -153,7 +153,7 @@ def new_bundle(
     """A sink for a new bundle. An incomplete bundle is removed at the end of the block."""
     started = clock()
     name = layout.checked_id(backup_id) if backup_id is not None else layout.default_id(started)
-    with speaking_of(str(directory)):
+    with os_errors_about(str(directory)):
         _make_directory(directory)
         if (directory / name).exists():
             raise UsageError(

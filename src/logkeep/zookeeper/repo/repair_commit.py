@@ -23,7 +23,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.object_writer import StoredObject
 from logkeep.repository.parts import ranges
-from logkeep.repository.upkeep.replace import Served, replace_rows, served_rows
+from logkeep.repository.upkeep.replace import ServedRows, replace_rows, served_rows
 from logkeep.zookeeper.model.archived import ArchivedLog
 from logkeep.zookeeper.repo.replaced import adler_digest
 
@@ -50,7 +50,7 @@ def commit_repairs(session: Writing, repairs: Sequence[ObjectRepair]) -> None:
     replace_rows(session, served, old, [*new, *lost], proof, keep_old=True)
 
 
-def _new_rows(repair: ObjectRepair, served: Served) -> Iterator[Segment]:
+def _new_rows(repair: ObjectRepair, served: ServedRows) -> Iterator[Segment]:
     """The new rows, cut to the range that the old object still covers: if the backup that had all of it was deleted, an
     object of a later backup covers its end."""
     old, wanted = repair.old, {repair.old.log: Range(repair.old.start, repair.old.end)}
@@ -61,7 +61,7 @@ def _new_rows(repair: ObjectRepair, served: Served) -> Iterator[Segment]:
         yield msgspec.structs.replace(row, end=min(row.end, end)) if same else row
 
 
-def _lost_rows(repair: ObjectRepair, served: Served, tokens: TokenSource) -> Iterator[Segment]:
+def _lost_rows(repair: ObjectRepair, served: ServedRows, tokens: TokenSource) -> Iterator[Segment]:
     """Rows for positions that no object covers any more and that others follow."""
     old = repair.old
     if old.log.collection is not Collection.TXNLOGS:

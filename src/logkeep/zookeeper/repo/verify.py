@@ -12,7 +12,7 @@ from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine
 from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.verify.run import Asked, DeeperCheck
+from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 from logkeep.zookeeper.model.archived import ArchivedFile
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.repo.view import ArchiveView, view_of
@@ -38,7 +38,7 @@ class DeepVerification:
     judged: Judged | None = None
     """The same with a verdict, as for bundles."""
 
-    def __call__(self, asked: Asked) -> DeeperCheck:
+    def __call__(self, asked: BackupToCheck) -> DeeperCheck:
         view = view_of(asked.place, self.entry)
         everything: list[ArchivedFile] = [*view.snapshots, *view.logs]
         names = {named(kept): view.object_name(kept) for kept in everything}

@@ -206,10 +206,22 @@ def test_a_connection_is_made_anew_before_its_authentication_runs_out(secured: S
     now = [0.0]
     with Cluster(load_settings(secured.sasl_file("SASL_PLAINTEXT", "PLAIN")), clock=lambda: now[0]) as cluster:
         first = cluster.connection(1)
-        now[0] = 3000.0
-        assert cluster.connection(1) is first
-        now[0] = 3500.0
+        for second_of_use in range(0, 3001, 120):
+            now[0] = float(second_of_use)
+            assert cluster.connection(1) is first
+        now[0] = 3080.0
         second = cluster.connection(1)
         assert second is not first
         assert first.closed
         assert not second.closed
+
+
+def test_an_idle_connection_is_replaced(secured: SecuredKafka) -> None:
+    now = [0.0]
+    with Cluster(load_settings(secured.sasl_file("SASL_PLAINTEXT", "PLAIN")), clock=lambda: now[0]) as cluster:
+        first = cluster.connection(1)
+        now[0] = 179.0
+        assert cluster.connection(1) is first
+        now[0] = 179.0 + 180.0
+        assert cluster.connection(1) is not first
+        assert first.closed

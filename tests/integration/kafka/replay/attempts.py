@@ -20,7 +20,7 @@ from logkeep.errors import LogkeepError
 from logkeep.formats.warm import warm
 from logkeep.kafka.restore.facts.units import ReplayUnit
 from logkeep.kafka.restore.replay import holes
-from logkeep.kafka.restore.replay.task import ReplayTiming, replay_with
+from logkeep.kafka.restore.replay.task import ReplayTiming, replay
 
 ROOT = Path(__file__).parents[4]
 KILLED = "killed"
@@ -110,7 +110,7 @@ def _attempt(asked: dict[str, Any], answer: int) -> int:
     if asked["dies_before"]:
         setattr(holes, asked["dies_before"], _die)
     try:
-        done = replay_with(unit, lambda _: None, ReplayTiming(transaction_timeout_ms=asked["timeout_ms"]))
+        done = replay(unit, lambda _: None, ReplayTiming(transaction_timeout_ms=asked["timeout_ms"]))
         said = ",".join(log.outcome for log in done.logs)
     except LogkeepError as error:
         said = f"{type(error).__name__}: {error}"

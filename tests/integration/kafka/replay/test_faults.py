@@ -15,7 +15,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, Producer, ReplayOutcome, ReplayUnit
-from logkeep.kafka.restore.replay.task import ReplayTiming, replay, replay_with
+from logkeep.kafka.restore.replay.task import ReplayTiming, replay
 from tests.integration.kafka.replay.attempts import KILLED, Attempts
 from tests.integration.kafka.replay.conftest import Archived
 from tests.support.kafka.backup_steps import beside
@@ -90,7 +90,7 @@ def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[s
 def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
     """Waited for, and in the end said what to look at; as soon as it is back another attempt goes on."""
     unit = _through_proxy(shaky, logs.target.unit("smooth", "left-alone", Offsets.TRANSLATE))
-    with beside(lambda: replay_with(unit, nothing, ReplayTiming(pause=nothing))) as running:
+    with beside(lambda: replay(unit, nothing, ReplayTiming(pause=nothing))) as running:
         with shaky.held_after(12_000):
             shaky.kafka.kill()
         with pytest.raises(ClusterUnreachable) as caught:
@@ -248,7 +248,7 @@ def test_a_topic_made_again_or_gone(logs: Archived) -> None:
     log = msgspec.structs.replace(unit.logs[0], topic_id="00" * 16)
     assert _one(msgspec.structs.replace(unit, logs=(log,))).outcome is ReplayOutcome.GONE
     log = msgspec.structs.replace(unit.logs[0], topic="never-made")
-    gone = replay_with(msgspec.structs.replace(unit, logs=(log,)), nothing, ReplayTiming(pause=nothing))
+    gone = replay(msgspec.structs.replace(unit, logs=(log,)), nothing, ReplayTiming(pause=nothing))
     assert [r.outcome for r in gone.logs] == [ReplayOutcome.GONE]
 
 
@@ -261,7 +261,7 @@ def test_a_limit_is_kept_to(logs: Archived) -> None:
         pauses.append(wait_s)
         now_s[0] += wait_s
 
-    (result,) = replay_with(unit, nothing, ReplayTiming(pause=pause, clock=lambda: now_s[0])).logs
+    (result,) = replay(unit, nothing, ReplayTiming(pause=pause, clock=lambda: now_s[0])).logs
     assert result.outcome is ReplayOutcome.DONE
     assert sum(pauses) >= result.sent_bytes / 1_000_000 - 1
     _assert_exact(logs, "smooth", unit)

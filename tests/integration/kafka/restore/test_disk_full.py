@@ -9,7 +9,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.restore import write
 from logkeep.kafka.restore.facts.units import ReplayResult, ReplayUnit
-from logkeep.kafka.restore.replay.task import ReplayTiming, replay_with
+from logkeep.kafka.restore.replay.task import ReplayTiming, replay
 from logkeep.model.cache import cache_dir
 from logkeep.model.work import Progress
 from tests.e2e.test_bad_input import one_error
@@ -58,7 +58,7 @@ def cramped(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CrampedK
 
 def _impatient(unit: ReplayUnit, progress: Progress) -> ReplayResult:
     """The task as it is, but for the minutes that it would wait for the broker."""
-    return replay_with(unit, progress, ReplayTiming(pause=nothing))
+    return replay(unit, progress, ReplayTiming(pause=nothing))
 
 
 def _until_full(scene: Scene, target: CrampedKafka, monkeypatch: pytest.MonkeyPatch) -> Said:

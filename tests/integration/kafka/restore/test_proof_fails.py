@@ -87,7 +87,7 @@ def test_records_taken_away_before_they_are_compared(backed: Scene, monkeypatch:
             future.result(30)
 
     with monkeypatch.context() as patched:
-        _before(patched, task, "prove_with", meddle)
+        _before(patched, task, "prove", meddle)
         done = _failed(scene, "shortened", "--offsets", "translate")
     (finding,) = troubles(done)
     assert (finding["code"], finding["where"]) == ("proof-failed", "shortened/0")

@@ -25,7 +25,7 @@ def test_an_objective_is_breached_while_there_is_no_source(tmp_path: Path, repo:
 def test_a_second_init_says_that_there_is_a_repository(tmp_path: Path, repo: dict[str, str]) -> None:
     ran = logkeep("init", home=tmp_path, env=repo)
     assert ran.returncode == 40
-    assert "there is a repository here already" in ran.stderr
+    assert "there is already a repository" in ran.stderr
 
 
 def test_an_init_beside_strangers_names_one(tmp_path: Path) -> None:

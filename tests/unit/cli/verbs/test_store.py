@@ -8,12 +8,16 @@ import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.store import probe
-from logkeep.store.probe import ProbeCheck, ProbeReport, Result
+from logkeep.store.probe import ProbeCheck, ProbeReport, ProbeResult
 from tests.support.cli.processes import ROOT, logkeep
 
-PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=Result.PASSED)
-WARNING = ProbeCheck(slug="transport", title="encrypted", result=Result.WARNING, what="plain http", remedy="use https")
-FAILED = ProbeCheck(slug="race", title="one winner", result=Result.FAILED, what="2 winners", remedy="use another store")
+PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=ProbeResult.PASSED)
+WARNING = ProbeCheck(
+    slug="transport", title="encrypted", result=ProbeResult.WARNING, what="plain http", remedy="use https"
+)
+FAILED = ProbeCheck(
+    slug="race", title="one winner", result=ProbeResult.FAILED, what="2 winners", remedy="use another store"
+)
 
 
 def _report(*checks: ProbeCheck, commits_safe: bool = True, lease_safe: bool = True) -> ProbeReport:

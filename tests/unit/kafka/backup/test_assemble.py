@@ -1,4 +1,4 @@
-"""What all units of a backup make together."""
+"""The results of all units of a backup, joined."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a log is cut, with answers of a cluster that are written down beforehand."""
+"""The cut of a log, with scripted answers of a cluster."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Where a group's positions are kept, by hash codes that Java is known to give."""
+"""The partition of a group in `__consumer_offsets`, by known hash codes of Java."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is on the disks and not in the list is hidden, if the cluster refuses to speak of it."""
+"""A topic on a disk and not in the list is hidden, if a request for it is refused."""
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize

@@ -1,4 +1,4 @@
-"""Properties files mean to us what they mean to Java; JAAS entries are read strictly."""
+"""Properties files are read as Java reads them; JAAS entries are read strictly."""
 
 import contextlib
 import string

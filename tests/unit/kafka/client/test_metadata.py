@@ -1,4 +1,4 @@
-"""A topic in an error is told apart: it stops neither the others nor those who did not mean it."""
+"""A topic with an error is listed as unready and does not affect other topics."""
 
 from types import SimpleNamespace
 from typing import Any

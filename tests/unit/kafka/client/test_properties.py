@@ -1,4 +1,4 @@
-"""client.properties become settings that hold no secret; what cannot be honoured is refused."""
+"""client.properties become settings that hold no secret; unsupported keys are refused."""
 
 import pickle
 from pathlib import Path

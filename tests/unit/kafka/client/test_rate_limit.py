@@ -1,4 +1,4 @@
-"""When the next request may go: a pure rule over a clock that the test moves."""
+"""When the next request may be sent: a pure rule over a clock that the test moves."""
 
 import pytest
 from hypothesis import given

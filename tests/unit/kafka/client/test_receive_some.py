@@ -1,4 +1,4 @@
-"""Large replies are received in large pieces, and slow ones all the same."""
+"""Large replies are received in large pieces, and slow replies in small ones."""
 
 import socket
 import struct

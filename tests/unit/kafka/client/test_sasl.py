@@ -1,4 +1,4 @@
-"""A broker that cannot prove that it knows the password is not believed."""
+"""A broker that cannot prove that it knows the password is refused."""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The `data` level walks archived logs: a flipped bit, a cut, and swapped batches are named, with their offsets."""
+"""The `data` level walks archived logs: a flipped bit, a cut, and swapped batches are reported with their offsets."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Every row of the table."""
+"""Every row of the table in `lost_offset`."""
 
 from uuid import UUID
 

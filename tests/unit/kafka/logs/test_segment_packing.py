@@ -109,7 +109,7 @@ def test_pieces_are_bounded_and_whole_is_capped() -> None:
     assert log.whole(len(MIXED)) == MIXED
     with pytest.raises(Damaged, match="more than"):
         log.whole(len(MIXED) - 1)
-    with pytest.raises(Damaged, match="not all there"):
+    with pytest.raises(Damaged, match="not all in the object"):
         list(log.range(0, len(MIXED) + 1))
 
 

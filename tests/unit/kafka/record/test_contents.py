@@ -1,4 +1,4 @@
-"""The pager's answer as values: made of documents and totals alone."""
+"""The report of a backup's contents, from documents and totals alone."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What a backup keeps of a cluster besides its logs."""
+"""The cluster record of a backup: topics, groups, ACLs, quotas."""
 
 import pytest
 from msgspec.structs import replace as changed

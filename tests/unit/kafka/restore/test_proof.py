@@ -14,7 +14,7 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
 from logkeep.kafka.logs.lost_offset import LogFacts
 from logkeep.kafka.restore.facts.units import LogProof, Offsets, Producer, ReplayLog, SourceLog
-from logkeep.kafka.restore.proof.compare import prove_with
+from logkeep.kafka.restore.proof.compare import prove
 from logkeep.model.segments import Codec
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
@@ -58,7 +58,7 @@ class Case:
             topic="t", topic_id=TOPIC_ID.hex, partition=0, offsets=offsets, base=0,
             producer=Producer(producer_id=1, epoch=0, position=0),
         )  # fmt: skip
-        return prove_with(log, self.place, script, SettledTransactions((), ()), 60, self._progress, self.pauses.append)
+        return prove(log, self.place, script, SettledTransactions((), ()), 60, self._progress, self.pauses.append)
 
     def _progress(self, size: int) -> None:
         self.fetched += size

@@ -6,9 +6,9 @@ from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey, RestoreSurve
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.metered import MeteredStore
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.stored_segments import LOG, place, written
+from tests.support.metered_store import MeteredStore
 
 
 def _log(batches: int, size: int = 1000) -> bytes:

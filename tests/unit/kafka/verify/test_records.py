@@ -1,4 +1,4 @@
-"""The task of the `records` level: malformed records and wrong counts are named; digests keep to the cut."""
+"""The task of the `records` level: malformed records and wrong counts are reported; digests end at the cut."""
 
 import hashlib
 

@@ -67,7 +67,7 @@ def test_a_new_server_gets_the_tree_under_its_own_zxid(tmp_path: Path) -> None:
     assert (receipt.zxid, receipt.named_zxid, receipt.epoch) == (5, 5, None)
     tree, ending = loaded(tmp_path / "version-2" / "snapshot.5")
     assert {b"/a", b"/a/b", b"/c", b"/gone"} < tree.nodes.keys()
-    assert (ending.seals, ending.digest) == (1, None)
+    assert (ending.checksums, ending.digest) == (1, None)
     assert tree.digest == receipt.digest
 
 

@@ -141,4 +141,4 @@ def test_a_server_takes_records_of_any_size_and_nobody_is_sent_to_a_log_that_is_
     monkeypatch.setattr(booting, "EmbeddedZooKeeper", Unstartable)
     with pytest.raises(errors.ServerFailed) as caught, booting.boot_of("3.9.5", tmp_path)(tmp_path / "data"):
         pass
-    assert caught.value.remedy == f"the server's last words: -Djute.maxbuffer={booting.MAXBUFFER}"
+    assert caught.value.remedy == f"the end of the server's log: -Djute.maxbuffer={booting.MAXBUFFER}"

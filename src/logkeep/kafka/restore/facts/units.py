@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain.commits import SourceRef
 
@@ -93,6 +94,10 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         last = self.sources[index]
         cut = msgspec.structs.replace(last, end=end, settled_to=last.end)
         return msgspec.structs.replace(self, sources=(*self.sources[:index], cut))
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def target(self) -> str:

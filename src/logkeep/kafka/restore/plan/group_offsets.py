@@ -156,7 +156,8 @@ def _translate_one(source: TopicPartition, place: RestoredLog, commit: CommitRec
     offset, committed = (start, start) if commit is None else (commit.offset, commit.committed)
     metadata = "" if commit is None else commit.metadata
     target, on_record = _target_of(place, offset)
-    reason = _reason(offset, max(offset, committed), start, end, _Landing(target, on_record, _end_of(place)))
+    target_end = place.runs.target_end if isinstance(place, MappedLog) else place.end
+    reason = _reason(offset, max(offset, committed), start, end, _Landing(target, on_record, target_end))
     return TranslatedOffset(place.target, target, metadata, source, committed, reason)
 
 
@@ -182,10 +183,6 @@ def _target_of(place: RestoredLog, offset: int) -> tuple[int, bool]:
         return place.runs.translate(offset)
     kept = min(max(offset, place.start), place.end)
     return kept, kept == offset and offset < place.end
-
-
-def _end_of(place: RestoredLog) -> int:
-    return place.runs.target_end if isinstance(place, MappedLog) else place.end
 
 
 def _read_from(position: int, place: RestoredLog, commit: CommitRecord) -> int:

@@ -159,7 +159,8 @@ def plan_restore(
     touched = chosen.topics if data or "configs" in options.parts else ()
     topics = _topics(record, replace(chosen, topics=touched), surveys, target, options, preserve=preserve)
     topics = [_marked(_without_retention(t) if options.keep_all else t, mark) for t in topics]
-    needed = {plan.name: chosen.partitions(_topic(record, plan.source)) for plan in topics}
+    records = {topic.name: topic for topic in record.topics}
+    needed = {plan.name: chosen.partitions(records[plan.source]) for plan in topics}
     refusals = [
         *refused_names([t for t, _ in touched], chosen.names, target.names - set(there)),
         *refused_targets(
@@ -278,10 +279,6 @@ def _deleted(log: LogSurvey, configs: Mapping[str, str], now_ms: int) -> str:
     if 0 <= age_ms < now_ms - log.first_time_ms and log.first_time_ms >= 0:
         return f"some are older than retention.ms={age_ms}"
     return f"a partition is larger than retention.bytes={size}" if 0 <= size < log.bytes else ""
-
-
-def _topic(record: ClusterRecord, name: str) -> TopicRecord:
-    return next(t for t in record.topics if t.name == name)
 
 
 def _logs(

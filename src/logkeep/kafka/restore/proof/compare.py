@@ -6,7 +6,7 @@ transactional batches of a target with preserved offsets are not records, provid
 Where the source showed the append time, a restored topic shows it as the record's own time: the number of such records
 is in the archive's digest and is not a deviation.
 
-A partition that has shares of several logs is compared with exactly these shares, chosen by keys once more.
+A partition that has shares of several logs is compared with exactly these shares, selected by keys again.
 
 When anything differs, both are read again from the last place that agrees, to name the first record that does.
 """
@@ -42,6 +42,7 @@ def prove(
     settled: SettledTransactions | None,
     end: int,
     progress: Progress,
+    pause: Pause = time.sleep,
     *,
     finished: bool = True,
 ) -> LogProof:
@@ -52,21 +53,6 @@ def prove(
     Raises Damaged or another StoreError when the archive cannot be read, ClusterUnreachable or ClusterNotReady when
     the cluster does not answer.
     """
-    return prove_with(log, place, brokers, settled, end, progress, time.sleep, finished=finished)
-
-
-def prove_with(
-    log: ReplayLog,
-    place: SourceRef,
-    brokers: Brokers,
-    settled: SettledTransactions | None,
-    end: int,
-    progress: Progress,
-    pause: Pause,
-    *,
-    finished: bool = True,
-) -> LogProof:
-    """`prove` with the pause function as a parameter."""
     target = TargetLog(log, brokers, end, progress, pause)
     return _Proof(log, place, settled, target, finished).run()
 

@@ -17,7 +17,6 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Ack, Parcel, parse, request_parts
 from logkeep.kafka.client.retry import ProgressBackoff
-from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.replay.resume_point import SEQUENCES, StreamStep, Trouble, meaning
 
@@ -52,7 +51,7 @@ class Holes:
         self, cluster: Cluster, log: ReplayLog, waiting: ProgressBackoff, timeout_ms: int = TIMEOUT_MS
     ) -> None:
         self._cluster, self._log, self._waiting, self._timeout_ms = cluster, log, waiting, timeout_ms
-        self._key = TopicPartition(log.topic, log.partition)
+        self._key = log.key
         self._producer: ProducerId | None = None
         self._sequence = 0
         self._replies = ReceiveBuffer(4096)

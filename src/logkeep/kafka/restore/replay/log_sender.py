@@ -12,7 +12,6 @@ from logkeep.formats.kafka.stamping import ReadyBatch
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.client.protocol import error_name
-from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.replay.outgoing import Load
 from logkeep.kafka.restore.replay.reader import StreamReader
@@ -48,7 +47,7 @@ class LogReplay:
     """Lives for one attempt. Call `resume_from` before anything else, and after every temporary failure."""
 
     def __init__(self, log: ReplayLog, reader: StreamReader, progress: Progress) -> None:
-        self.log, self.key, self.reader = log, self.key_of(log), reader
+        self.log, self.key, self.reader = log, log.key, reader
         self.trouble: Trouble | None = None
         self.all_acknowledged = self.done = False
         """`done`: the target's log end was read afterwards and is the expected one."""
@@ -70,10 +69,6 @@ class LogReplay:
         self._runs = [RunMapBuilder(source.start, source.end, log.base) for source in log.sources]
         self._end = StreamStep(log.base, log.base, 0)
         self._ended = False
-
-    @staticmethod
-    def key_of(log: ReplayLog) -> TopicPartition:
-        return TopicPartition(log.topic, log.partition)
 
     @property
     def finished(self) -> bool:
@@ -164,10 +159,10 @@ class LogReplay:
 
     def not_appended(self, what: str, ack: Ack) -> None:
         """The broker could not append `what` at this moment: the target's log end has to be read again."""
-        told = f"broker {self.leader} did not append {what}: {error_name(ack.error)} {ack.said}".rstrip()
+        reason = f"broker {self.leader} did not append {what}: {error_name(ack.error)} {ack.said}".rstrip()
         if meaning(ack.error, ack.said) is ProduceAnswer.DISK_FAILED:
-            self.disk_failed = told
-        self.retry_reason = ClusterNotReady(told, subject=self.log.target)
+            self.disk_failed = reason
+        self.retry_reason = ClusterNotReady(reason, subject=self.log.target)
 
     def runs(self) -> list[RunMap]:
         """The target offsets of what was read of the stream, a map for each archived log."""

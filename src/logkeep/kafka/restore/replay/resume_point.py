@@ -113,9 +113,9 @@ def meaning(error: int, said: str) -> ProduceAnswer | Trouble:
     """What an error code of a produce response means; `said` is the broker's message."""
     if error == OK:
         return ProduceAnswer.APPENDED
-    told = f"{error_name(error)}{': ' + said if said else ''}"
+    reason = f"{error_name(error)}{': ' + said if said else ''}"
     if error in _REFUSED:
-        return Trouble(ReplayOutcome.REFUSED, f"the broker refuses a batch: {told}")
+        return Trouble(ReplayOutcome.REFUSED, f"the broker refuses a batch: {reason}")
     if error in _DENIED:
-        return Trouble(ReplayOutcome.DENIED, f"this user may not write to the partition: {told}")
+        return Trouble(ReplayOutcome.DENIED, f"this user may not write to the partition: {reason}")
     return ProduceAnswer.DISK_FAILED if error == _DISK_FAILED else ProduceAnswer.RETRY

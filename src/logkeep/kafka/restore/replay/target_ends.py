@@ -38,7 +38,7 @@ def read_target_ends(cluster: Cluster, logs: Sequence[ReplayLog]) -> list[Target
     known = [log for log, leader in zip(logs, leaders, strict=True) if isinstance(leader, int)]
     ends = _read_ends(cluster, known)
     return [
-        leader if not isinstance(leader, int) else _answer(leader, ends[_key(log)])
+        leader if not isinstance(leader, int) else _answer(leader, ends[log.key])
         for log, leader in zip(logs, leaders, strict=True)
     ]
 
@@ -54,7 +54,7 @@ def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
     if topic.id.hex != log.topic_id:
         # One broker's metadata may be outdated: only what stays so is believed.
         return Absent("the topic was deleted and created again since this was planned")
-    partition = metadata.find(_key(log))
+    partition = metadata.find(log.key)
     if partition is None or partition.leader < 0:
         return Absent("the partition has no leader", gone=False)
     return partition.leader
@@ -62,7 +62,7 @@ def _leader(metadata: ClusterMetadata, log: ReplayLog) -> int | Absent:
 
 def _read_ends(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, TargetEnd | Absent | Trouble]:
     """The end of each log first, then the leader's producer state: `resume_point` relies on that order."""
-    keys = [_key(log) for log in logs]
+    keys = [log.key for log in logs]
     try:
         ends = list_offsets(cluster, keys) if keys else {}
         producers = describe_producers(cluster, keys) if keys else {}
@@ -72,13 +72,9 @@ def _read_ends(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartiti
         if isinstance(error, NotAuthorised):
             return {keys[0]: Trouble(ReplayOutcome.DENIED, error.what)}
         return {keys[0]: Absent(error.what)}
-    return {_key(log): TargetEnd(ends[_key(log)].offset, _last_sequence(log, producers[_key(log)])) for log in logs}
+    return {log.key: TargetEnd(ends[log.key].offset, _last_sequence(log, producers[log.key])) for log in logs}
 
 
 def _last_sequence(log: ReplayLog, states: Sequence[ProducerState]) -> int | None:
     ours = [s.last_sequence for s in states if s.producer_id == log.producer.producer_id]
     return ours[0] if ours and ours[0] >= 0 else None
-
-
-def _key(log: ReplayLog) -> TopicPartition:
-    return TopicPartition(log.topic, log.partition)

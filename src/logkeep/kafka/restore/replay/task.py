@@ -28,7 +28,7 @@ from logkeep.kafka.restore.facts.units import (
     ReplayUnit,
     SourceResult,
 )
-from logkeep.kafka.restore.proof.compare import prove_with
+from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.reader import StreamReader
@@ -48,13 +48,11 @@ class ReplayTiming:
     transaction_timeout_ms: int = TIMEOUT_MS
 
 
-def replay(unit: ReplayUnit, progress: Progress) -> ReplayResult:
+_REAL_TIME = ReplayTiming()
+
+
+def replay(unit: ReplayUnit, progress: Progress, timing: ReplayTiming = _REAL_TIME) -> ReplayResult:
     """Restore the unit's logs. Raises ClusterNotReady, ClusterUnreachable or a StoreError."""
-    return replay_with(unit, progress, ReplayTiming())
-
-
-def replay_with(unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> ReplayResult:
-    """`replay` with the clock and timeouts as a parameter."""
     # Coordinators answer "concurrent transactions" after every transaction: a short first wait fills holes quickly.
     asking = Backoff(attempts=25, first_wait_s=0.005, longest_wait_s=2.0, sleep=timing.pause)
     with (
@@ -79,7 +77,7 @@ def _delete_leading_fillers(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
     there = {t.name: t.id.hex for t in cluster.metadata().topics} if preserved else {}
     preserved = [log for log in preserved if there.get(log.topic) == log.topic_id]  # DeleteRecords goes by name alone
     if preserved:
-        delete_records(cluster, {LogReplay.key_of(log): log.first.start for log in preserved})
+        delete_records(cluster, {log.key: log.first.start for log in preserved})
 
 
 def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> LogResult:
@@ -109,7 +107,7 @@ def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: Replay
     """The comparison; None when the archive can no longer be read, which is recorded as the log's trouble."""
     brokers, settled = SettingsBrokers(unit.settings), log.reader.settled
     try:
-        return prove_with(log.log, unit.place, brokers, settled, log.end, progress, timing.pause)
+        return prove(log.log, unit.place, brokers, settled, log.end, progress, timing.pause)
     except (Damaged, ObjectMissing) as error:
         log.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
         return None

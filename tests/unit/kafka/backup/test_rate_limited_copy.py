@@ -1,4 +1,4 @@
-"""Copies from a scripted cluster: throttles, limits, and followers that are behind."""
+"""Copies from a scripted cluster: throttling, rate limits, and followers that lag."""
 
 from dataclasses import replace
 from uuid import UUID

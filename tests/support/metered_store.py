@@ -1,4 +1,4 @@
-"""A wrapper that counts: calls, failed calls and bytes by operation, for reports, metrics and tests."""
+"""A store that counts calls, failed calls and bytes by operation."""
 
 import threading
 from collections import Counter
