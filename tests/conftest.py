@@ -14,7 +14,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("logkeep", deadline=None)
 settings.load_profile("logkeep")
 
-# Seconds that groups of tests take on two quiet cores, roughly. The longest are given out
+# Estimates, not yet measured on a quiet machine, of the seconds that groups of tests take. The longest are given out
 # first, so that both workers end at about the same time.
 _SECONDS = {
     "kafka-restore": 200,

@@ -122,7 +122,7 @@ class TestS3:
         flags = [word for key, value in conf.items() for word in ("--spark-conf", f"{key}={value}")]
         words = ("verify", "-r", url, "--level", "data", "--engine", "spark", "--parallel", "1", "--json", *flags)
         with watched_command_lines() as seen:
-            done = logkeep(*words, "-v", "--log-file", "run.log", home=home, env=env)
+            done = logkeep(*words, "-v", "--log-file", "run.log", home=home, env=env, true_start=True)
         assert done.returncode == 0, done.stderr
         shown = document(done)
         assert (shown["verdict"], shown["objects"]) == ("good", 7), "the workers could read"

@@ -1,4 +1,4 @@
-"""Compiled kernels for commands that run with an empty home: compiling them anew in each would take minutes."""
+"""Compiled kernels and Spark's class archive for commands with an empty home: making them in each takes minutes."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,8 @@ from logkeep.model.cache import cache_dir
 
 def share_kernels(home: Path) -> None:
     """Let a home find what other tests compiled, and keep what it compiles for them."""
-    shared = cache_dir(os.environ, Path.home()) / "kernels"
-    shared.mkdir(parents=True, exist_ok=True)
-    own = home / ".cache" / "logkeep"
+    shared, own = cache_dir(os.environ, Path.home()), home / ".cache" / "logkeep"
     own.mkdir(parents=True)
-    (own / "kernels").symlink_to(shared)
+    for name in ("kernels", "classes"):
+        (shared / name).mkdir(parents=True, exist_ok=True)
+        (own / name).symlink_to(shared / name)
