@@ -30,9 +30,8 @@ import pyarrow as pa
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from logkeep.formats.compare.digest import digest_of
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.datasets.arrow import arrow_records
-from logkeep.formats.kafka.batches import APPEND_TIME, Batches, first_broken, walk
+from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, first_broken, walk
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View

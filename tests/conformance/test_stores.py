@@ -9,7 +9,7 @@ import pytest
 
 from logkeep.errors import StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.base import Store
 from logkeep.store.conformance import CHECKS, StoreCheck, run_checks
 from logkeep.store.local import LocalStore

@@ -12,7 +12,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.base import Store
 from tests.crash.forker import End, Forker
 from tests.crash.points import check_after, run_backup

@@ -22,7 +22,7 @@ from logkeep.repository.restores import (
     read_plan,
     read_producers,
 )
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from logkeep.store.retrying import RetryingStore, RetryLimits

@@ -19,7 +19,7 @@ from logkeep.repository.chain.actions import HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, append, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.format import StoreFacts
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.local import LocalStore
 from tests.crash.forker import Forker, Job
 from tests.crash.points import run_backup

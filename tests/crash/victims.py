@@ -7,7 +7,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore
 from tests.support.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
 from tests.support.faults.store import FaultyStore

@@ -20,7 +20,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from tests.crash.points import KILLED, in_child, run_backup
 from tests.support.faults.plan import KillAfter
 from tests.support.faults.store import FaultyStore

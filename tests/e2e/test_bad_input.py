@@ -13,7 +13,7 @@ import pytest
 from logkeep.embedded.ports import free_ports
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.format import FormatDocument
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from tests.support.cli.filled_repository import Filled, new_repository, tree
 from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.processes import REAL, clean_environment, logkeep

@@ -14,7 +14,7 @@ import pytest
 
 from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from tests.support.cli.filled_repository import Filled, backed_up, document, new_repository
 from tests.support.cli.processes import TRIAL, logkeep
 from tests.support.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed

@@ -11,9 +11,9 @@ import sys
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare.digest import digest_of
-from logkeep.formats.compare.log_compare import BatchStretch, LogComparison
+from logkeep.formats.compare.log_compare import LogComparison
 from logkeep.formats.datasets.arrow import arrow_records
-from logkeep.formats.kafka.batches import Batches, walk
+from logkeep.formats.kafka.batches import Batches, BatchStretch, walk
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.kafka.logs import archived
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout

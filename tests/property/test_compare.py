@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare.log_compare import BatchStretch, LogComparison
-from logkeep.formats.kafka.batches import walk
+from logkeep.formats.compare.log_compare import LogComparison
+from logkeep.formats.kafka.batches import BatchStretch, walk
 from tests.property.untimed import untimed
 from tests.support.kafka.slow_records import Slow, batch_of, gzipped
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.transactions import AbortedRange, SettledTransactions, UnendedTransaction

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from logkeep.formats.compare.digest import Digest
 from logkeep.formats.compare.first_difference import first_deviation
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.record_compare import Flags, LogSide, PairedComparison
-from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, Batches, walk
+from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, Batches, BatchStretch, walk
 from logkeep.formats.kafka.record_view import View
 from tests.property.untimed import untimed
 from tests.support.kafka.log_strategies import GZIP, Seen, Shaped, ShapedBatch, shaped_logs

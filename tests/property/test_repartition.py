@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.kafka import record_kernels as spans
-from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.partitioner import TOGETHER, Share
 from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
 from logkeep.formats.kafka.record_view import View, visible_records

@@ -6,8 +6,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.outgoing import OffsetHole, outgoing, stamp
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns, decode

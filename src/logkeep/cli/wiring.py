@@ -22,7 +22,7 @@ from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import state_place
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits

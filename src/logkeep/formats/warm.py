@@ -1,9 +1,8 @@
 """Compiles and stores every kernel before parallel processes need them."""
 
 from logkeep.formats.compare import digest, log_compare
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.datasets.arrow import arrow_records
-from logkeep.formats.kafka.batches import APPEND_TIME, walk
+from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from logkeep.errors import UnsafeName, UsageError
-from logkeep.store.base import Store, safe_name
+from logkeep.store.base import safe_name
 
 _FORMS = "use a directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
 _SECRET = re.compile(r"key|secret|token|pass|pwd|credential|signature|^sig$|^sv$|^se$|sas", re.IGNORECASE)
@@ -86,33 +86,6 @@ def parse_address(url: str) -> Address:
     if kind is StoreKind.LOCAL:
         return _file_url(parts)
     return Address(kind=kind, bucket=_bucket(parts), prefix=_prefix(parts), **options)
-
-
-def open_store(url: str) -> Store:
-    """Open the store at a URL. Loads the library of its kind; nothing is contacted yet."""
-    address = parse_address(url)
-    if address.kind is StoreKind.LOCAL:
-        from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
-
-        return LocalStore(address.prefix)
-    from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
-
-    return ObjectStore(address)
-
-
-def create_place(url: str) -> None:
-    """Create the directory of a local store. Buckets are created with the provider's own tools."""
-    address = parse_address(url)
-    if address.kind is StoreKind.LOCAL:
-        from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
-
-        LocalStore(address.prefix).create()
-
-
-def place_exists(url: str) -> bool:
-    """Whether the directory of a local store exists. A bucket counts as existing: no request is made."""
-    address = parse_address(url)
-    return address.kind is not StoreKind.LOCAL or Path(address.prefix).exists()
 
 
 def _directory(text: str) -> Address:

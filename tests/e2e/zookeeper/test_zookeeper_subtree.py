@@ -13,7 +13,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease, dige
 from logkeep.errors import ClusterUnreachable, NotAuthorised, TargetUnsafe
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.server.client import Credential, ZooKeeperSession, session
 from logkeep.zookeeper.subtree.batches import batch_request

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import UsageError
-from logkeep.store.address import Address, StoreKind, open_store, parse_address
+from logkeep.store.access import open_store
+from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.local import LocalStore
 
 _CANARY = "CANARY-9f2c"
@@ -115,7 +116,7 @@ def test_opening_a_directory_loads_no_heavy_library(tmp_path: Path) -> None:
     assert isinstance(store, LocalStore)
     assert store.url == tmp_path.as_uri()
     script = (
-        "import sys; from logkeep.store.address import open_store; open_store(sys.argv[1]);"
+        "import sys; from logkeep.store.access import open_store; open_store(sys.argv[1]);"
         "print(*{'obstore', 'stamina', 'boto3', 'botocore'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)

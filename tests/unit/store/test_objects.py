@@ -25,7 +25,7 @@ from logkeep.errors import (
     StoreUnreachable,
     VersionMismatch,
 )
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.objects import ObjectStore, resume_point

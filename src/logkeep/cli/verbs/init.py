@@ -15,7 +15,8 @@ from logkeep.repository.access import Repository, create_repository, open_reposi
 from logkeep.repository.backups.source import view
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
-from logkeep.store.address import create_place, parse_address, place_exists
+from logkeep.store.access import create_place, place_exists
+from logkeep.store.address import parse_address
 from logkeep.store.base import Store
 from logkeep.store.probe import ProbeReport, ProbeResult, probe
 

@@ -5,7 +5,7 @@ import click
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from logkeep.store.probe import ProbeReport, ProbeResult
 from logkeep.store.probe import probe as run_probe
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from logkeep.formats.compare.digest import SMALLEST
 from logkeep.formats.compare.log_compare_kernels import NOT_THERE, OTHER, SAME, match, same_batches
-from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes, Longs, walk
+from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch, Longs, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 
 FOR_EVER = 2**63 - 1
@@ -25,25 +25,6 @@ def warm() -> None:
     other = BatchStretch(SMALLEST[:-5] + b"\2" + SMALLEST[-4:], one.batches)  # one millisecond later
     LogComparison().compare(one, one, 0, 1)
     LogComparison().compare(one, other, 0, 1)
-
-
-@dataclass(frozen=True)
-class BatchStretch:
-    """Batches of a log in a buffer."""
-
-    buffer: Bytes
-    batches: Batches
-
-    @property
-    def last(self) -> int:
-        """The last offset that it covers; an empty stretch covers everything that follows."""
-        return int(self.batches.last_offsets[-1]) if len(self.batches) else FOR_EVER
-
-    def touching(self, start: int, end: int) -> "BatchStretch":
-        """The batches with an offset of `[start, end)` between their first and last."""
-        first = int(np.searchsorted(self.batches.last_offsets, start))
-        last = int(np.searchsorted(self.batches.base_offsets, end))
-        return BatchStretch(self.buffer, self.batches[first : max(first, last)])
 
 
 END = BatchStretch(b"", walk(b"").batches)

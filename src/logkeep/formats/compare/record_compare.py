@@ -20,9 +20,17 @@ import numpy.typing as npt
 
 from logkeep.errors import Damaged
 from logkeep.formats.compare.digest import NOTHING, Digest, digest_of, with_offsets
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.log_compare_kernels import same_batches
-from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, HEADER_BYTES, Batches, Bytes, Headers, Longs
+from logkeep.formats.kafka.batches import (
+    APPEND_TIME,
+    CODEC_MASK,
+    HEADER_BYTES,
+    Batches,
+    BatchStretch,
+    Bytes,
+    Headers,
+    Longs,
+)
 from logkeep.formats.kafka.record_view import View, chosen, readable
 from logkeep.formats.kafka.records import RecordColumns
 

@@ -207,3 +207,22 @@ def _stopped(buffer: Bytes, good: Batches, at: int, reason: str) -> Walk:
 def _looks_old(buffer: Bytes, at: int) -> bool:
     """Old messages have at least 14 bytes after their length; a preallocated file has only zeros."""
     return bool(_length_at(buffer, at + 8)[0] >= 14)
+
+
+@dataclass(frozen=True)
+class BatchStretch:
+    """Batches of a log in a buffer."""
+
+    buffer: Bytes
+    batches: Batches
+
+    @property
+    def last(self) -> int:
+        """The last offset that it covers; an empty stretch covers everything that follows."""
+        return int(self.batches.last_offsets[-1]) if len(self.batches) else _MAX_OFFSET
+
+    def touching(self, start: int, end: int) -> "BatchStretch":
+        """The batches with an offset of `[start, end)` between their first and last."""
+        first = int(np.searchsorted(self.batches.last_offsets, start))
+        last = int(np.searchsorted(self.batches.base_offsets, end))
+        return BatchStretch(self.buffer, self.batches[first : max(first, last)])

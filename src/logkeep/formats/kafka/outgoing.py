@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import APPEND_TIME, Batches, Bytes, Longs
+from logkeep.formats.kafka.batches import APPEND_TIME, Batches, BatchStretch, Bytes, Longs
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.encode_kernels import gather
 from logkeep.formats.kafka.record_view import Flags, View, chosen, readable

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import CONTROL, Batches, Bytes
+from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch, Bytes
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions

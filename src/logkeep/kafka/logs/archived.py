@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
 from logkeep.model.segments import Codec, Segment

@@ -11,8 +11,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
+from logkeep.formats.kafka.batches import BatchStretch, WalkEnd, first_broken, walk
 from logkeep.kafka.client.fetch import (
     Code,
     FetchConnection,

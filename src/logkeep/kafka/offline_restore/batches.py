@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, walk
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, walk
 from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.batch_check import proven_batches

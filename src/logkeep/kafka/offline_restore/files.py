@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import Batches, Longs
+from logkeep.formats.kafka.batches import Batches, BatchStretch, Longs
 from logkeep.formats.kafka.relabel import Plain, relabel
 from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
 from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name

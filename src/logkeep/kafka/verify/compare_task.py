@@ -12,7 +12,8 @@ from uuid import UUID
 import msgspec
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.formats.compare.log_compare import END, BatchStretch, LogComparison
+from logkeep.formats.compare.log_compare import END, LogComparison
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.batch_check import LogPieces

@@ -28,7 +28,7 @@ from logkeep.repository.restores.documents import (
     sealed,
 )
 from logkeep.repository.restores.numbered import read_of
-from logkeep.store.address import create_place, open_store
+from logkeep.store.access import create_place, open_store
 
 PlanT = TypeVar("PlanT")
 _ATTEMPTS = 1_000

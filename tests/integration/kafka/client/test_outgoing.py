@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Message
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.compare.log_compare import BatchStretch
-from logkeep.formats.kafka.batches import walk
+from logkeep.formats.kafka.batches import BatchStretch, walk
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_view import View
 from logkeep.formats.kafka.synthetic_batches import MOST_RECORDS, filler_batches

@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, NamedTuple
 from logkeep.cli import wiring
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.connection import Connection
-from logkeep.store import address
+from logkeep.store import access
 from logkeep.store.base import Store
 from tests.support.faults.plan import Fault, Plan
 from tests.support.faults.store import FaultyStore
@@ -198,7 +198,7 @@ class _KillAfterNamed:
 
 
 def _watch_stores(plan: Plan, opened: list[FaultyStore]) -> None:
-    usual = address.open_store
+    usual = access.open_store
 
     def open_store(url: str) -> Store:
         opened.append(FaultyStore(usual(url), plan))

@@ -9,7 +9,7 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import Repository, open_repository
-from logkeep.store.address import open_store
+from logkeep.store.access import open_store
 from tests.support.cli.processes import logkeep
 from tests.support.scripted.backup import back_up
 

@@ -1,8 +1,7 @@
 """Batches whose record bytes are the same and whose times are not."""
 
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.record_compare import LogSide, PairedComparison
-from logkeep.formats.kafka.batches import APPEND_TIME, walk
+from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.record_view import View
 from tests.support.kafka.slow_records import Slow, batch_of
 

@@ -9,10 +9,9 @@ import pytest
 from logkeep.errors import Damaged
 from logkeep.formats.compare.digest import digest_of
 from logkeep.formats.compare.digest_kernels import fold
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.log_compare_kernels import match, same_batches
 from logkeep.formats.datasets.arrow import arrow_records
-from logkeep.formats.kafka.batches import first_broken, walk
+from logkeep.formats.kafka.batches import BatchStretch, first_broken, walk
 from logkeep.formats.kafka.encode_kernels import encode_groups, gather
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing, stamp
 from logkeep.formats.kafka.record_kernels import decode_batches, header_spans

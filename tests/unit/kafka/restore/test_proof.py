@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from logkeep.errors import ClusterUnreachable, Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.transactions import SettledTransactions
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.errors import Damaged
-from logkeep.formats.compare.log_compare import BatchStretch
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns

@@ -7,10 +7,9 @@ from uuid import UUID
 import numpy as np
 
 from logkeep.formats.compare.first_difference import Deviation
-from logkeep.formats.compare.log_compare import BatchStretch
 from logkeep.formats.compare.record_compare import Flags, LogSide
 from logkeep.formats.kafka import record_kernels as kernels
-from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Longs
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, Longs
 from logkeep.formats.kafka.record_view import View, chosen
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.formats.kafka.transactions import COMMIT, Settling

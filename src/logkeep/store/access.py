@@ -1,0 +1,33 @@
+"""Opens the store at a URL, and creates or finds the directory of a local one."""
+
+from pathlib import Path
+
+from logkeep.store.address import StoreKind, parse_address
+from logkeep.store.base import Store
+
+
+def open_store(url: str) -> Store:
+    """Open the store at a URL. Loads the library of its kind; nothing is contacted yet."""
+    address = parse_address(url)
+    if address.kind is StoreKind.LOCAL:
+        from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
+
+        return LocalStore(address.prefix)
+    from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
+
+    return ObjectStore(address)
+
+
+def create_place(url: str) -> None:
+    """Create the directory of a local store. Buckets are created with the provider's own tools."""
+    address = parse_address(url)
+    if address.kind is StoreKind.LOCAL:
+        from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
+
+        LocalStore(address.prefix).create()
+
+
+def place_exists(url: str) -> bool:
+    """Whether the directory of a local store exists. A bucket counts as existing: no request is made."""
+    address = parse_address(url)
+    return address.kind is not StoreKind.LOCAL or Path(address.prefix).exists()
