@@ -44,7 +44,7 @@ docs/reference/. What a verb can use:
     run.clock, run.token time and randomness
     run.cache            the user's cache directory
     run.line             for a run of many rounds: print one line of the answer, with --json a document in a line
-    run.tell             for the same: update --metrics-file now
+    run.update_metrics   for the same: update --metrics-file now
     run.closing(close)   called when the run ends, however it ends
     logging              `logging.getLogger(__name__).info("text", extra={"key": value})`, anywhere
 

@@ -175,7 +175,7 @@ class Run(BaseRun):
     """The file that --config or LOGKEEP_CONFIG named."""
     header: tuple[int, str] = (1, "")
     """Schema version and words of the verb: what every JSON document begins with."""
-    tell: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
+    update_metrics: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
     """Update --metrics-file now, with a report or an error and the seconds it took: for runs of many rounds."""
 
     @property
@@ -249,7 +249,7 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     run = _begin(job, world, flags)
     metrics = run[METRICS_FILE] if job.metrics and not run.dry_run else None
     if metrics is not None:
-        run = replace(run, tell=partial(_update_now, metrics, job, run))
+        run = replace(run, update_metrics=partial(_update_now, metrics, job, run))
     started = world.monotonic()
 
     def command() -> CommandAnswer:

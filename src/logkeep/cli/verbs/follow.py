@@ -98,9 +98,9 @@ class FollowReporter(ABC, Generic[DoneT, ReportT, RoundT]):
         if isinstance(one.error, BackupFailed):
             self.engines.renew()
         if one.failed:
-            self.run.tell(None, one.error, one.took_s)
+            self.run.update_metrics(None, one.error, one.took_s)
         else:
-            self.run.tell(self.report(ended=False), None, one.took_s)  # type: ignore[arg-type]  # reports are structs
+            self.run.update_metrics(self.report(ended=False), None, one.took_s)  # type: ignore[arg-type]  # reports are structs
 
     def _print_new_findings(self, one: "FollowRound[DoneT]", report: ReportT | None) -> None:
         """Each when it appears, not again every ten seconds."""

@@ -48,7 +48,7 @@ def new_producer_id(cluster: Cluster) -> ProducerId:
 
 
 def begin_producer(cluster: Cluster, transactional_id: str, timeout_ms: int) -> ProducerId:
-    """Take over a transactional id: its previous producer is fenced, and that one's open transaction is aborted."""
+    """Claim a transactional id: its previous producer is fenced, and that one's open transaction is aborted."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[ProducerId]]:
         for key in some:

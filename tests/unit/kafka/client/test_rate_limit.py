@@ -27,41 +27,41 @@ class Clock:
 @given(st.lists(st.tuples(st.integers(0, 10_000_000), st.floats(0, 5)), min_size=1, max_size=50))
 def test_what_was_received_never_outruns_the_rate(replies: list[tuple[int, float]]) -> None:
     clock, rate, received = Clock(), 1_000_000, 0
-    courtesy = RateLimiter(rate, clock.pause, clock)
+    rate_limit = RateLimiter(rate, clock.pause, clock)
     for size, took_s in replies:
-        courtesy.before_asking(1)
+        rate_limit.before_asking(1)
         assert received <= rate * (clock.now_s - 1000 + BURST_S) + 1
         clock.now_s += took_s
-        courtesy.received(1, size, 0)
+        rate_limit.received(1, size, 0)
         received += size
 
 
 def test_a_steady_stream_is_paced_exactly() -> None:
     clock = Clock()
-    courtesy = RateLimiter(1_000_000, clock.pause, clock)
+    rate_limit = RateLimiter(1_000_000, clock.pause, clock)
     for _ in range(10):
-        courtesy.before_asking(1)
-        courtesy.received(1, 500_000, 0)
-    courtesy.before_asking(1)
+        rate_limit.before_asking(1)
+        rate_limit.received(1, 500_000, 0)
+    rate_limit.before_asking(1)
     assert sum(clock.pauses) == pytest.approx(10 * 0.5 - BURST_S)
 
 
 def test_the_rate_is_one_for_all_brokers_and_a_throttle_is_one_brokers() -> None:
     clock = Clock()
-    courtesy = RateLimiter(1_000_000, clock.pause, clock)
-    courtesy.received(1, 1_250_000, 7000)
-    courtesy.before_asking(2)
+    rate_limit = RateLimiter(1_000_000, clock.pause, clock)
+    rate_limit.received(1, 1_250_000, 7000)
+    rate_limit.before_asking(2)
     assert clock.pauses == [1.0]
-    courtesy.before_asking(1)
+    rate_limit.before_asking(1)
     assert clock.pauses == [1.0, 6.0]
 
 
 def test_time_that_passed_anyway_is_not_waited_again() -> None:
     clock = Clock()
-    courtesy = RateLimiter(0, clock.pause, clock)
-    courtesy.received(1, 10**9, 2000)
+    rate_limit = RateLimiter(0, clock.pause, clock)
+    rate_limit.received(1, 10**9, 2000)
     clock.now_s += 3
-    courtesy.before_asking(1)
+    rate_limit.before_asking(1)
     assert clock.pauses == []
 
 

@@ -117,8 +117,8 @@ def _objects(place: SourceRef, done: RepairOutcome, backup: str) -> Iterator[Rep
 def _object(
     place: SourceRef, done: RepairOutcome, kept: ArchivedFile, kind: str, what: str, lost: tuple[str, ...] = ()
 ) -> RepairedObject:
-    mend = done.repaired.get(kept)
-    new = tuple(layout.segment(place.source, row) for row in mend.new) if mend else ()
+    repaired = done.repaired.get(kept)
+    new = tuple(layout.segment(place.source, row) for row in repaired.new) if repaired else ()
     return RepairedObject(
         file=f"{kept.member}/{kept.name}",
         object=done.names[kept],

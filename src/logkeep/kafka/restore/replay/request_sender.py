@@ -22,8 +22,8 @@ _MOST_LOGS = 200
 class Sender:
     """One connection and its requests in flight."""
 
-    def __init__(self, connection: Connection, broker: int, courtesy: RateLimiter) -> None:
-        self._connection, self._broker, self._courtesy = connection, broker, courtesy
+    def __init__(self, connection: Connection, broker: int, rate_limit: RateLimiter) -> None:
+        self._connection, self._broker, self._rate_limit = connection, broker, rate_limit
         self._flights: deque[list[LogReplay]] = deque()
         self._replies = ReceiveBuffer(64 << 10)
 
@@ -38,7 +38,7 @@ class Sender:
         chosen, parcels = self._next_batches(logs)
         if not chosen:
             return False
-        self._courtesy.before_asking(self._broker)
+        self._rate_limit.before_asking(self._broker)
         for log in chosen:
             log.sent()  # from here on the batch may be in the target's log, even if sending fails
         self._flights.append(chosen)
@@ -53,7 +53,7 @@ class Sender:
         if len(acks) != len(chosen) or any(log.key not in acks for log in chosen):
             raise ClusterError("the broker's answer does not match the request", subject=f"broker {self._broker}")
         gained = sum([log.acknowledged(acks[log.key]) for log in chosen])
-        self._courtesy.received(self._broker, gained, reply.throttle_ms)
+        self._rate_limit.received(self._broker, gained, reply.throttle_ms)
         return gained > 0
 
     @staticmethod

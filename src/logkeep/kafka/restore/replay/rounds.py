@@ -40,7 +40,7 @@ class ReplayTools:
 
     cluster: Cluster
     backoff: ProgressBackoff
-    courtesy: RateLimiter
+    rate_limit: RateLimiter
     transaction_timeout_ms: int
 
 
@@ -99,7 +99,7 @@ class ReplayRounds:
         leader = self._leaders[here[0]]
         here = [log for log in here if self._leaders[log] == leader]
         with closing(self._tools.cluster.open_own(leader)) as connection:
-            _Round(Sender(connection, leader, self._tools.courtesy), here, self).run()
+            _Round(Sender(connection, leader, self._tools.rate_limit), here, self).run()
         return next((log.retry_reason for log in here if log.retry_reason is not None), absent)
 
     def _read_ends(self, todo: Sequence[LogReplay]) -> ClusterError | None:
