@@ -125,7 +125,7 @@ class TestEngine:
 
 class TestSource:
     def test_unknown_and_several(self, repo: Filled) -> None:
-        assert "there are: prod" in refused(repo, "verify", "--source", "test", code=40)
+        assert "the sources are: prod" in refused(repo, "verify", "--source", "test", code=40)
         assert "not a source name" in refused(repo, "verify", "--source", "../x", code=40)
         (repo.root / "sources" / "other").mkdir()
         (repo.root / "sources" / "other" / "source.json").write_text("x")

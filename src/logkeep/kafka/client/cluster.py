@@ -222,6 +222,8 @@ class Cluster:
         if found is not None:
             found.close()
             del self._connections[endpoint]
+            # Certificates may have been renewed since the first connection of a long run.
+            self._context = tls_context(self.settings) if self.settings.tls else None
         made = Connection.open(endpoint, self.settings, context=self._context, clock=self._clock)
         self._connections[endpoint] = made
         self._met = True

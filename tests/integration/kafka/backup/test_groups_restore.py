@@ -310,7 +310,7 @@ def test_what_cannot_be_meant(scene: Scene) -> None:
     assert "another-cluster" in str(scene.groups("restore", str(elsewhere), "-y", code=31))
     copy.ends[topic, 0] = 5
     longer = copy.receipt(scene.repo.place(), backup, scene.cluster_id())
-    assert "made again" in str(scene.groups("restore", str(longer), "-y", code=31))
+    assert "recreated" in str(scene.groups("restore", str(longer), "-y", code=31))
     assert "has set no groups" in str(scene.groups("rollback", str(longer), "-y", code=40))
     far = scene.groups("restore", "--backup", "latest", "--groups", "unmeant", "--rename", "unmeant=nowhere", code=2)
     assert (far["groups"], far["untouched"], far["id"]) == (0, ["unmeant"], None)

@@ -153,7 +153,7 @@ def test_the_same_by_spark(kafka: EmbeddedKafka, topics: Matrix, archive: Archiv
 
 
 def test_a_run_connects_once_and_plans_once(archive: Archive, topics: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic, clusters, plans = topics.create("counted"), list[ClientSettings](), list[Plan]()
+    topic, clusters, plans = topics.create("connected-once"), list[ClientSettings](), list[Plan]()
 
     class CountedCluster(Cluster):
         def __init__(self, settings: ClientSettings) -> None:

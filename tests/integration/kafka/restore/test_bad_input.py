@@ -57,7 +57,7 @@ def backed(
         (("--offsets", "guess"), 40, "--offsets"),
         (("--replication-factor", "2"), 31, "--replication-factor 1"),
         (("--replication-factor", "0"), 40, "--replication-factor"),
-        (("--source", "unknown"), 40, "there are: prod"),
+        (("--source", "unknown"), 40, "the sources are: prod"),
         (("--engine", "inline", "--parallel", "3"), 40, "one unit at a time"),
     ),
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
