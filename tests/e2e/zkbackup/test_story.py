@@ -29,7 +29,7 @@ def test_from_a_backup_to_a_rollback(tmp_path: Path, version: str) -> None:
         assert shop.tree() == before
         shop.server.stop()
         said = shop.run("restore", "--rollback", *shop.flags, "--force").stdout
-        assert "what was there before is back in place" in said
+        assert "the earlier data is back in place" in said
         shop.server.start()
         assert shop.tree() == after
 

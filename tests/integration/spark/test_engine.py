@@ -103,7 +103,7 @@ def test_an_error_that_a_retry_may_cure_is_tried_four_times(engine: SparkEngine,
 def test_any_other_error_becomes_one_line_and_a_log(engine: SparkEngine, tmp_path: Path) -> None:
     with pytest.raises(TaskFailed) as caught:
         engine.map(spark_tasks.divide, [Unit(1, str(tmp_path))], Answer, label="divide", weight=weight)
-    assert caught.value.what.startswith("ZeroDivisionError: integer division or modulo by zero (spark_tasks.py:")
+    assert caught.value.what.startswith("ZeroDivisionError: integer division or modulo by zero (tasks.py:")
     assert "\n" not in str(caught.value)
     log = Path(caught.value.remedy.rpartition("log: ")[2])
     assert "ZeroDivisionError" in log.read_text()

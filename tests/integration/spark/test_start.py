@@ -48,7 +48,7 @@ def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path
 @pytest.mark.parametrize(
     ("script", "expected"),
     (
-        (None, "JAVA_HOME does not contain a Java runtime"),
+        (None, "JAVA_HOME does not contain a Java runtime (bin/java)"),
         ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "Java 11 is too old; Java 17 or later is needed"),
         ("exit 1", "it does not answer `-version` like a Java runtime"),
     ),

@@ -49,14 +49,17 @@ def find_pieces(record: EnsembleRecord, rows: Iterable[Segment], subject: str) -
         logs += (replace(piece, proof=row.proof) for piece in pieces)
         within |= _starts(pieces, row, subject)
         found |= {piece.token: row for piece in pieces}
-    return ServedRecord(replace(record, logs=tuple(logs)), found, within)
+    snapshots = (
+        replace(s, size_bytes=found[s.token].plain_bytes, sha256=found[s.token].plain_sha256) for s in record.snapshots
+    )
+    return ServedRecord(replace(record, logs=tuple(logs), snapshots=tuple(snapshots)), found, within)
 
 
 def join_pieces(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
     """One log record for pieces that follow each other in one object."""
     first, last = pieces[0], pieces[-1]
     return replace(
-        _completed(replace(first, token=row.token, size_bytes=0), row),
+        _completed(replace(first, token=row.token), row),
         last=last.last,
         last_adler=last.last_adler,
         ending=last.ending,
@@ -65,9 +68,7 @@ def join_pieces(pieces: Sequence[ArchivedLog], row: Segment) -> ArchivedLog:
 
 
 def _completed(log: ArchivedLog, row: Segment) -> ArchivedLog:
-    """With the proof of the object's row, and with the values that records of the first release lack."""
-    if log.size_bytes:
-        return replace(log, proof=row.proof)
+    """With the values of the log's own object: its row is what the parts pin, whatever the record says."""
     return replace(
         log,
         proof=row.proof,

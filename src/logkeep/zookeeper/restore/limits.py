@@ -88,7 +88,7 @@ def tree_obstacles(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Itera
             "do not start on it",
             subject=shown(content.largest),
             remedy=f"start servers and clients with -Djute.maxbuffer={content.largest_bytes + _ROOM_IN_BUFFER} "
-            "or more, and give --jute-maxbuffer",
+            "or more, and pass that size with --jute-maxbuffer of logkeep",
         )
 
 

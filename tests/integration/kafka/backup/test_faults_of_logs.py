@@ -114,7 +114,7 @@ def test_a_topic_deleted_and_made_again_during_the_copy(shaky: Shaky, command: C
         shaky.topics.create(topic)
         add(shaky.topics, topic, 1, 150)
     report = command.told(done, 21)
-    assert ["made again" in f["what"] for f in report["findings"]] == [True]
+    assert ["re-created" in f["what"] for f in report["findings"]] == [True]
     _kept_as_far_as_copied(command, report["id"], topic, before)
     assert command.archive.batches(first, topic) == old
     later = command.told([command.run("--topics", topic)], 0)

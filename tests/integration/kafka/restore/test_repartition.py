@@ -229,7 +229,7 @@ def test_what_cannot_be_is_refused(source: Source, target: EmbeddedKafka) -> Non
     kept = ["--bootstrap-servers", target.bootstrap, "--offsets", "preserve", "--dry-run", "--rename", "orders=never"]
     assert "cannot keep the offsets" in source.repo.run(*to, *kept, code=40).stderr
     files = source.repo.run(*to, "--to-log-dirs", "/nowhere", code=40).stderr
-    assert "--repartition is about a running cluster" in files
+    assert "--repartition is only for a running cluster" in files
 
 
 def test_the_plan_says_it(source: Source, target: EmbeddedKafka) -> None:

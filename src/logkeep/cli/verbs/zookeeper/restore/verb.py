@@ -206,8 +206,8 @@ def _confirm_plan(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestore
     if prepared.replayed.first_mismatch is None:
         run.confirm(f"{word} {where}?")
         return
-    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: the digests differ at "
-                     f"{hex_zxid(prepared.replayed.first_mismatch.zxid)} is another one")  # fmt: skip
+    zxid = hex_zxid(prepared.replayed.first_mismatch.zxid)
+    run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: the digests differ at {zxid}")
     run.confirm(f"{word} {where} all the same?", typed="disproven")
 
 
