@@ -24,7 +24,7 @@ def test_a_signal_ends_everything_although_workers_hang(number: int, exit_code: 
     traces.mkdir()
     cache = cache_dir(os.environ, Path.home())
     arguments = ["tests.integration.spark.engine_program", "hang_in_c", "5", str(cache), str(traces)]
-    with program(arguments, tmp_path) as run:
+    with program(arguments, tmp_path, true_start=True) as run:
         wait_for(lambda: len(list(traces.iterdir())) == 2 or run.poll() is not None, "both workers to hang")
         family = descendants(run.pid)
         run.send_signal(number)
@@ -42,7 +42,7 @@ def test_a_signal_while_the_jvm_starts_ends_it_and_blames_nobody(tmp_path: Path)
     _place_archive(cache)
     archives = files_below(cache / "classes")
     arguments = ["tests.integration.spark.engine_program", "echo", "5", str(cache), str(tmp_path)]
-    with program(arguments, tmp_path) as run:
+    with program(arguments, tmp_path, true_start=True) as run:
         wait_for(lambda: any("SparkSubmit" in _command(process.pid) for process in descendants(run.pid)), "the JVM")
         family = descendants(run.pid)
         run.send_signal(signal.SIGINT)
