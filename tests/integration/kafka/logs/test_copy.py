@@ -164,7 +164,7 @@ def test_memory_is_bounded_whatever_the_partitions_hold(kafka: EmbeddedKafka, ma
             str(tmp_path / codec),
             codec,
         ]
-        with program(arguments, tmp_path) as run:
+        with program(arguments, tmp_path, true_start=True) as run:
             said, complaint = run.communicate()
         assert run.returncode == 0, complaint
         peak_kb, copied_bytes = map(int, said.split())

@@ -149,7 +149,7 @@ DEVIATIONS: list[tuple[str, list[Timed], int, str]] = [
         "order",
         [*RECORDS[:3], RECORDS[4], RECORDS[3], *RECORDS[5:]],
         3,
-        "offset 3 and the one after it stand in the other",
+        "offset 3 and the one after it are swapped",
     ),
 ]
 
