@@ -144,7 +144,7 @@ def test_who_is_refused(server: EmbeddedZooKeeper, here: Here) -> None:
     assert "wrong-password" not in wrong.stdout + wrong.stderr
     assert here.error(*_asked(here, server, "digest:super:grün\n"), code=40)["error"] == "usage-error"
     two = here.error(*_asked(here, server, "digest:a:b\nip:c\n"), code=40)
-    assert two["message"] == "it names 2 credentials, and an AdminServer takes one"
+    assert two["message"] == "it has 2 credentials, and an AdminServer takes one"
 
 
 @pytest.mark.parametrize(
