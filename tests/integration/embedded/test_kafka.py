@@ -40,7 +40,9 @@ def test_a_broker_serves_apaches_tools_keeps_its_data_and_goes(tmp_path: Path) -
 
 def test_a_broker_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     cache = cache_dir(os.environ, Path.home())
-    with program(["tests.integration.embedded.broker_program", str(tmp_path / "kafka"), str(cache)], tmp_path) as run:
+    with program(
+        ["tests.integration.embedded.broker_program", str(tmp_path / "kafka"), str(cache)], tmp_path, true_start=True
+    ) as run:
         assert run.stdout is not None
         pid = int(run.stdout.readline())
         assert find_process(pid) is not None
