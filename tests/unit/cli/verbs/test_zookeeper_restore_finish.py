@@ -48,7 +48,7 @@ def test_zkbackup_says_that_nothing_was_restored(server: Path) -> None:
     ended = zkbackup("restore", "--continue", *flags, home=server.parent)
     assert ended.returncode == 30, ended.stderr
     assert "❌ Restore" in ended.stdout
-    assert "nothing was restored, run the restore again" in ended.stdout
+    assert "nothing was restored; run the restore again" in ended.stdout
     assert "zkbackup_restore_success 0.0" in file.read_text()
 
 
@@ -67,7 +67,7 @@ def test_logkeep_says_it_too(server: Path, as_json: bool) -> None:
         assert '"not-begun"' in json.dumps(json.loads(ended.stdout))
     else:
         assert "FAIL  restore" in ended.stdout
-        assert "nothing was restored, run the restore again" in ended.stdout
+        assert "nothing was restored; run the restore again" in ended.stdout
 
 
 @pytest.mark.parametrize("end", ["--rollback", "--continue"])

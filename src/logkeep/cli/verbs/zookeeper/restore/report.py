@@ -204,7 +204,7 @@ def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
 def _ended_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
     texts = {
         "continued": "the restored data is in place",
-        NOT_BEGUN: "nothing was restored, run the restore again",
+        NOT_BEGUN: "nothing was restored; run the restore again",
         "rolled-back": "the earlier data is back in place",
     }
     state = look.state("FAIL" if report.verdict == NOT_BEGUN else "OK")
