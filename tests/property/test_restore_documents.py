@@ -115,7 +115,8 @@ def test_receipts(
     assert newest_receipt(where, RestoreId(7)) == told
     (row,) = list_restores(where)
     if verdict is RestoreVerdict.CHANGED:
-        assert (row.state, "receipt of the restore itself" in row.trouble) == ("failed", True), "nothing says how it had ended"
+        assert row.state == "failed", "nothing says how it had ended"
+        assert "receipt of the restore itself" in row.trouble
         return
     assert (row.state, row.drill, row.backup, row.trouble) == (verdict.value, drill, backup, "")
     assert row.duration_s is not None

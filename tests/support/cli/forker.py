@@ -51,7 +51,7 @@ _USUAL = {
 }
 """Variables of this kind that change nothing."""
 _SIZE = 8
-_START_S = 120
+_START_S = 60
 
 
 class ForkedProcess(subprocess.Popen[Any]):
@@ -180,9 +180,9 @@ def _readable(connection: socket.socket) -> bool:
 
 
 def _ask(address: Path, wanted: Wanted, streams: Sequence[int]) -> socket.socket:
+    text = marshal.dumps(tuple(vars(wanted).values()))  # may raise: nothing is connected yet
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(str(address))
-    text = marshal.dumps(tuple(vars(wanted).values()))
     socket.send_fds(connection, [len(text).to_bytes(_SIZE)], list(streams))
     connection.sendall(text)
     return connection
@@ -284,10 +284,11 @@ class _Server:
 
     def _accepted(self) -> object:
         connection, _ = self.listener.accept()
+        connection.settimeout(_START_S)  # a caller that connects and says nothing must not stop the others for ever
         try:
             size, streams, _, _ = socket.recv_fds(connection, _SIZE, 3)
             wanted = Wanted(*marshal.loads(_exactly(connection, int.from_bytes(size))))  # noqa: S302 - our own
-        except (ConnectionError, EOFError):
+        except (ConnectionError, EOFError, TimeoutError):
             connection.close()
             return None
         pid = os.fork()

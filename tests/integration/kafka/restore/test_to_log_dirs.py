@@ -68,7 +68,7 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
         refused = repo.run(*command, "--by-record", code=40)
         assert "--by-record is only for a running cluster" in one_error(refused.stderr)
         refused = repo.run("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--here-only", code=40)
-        assert "--here-only is about files" in one_error(refused.stderr)
+        assert "--here-only is only for files" in one_error(refused.stderr)
         _as_told(target, procedure, "kafka-topics.sh")
         while not (data / f"{topic}-1" / "partition.metadata").exists():
             pass
