@@ -58,7 +58,7 @@ def survey_of(target: ServerTarget, member: str, *, ask: Ask = ask_server) -> Me
         running=seen.running,
         unchecked=seen.unchecked,
         raised_by=held.raised_by,
-        directory=directory_id(place.data_dir),
+        directory=directory_id(place.data_folder),
     )
 
 
