@@ -10,7 +10,7 @@ directory is exchanged for a link after every step, too: no file of another dire
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from logkeep.zookeeper.restore.target_dirs import JOURNAL, MARKER, marker_text
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
-from tests.support.owners import OWNER, as_user, give, let_through, untouched, victim
+from tests.support.owners import OWNER, as_user, give, open_home, untouched, victim
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
 Files = dict[str, bytes]
@@ -73,7 +73,6 @@ class Scene:
 
     def _given(self, root: Path) -> None:
         if self.owned:
-            let_through(root)
             give(root)
 
     def _logs(self, root: Path, number: int) -> Path:
@@ -162,13 +161,15 @@ _SCENES = {
 
 
 @pytest.fixture(scope="module", params=list(_SCENES))
-def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return Scene(tmp_path_factory.mktemp("zk"), **_SCENES[request.param])  # type: ignore[arg-type] # of one table
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    with open_home() as home:
+        yield Scene(home, **_SCENES[request.param])  # type: ignore[arg-type] # of one table
 
 
 @pytest.fixture(scope="module")
-def owned_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return Scene(tmp_path_factory.mktemp("owned"), **_SCENES["owned"])  # type: ignore[arg-type] # of one table
+def owned_scene() -> Iterator[Scene]:
+    with open_home() as home:
+        yield Scene(home, **_SCENES["owned"])  # type: ignore[arg-type] # of one table
 
 
 def _part(what: str, last: int, count: int) -> list[int]:

@@ -2,8 +2,10 @@
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,12 +22,12 @@ def give(path: Path, uid: int = OWNER) -> Path:
     return path
 
 
-def let_through(path: Path) -> None:
-    """Let other users reach a directory below pytest's own, which is for its user alone."""
-    for above in path.parents:
-        mode = stat.S_IMODE(above.stat().st_mode)
-        if above.owner() == "root" and not mode & stat.S_IXOTH:
-            above.chmod(mode | stat.S_IXOTH)
+@contextmanager
+def open_home() -> Iterator[Path]:
+    """A directory that other users can reach. Pytest's own is for its user alone, and every session closes it again."""
+    with TemporaryDirectory(prefix="logkeep-owned-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
 
 
 def become(uid: int = OWNER) -> None:

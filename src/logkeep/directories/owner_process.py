@@ -55,7 +55,7 @@ class Worker(Protocol):
     def check_writable(self, at: int) -> None: ...
 
 
-class Identity(NamedTuple):
+class OwnerIdentity(NamedTuple):
     """The ids that a child takes."""
 
     uid: int
@@ -66,7 +66,7 @@ class Identity(NamedTuple):
 class OwnerProcess:
     """A `Worker` in a child. Handles are the child's descriptors. Errors are OSError, without a text of the child."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: OwnerIdentity) -> None:
         """Raises OtherOwner if the user id cannot be taken."""
         self.identity = identity
         self._pending = False
@@ -172,17 +172,12 @@ class OwnerProcess:
                 self._channel, ANSWER.size, 1, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
             )
         self._pending, self._started = False, True
-        for more in given[1:]:
-            os.close(more)
-        if len(content) != ANSWER.size:
-            raise OSError(errno.EPIPE, _ENDED)
-        code, handle = ANSWER.unpack(content)
-        descriptor = given[0] if given else -1
+        code, handle = ANSWER.unpack(content) if len(content) == ANSWER.size else (errno.EPIPE, 0)
+        for unwanted in given if code else given[1:]:
+            os.close(unwanted)
         if code:
-            if given:
-                os.close(descriptor)
-            raise OSError(code, os.strerror(code))
-        return OpenHandle(handle, descriptor)
+            raise OSError(code, os.strerror(code) if len(content) == ANSWER.size else _ENDED)
+        return OpenHandle(handle, given[0] if given else -1)
 
     _started = False
     """The first answer says whether the child has become the owner; it has no request."""
@@ -202,13 +197,13 @@ def worker_for(status: os.stat_result) -> Worker:
 _children = threading.local()
 
 
-def identity_of(uid: int, directory_gid: int) -> Identity:
+def identity_of(uid: int, directory_gid: int) -> OwnerIdentity:
     """Groups as a login gives them. A user without an account gets the group of the directory, but not root's."""
     try:
         account = pwd.getpwuid(uid)
     except KeyError:
-        return Identity(uid, directory_gid or _NO_GROUP, ())
-    return Identity(uid, account.pw_gid, tuple(os.getgrouplist(account.pw_name, account.pw_gid)))
+        return OwnerIdentity(uid, directory_gid or _NO_GROUP, ())
+    return OwnerIdentity(uid, account.pw_gid, tuple(os.getgrouplist(account.pw_name, account.pw_gid)))
 
 
 def _wire(name: str) -> str:
@@ -216,7 +211,7 @@ def _wire(name: str) -> str:
     return os.fsencode(name).decode("latin-1")
 
 
-def _started(identity: Identity) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _started(identity: OwnerIdentity) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
         words = [str(theirs.fileno()), str(identity.uid), str(identity.gid), ",".join(map(str, identity.groups))]
@@ -239,7 +234,7 @@ def _end(channel: socket.socket, process: subprocess.Popen[bytes], creator: int)
         process.wait()
 
 
-def _not_taken(identity: Identity, error: OSError) -> OtherOwner:
+def _not_taken(identity: OwnerIdentity, error: OSError) -> OtherOwner:
     who = user_name(identity.uid)
     return OtherOwner(
         f"it belongs to {who}, and this process cannot become that user: {(error.strerror or str(error)).lower()}",
