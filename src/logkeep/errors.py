@@ -356,7 +356,7 @@ class TargetUnsafe(LogkeepError):
 
 
 class OtherOwner(LogkeepError):
-    """Another user owns, or can exchange, what the restore would read or change there; nothing was changed."""
+    """Another user owns, or can exchange, what a restore would read or change; it was not begun."""
 
     exit_code = 52
     remedy = "run as the user that owns the directory"

@@ -226,8 +226,9 @@ def test_killed_after_every_step_while_it_is_rolled_back(scene: Scene) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("by_owner", [False, True], ids=["root", "owner"])
-def test_killed_after_every_step_and_ended_by(scene: Scene, by_owner: bool) -> None:
+def test_killed_after_every_step_and_ended_by(owned_scene: Scene, by_owner: bool) -> None:
     """Every point, both ends, by both users."""
+    scene = owned_scene
     for action, steps, begin in ((scene.restore, scene.steps, "old"), (scene.back, scene.back_steps, "done")):
         for point in range(1, steps + 1):
             for new in (True, False):

@@ -54,6 +54,6 @@ def victim(path: Path) -> Path:
 
 def untouched(path: Path) -> bool:
     """Whether a victim is as it was made."""
-    files = {each.name: each.read_text() for each in path.iterdir()}
+    files = {each.name: each.read_bytes() for each in path.iterdir()}
     owners = {each.stat().st_uid for each in (path, *path.iterdir())}
-    return (files, owners, stat.S_IMODE(path.stat().st_mode)) == ({"secret": "of root"}, {os.geteuid()}, 0o700)
+    return (files, owners, stat.S_IMODE(path.stat().st_mode)) == ({"secret": b"of root"}, {os.geteuid()}, 0o700)

@@ -16,8 +16,9 @@ from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_no
 from logkeep.zookeeper.restore.numbers import reused_numbers
 from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
+from logkeep.zookeeper.restore.target_checks import check_old_data, check_owners
 from logkeep.zookeeper.restore.target_dirs import MARKER, ServerDirectories, place_of
-from logkeep.zookeeper.restore.target_state import check_old_data, check_owners, fingerprint_of
+from logkeep.zookeeper.restore.target_state import fingerprint_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
 

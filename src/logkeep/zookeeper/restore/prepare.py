@@ -28,8 +28,9 @@ from logkeep.zookeeper.restore.staged_files import (
     exact_files,
     original_files,
 )
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, check_swappable, place_of
-from logkeep.zookeeper.restore.target_state import check_owners, check_writable, interrupted_restores, read_contents
+from logkeep.zookeeper.restore.target_checks import check_owners, check_swappable, check_writable, interrupted_restores
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
+from logkeep.zookeeper.restore.target_state import read_contents
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven

@@ -28,15 +28,9 @@ from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running_server import find_running_servers
 from logkeep.zookeeper.restore.staged_files import ServerFile
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
+from logkeep.zookeeper.restore.target_checks import interrupted_error
 from logkeep.zookeeper.restore.target_dirs import JOURNAL, LiveDirectory, ServerDirectories
-from logkeep.zookeeper.restore.target_state import (
-    fingerprint_of,
-    interrupted_error,
-    is_empty,
-    journal_owner,
-    owner_like,
-    owner_of,
-)
+from logkeep.zookeeper.restore.target_state import fingerprint_of, is_empty, journal_owner, owner_like, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 

@@ -5,12 +5,14 @@ server of the ensemble starts on a mixture. By the phase of the journal `version
 no list of names is needed, and files that a server wrote meanwhile stay with that data. `Cleanup` removes leftovers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from logkeep.directories.folder import Folder
+from logkeep.errors import OtherOwner, RestoreFailed, TargetUnsafe
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, consenting, encoded
 from logkeep.zookeeper.restore.target_dirs import (
@@ -31,7 +33,16 @@ class Swap:
         self.journal, self._places, self._disk = journal, places, disk
 
     def forward(self) -> None:
-        """To `DONE`: the new data is in place, the old data beside it."""
+        """To `DONE`: the new data is in place, the old data beside it. Raises RestoreFailed."""
+        with _as_restore_failed():
+            self._forward()
+
+    def back(self) -> None:
+        """The old data is in place; the new data, and what was written to it, is beside it. Raises RestoreFailed."""
+        with _as_restore_failed():
+            self._back()
+
+    def _forward(self) -> None:
         if self.journal.phase is Phase.OLD:
             self._mark()
             self._move_all(into_live=False, kept=True)
@@ -43,8 +54,7 @@ class Swap:
             self._unmark()
             self.note(Phase.DONE)
 
-    def back(self) -> None:
-        """The old data is in place; the new data, with all that was written to it, is beside it."""
+    def _back(self) -> None:
         if self.journal.phase in (Phase.NEW, Phase.DONE):
             if self.journal.phase is Phase.DONE:  # first: a marker that is found in phase DONE is removed
                 self.note(Phase.NEW)
@@ -167,3 +177,12 @@ def _remove_if_empty(live: LiveDirectory, path: Path, disk: Disk) -> None:
     folder = live.beside(path)
     if folder is not None and not disk.names(folder) and disk.remove_directory(live.above, folder, ()):
         live.forget(path)
+
+
+@contextmanager
+def _as_restore_failed() -> Iterator[None]:
+    """Once files are moved, a link or another user's file is no reason to say that nothing was changed."""
+    try:
+        yield
+    except (TargetUnsafe, OtherOwner) as error:
+        raise RestoreFailed(error.what, subject=error.subject, remedy=error.remedy) from error

@@ -28,8 +28,6 @@ MARKER = "log.7fffffffffffffff"
 It has the highest name that a log can have, and is no log: a server reads the newest log first, and exits. It lies in
 the log directory from before the first file is moved until after the last.
 """
-_USUAL = {"myid", "initialize", "zookeeper_server.pid", "lost+found", JOURNAL}
-_MOUNTS = Path("/proc/self/mountinfo")
 _KINDS = _NEW, _BEFORE, _STRANGE = "new", "before", "strange"
 _NUMBERED = re.compile(r"^[0-9]+\.")
 _MOST_LINKS = 8
@@ -180,24 +178,7 @@ def place_of(target: ServerTarget) -> ServerDirectories:
     )
 
 
-def check_swappable(place: ServerDirectories) -> None:
-    """Raises UsageError, TargetUnsafe or OtherOwner, before anything is read or written there."""
-    for directory, live in ((place.data_folder, place.data), (place.log_folder, place.log)):
-        status = live.above.find(live.path.name)
-        if status is None:
-            _check_known(directory)
-        elif not stat.S_ISDIR(status.st_mode):
-            raise UsageError("it is not a directory", subject=str(live.path), remedy=_NAME_THEM)
-        elif _is_mount_point(live, status):
-            raise TargetUnsafe(
-                "it is a mount point: nothing can be staged beside it on the same file system",
-                subject=str(live.path),
-                remedy=f"mount the volume at {live.path.parent} and make {VERSION} a directory in it; or restore to "
-                "another directory and copy the files while the server is stopped",
-            )
-
-
-_NAME_THEM = "name dataDir (and dataLogDir) as the server's zoo.cfg has them"
+NAME_THEM = "name dataDir (and dataLogDir) as the server's zoo.cfg has them"
 
 
 def named_folder(directory: Path, missing: Callable[[Path], Exception] | None = None) -> Folder:
@@ -261,33 +242,4 @@ def _server_directory(path: Path) -> Folder:
 
 
 def _no_such_directory(path: Path) -> UsageError:
-    return UsageError("there is no such directory", subject=str(path), remedy=_NAME_THEM)
-
-
-def _check_known(directory: Folder) -> None:
-    """A directory without `version-2` belongs to a new server, or is the wrong one."""
-    try:
-        found = directory.names()
-    except OSError as error:
-        raise unreadable(directory.path, error) from error
-    unexpected = [n for n in found if n not in _USUAL and not n.startswith((".", f"{VERSION}.", "zoo.cfg"))]
-    if unexpected:
-        what = f"it has no {VERSION}, but it has {unexpected[0]}: it does not look like the directory of a server"
-        raise UsageError(what, subject=str(directory.path), remedy=_NAME_THEM)
-
-
-def _is_mount_point(live: LiveDirectory, status: os.stat_result) -> bool:
-    """Also a bind mount of a directory of the same file system."""
-    if status.st_dev != live.above.status.st_dev:
-        return True
-    try:
-        rows = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return False
-    return str(live.path) in {_unescaped(row.split()[4]) for row in rows}
-
-
-def _unescaped(text: str) -> str:
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text
+    return UsageError("there is no such directory", subject=str(path), remedy=NAME_THEM)

@@ -1,13 +1,9 @@
-"""The state of a target before it is changed: its files, zxids, epochs and owner; interrupted restores; old data.
-
-Only reads. A restore is not planned over an interrupted one. A rollback needs the old data beside the restored data:
-without it `version-2` would be left empty, and a server would start with an empty tree.
-"""
+"""The state of a target before it is changed: its files, zxids, epochs and owner. Only reads."""
 
 import hashlib
 import os
 import stat
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +11,7 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zxid, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, journal_of
 from logkeep.zookeeper.restore.target_dirs import (
-    JOURNAL,
     MARKER,
     LiveDirectory,
     ServerDirectories,
@@ -32,8 +26,6 @@ NO_FILES_FINGERPRINT = hashlib.sha256().hexdigest()
 _SMALLEST_RECORD = 45
 _MAX_FILE_MODE, _MAX_DIRECTORY_MODE = 0o640, 0o750
 _LONGEST_NUMBER = 20
-_MOUNT = "mount it so that it can be written to, or name another directory"
-_AS_OWNER = "run as the user that the server runs as, or as root"
 
 
 class TargetFile(NamedTuple):
@@ -236,73 +228,3 @@ def _read_number(entry: TargetFile) -> int | None:
     except OSError as error:
         raise unreadable(entry.path, error) from error
     return int(text) if text.isdigit() else None
-
-
-def check_writable(places: Iterable[ServerDirectories]) -> None:
-    """Raises TargetUnsafe where files could not be created, or could not get the owner of the old ones; OtherOwner for
-    a file of another user."""
-    for live in (live for place in places for live in place.lives):
-        folder = live.folder
-        needed = [live.above] if folder is None else [live.above, folder]
-        if any(os.fstatvfs(each.descriptor).f_flag & os.ST_RDONLY for each in needed):
-            raise TargetUnsafe("its file system is mounted read-only", subject=str(live.above.path), remedy=_MOUNT)
-        try:
-            for each in needed:
-                each.check_writable()
-        except OSError as error:
-            what = "this user may not write there"
-            raise TargetUnsafe(what, subject=str(live.above.path), remedy=_AS_OWNER) from error
-        if os.geteuid() not in (0, needed[-1].owner):
-            raise TargetUnsafe("it belongs to another user", subject=str(live.path), remedy=_AS_OWNER)
-
-
-def check_owners(places: Sequence[ServerDirectories], restore: str = "") -> None:
-    """Raises OtherOwner if a file that would be read or moved does not belong to the owner of its directory, or if
-    anything beside `version-2` is a link. `restore`: one that may have left files beside."""
-    for place in places:
-        for folder in {place.data_dir: place.data_folder, place.log_dir: place.log_folder}.values():
-            folder.refuse_link(JOURNAL)
-        for live in place.lives:
-            left = [folder for folder in live.left_beside() if folder.path.name.endswith(restore)]
-            for folder in [*left, *([] if live.folder is None else [live.folder])]:
-                folder.refuse_link(MARKER)
-                for entry in folder.entries():
-                    folder.check_owner(entry.name, entry.status)
-
-
-def interrupted_restores(places: Iterable[ServerDirectories]) -> Iterator[TargetUnsafe]:
-    for place in places:
-        journal = journal_of(place.data_folder, place.opened)
-        if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
-            yield interrupted_error(journal.restore, place)
-
-
-def interrupted_error(restore: str, place: ServerDirectories) -> TargetUnsafe:
-    what = f"restore {restore} was interrupted between the old data and the new"
-    return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
-
-
-def check_old_data(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> None:
-    """Raises TargetUnsafe if the old data was removed. In the other phases part of it is in `version-2`."""
-    if journal.phase not in (Phase.NEW, Phase.DONE):
-        return
-    both = zip(journal.places, places, strict=True)
-    missing = [path for noted, place in both for path in _missing(noted, place, journal.restore)]
-    if missing:
-        raise TargetUnsafe(
-            "the old data is missing: there is nothing to roll back to",
-            subject=", ".join(map(str, missing)),
-            remedy="if it was moved, move it back there and roll back again; if it was deleted, only the restored data "
-            "is left: keep it (--continue ends an interrupted restore), or restore a backup",
-        )
-
-
-def _missing(noted: JournalPlace, place: ServerDirectories, restore: str) -> list[Path]:
-    """Directories that must hold old files, and do not."""
-    without = {*noted.made, *(noted.empty or ())}
-    wanted = [(live, live.kept(restore)) for live in place.lives if str(live.path) not in without]
-    found = [(path, live.beside(path)) for live, path in wanted]
-    missing = [path for path, folder in found if folder is None or not folder.names()]
-    if noted.empty is None and (noted.fingerprint == NO_FILES_FINGERPRINT or len(missing) < len(wanted)):
-        return []  # a journal of an earlier version: the directory may have been empty
-    return missing

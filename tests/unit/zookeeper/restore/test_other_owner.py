@@ -70,6 +70,7 @@ def test_a_planted_journal_brings_no_file_into_a_directory_of_root(server: Path,
     prey = victim(tmp_path / "profile.d")
     (server / "version-2" / "zz.sh").write_text("id")
     (server / f"version-2.before-{_ID}").mkdir()
+    (server / f"version-2.before-{_ID}" / "snapshot.1").write_text("")
     (server / f"version-2.new-{_ID}").symlink_to(prey)
     _plant(server, "new", was_done=True)
     code, _ = _called(give(server), "--rollback")
@@ -79,11 +80,12 @@ def test_a_planted_journal_brings_no_file_into_a_directory_of_root(server: Path,
 
 def test_version_2_that_links_to_a_directory_of_root(server: Path, tmp_path: Path) -> None:
     prey = victim(tmp_path / "victim")
-    (server / "version-2").rename(server / "away")
+    (server / "version-2").rename(tmp_path / "away")
     (server / "version-2").symlink_to(prey)
+    (server / "myid").unlink()  # so that nothing else is a reason to refuse
     code, told = _called(give(server))
-    assert untouched(prey)
-    assert (code, "which does not belong to user nobody" in told) == (52, True)
+    assert untouched(prey), told
+    assert (code, "which does not belong to user nobody" in told) == (52, True), told
     assert not list(tmp_path.glob("victim.*"))
 
 
