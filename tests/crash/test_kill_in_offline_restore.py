@@ -134,7 +134,7 @@ def test_killed_and_run_again(prepared: Prepared) -> None:
 
 @pytest.mark.parametrize("pattern", _DIRECTORIES)
 def test_a_directory_is_exchanged_for_a_link(prepared: Prepared, pattern: str) -> None:
-    for point in seeded_part(pattern, list(range(1, prepared.steps + 1)), prepared.steps // 2):
+    for point in seeded_part(pattern, list(range(1, prepared.steps + 1)), prepared.steps):
         prepared.exchange(point, pattern)
 
 
