@@ -4,6 +4,7 @@ Most options have one *spelling*. A secret has three, none of which puts the sec
 configuration file: `<key>_file`, `<key>_command`, and `<key>: env:NAME` (or the variable itself).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -45,6 +46,8 @@ class Option(Generic[T]):
     default_text: str = ""
     typed: str = ""
     """The flag, where it is not the name: two verbs may use the same flag for different options."""
+    not_from_found_file: Callable[[T], str] = lambda _value: ""
+    """Why a value is refused in a file that lies in the working directory; empty if it is not."""
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""

@@ -24,6 +24,7 @@ from logkeep.config.option_types import (
     Timestamp,
     ZxidNumber,
 )
+from logkeep.config.spark_code import refuse_code
 
 _AUTO = ("auto", "always", "never")
 
@@ -110,8 +111,9 @@ PARALLEL: Option[int | None] = Option(
     default_text="one per core",
 )
 SPARK_CONF: Option[tuple[tuple[str, str], ...]] = Option(
-    "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf"
-)
+    "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf",
+    not_from_found_file=refuse_code,
+)  # fmt: skip
 
 KEEP_LAST: Option[int | None] = Option(
     "keep-last", Int(), None, "Keep the newest N backups.", key="retention.keep_last"
