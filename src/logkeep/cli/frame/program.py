@@ -43,6 +43,8 @@ class Program:
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
+        # What is made without a mode is for this user alone; files for others get their mode explicitly.
+        os.umask(0o077)
         listen()
         argv = sys.argv[1:]
         sys.exit(self.call(argv, self.real_world(argv)))
