@@ -11,7 +11,7 @@ from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
-from logkeep.engine.spark.jars import resolve_jars, spark_jar
+from logkeep.engine.spark.jars import resolve_jars, spark_jars
 
 _READY_S = 180.0
 _LOG4J = """\
@@ -39,8 +39,7 @@ class KafkaRelease:
 
     def class_path(self, cache: Path) -> list[Path]:
         """Broker and tools. Spark's logging jars come first: they fit each other. Its Scala library is added."""
-        logging = [spark_jar(pattern) for pattern in _LOGGING]
-        return [*logging, *resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
+        return [*spark_jars(*_LOGGING), *resolve_jars(self.coordinates, cache), *spark_jars("scala-library-*.jar")]
 
 
 class EmbeddedKafka:
