@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
@@ -25,7 +26,8 @@ def boot_of(version: str, cache: Path) -> Boot:
         options = [f"-Djute.maxbuffer={MAXBUFFER}"]
         server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=options)
         credential = Credential("digest", f"super:{server.password}")
-        with _with_log_end(server), server, session(server.client, _ASK_S, [credential]) as opened:
+        asked = partial(session, server.client, _ASK_S, [credential], largest_reply=MAXBUFFER)
+        with _with_log_end(server), server, asked() as opened:
             yield opened
 
     return start

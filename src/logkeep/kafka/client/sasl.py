@@ -72,8 +72,8 @@ class _Scram:
         iterations = int(dict(pair.split("=", 1) for pair in server_first.decode().split(","))["i"])
         if iterations < LEAST_ITERATIONS:
             raise AuthenticationFailed(
-                f"the broker asks for {iterations} iterations of SCRAM, fewer than {LEAST_ITERATIONS}; nothing was sent "
-                "that depends on the password",
+                f"the broker asks for {iterations} iterations of SCRAM, fewer than {LEAST_ITERATIONS}; "
+                "nothing was sent that depends on the password",
                 subject=self._where,
                 remedy="set the password again with iterations=4096 or more (kafka-configs.sh --add-config); if it was "
                 "set so, another server answers for the broker: use TLS",

@@ -51,6 +51,6 @@ def test_a_key_is_not_on_disk_after_sigkill(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["PKCS12", "PEM text"])
 def test_the_key_is_used_all_the_same(tmp_path: Path, kind: str) -> None:
     own = signed(authority("ca"), "me")
-    before = os.listdir("/proc/self/fd")
+    before = len(list(Path("/proc/self/fd").iterdir()))
     tls_context(load_settings(_properties(tmp_path, own, kind)))
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -48,6 +48,12 @@ def lies_about(key: int, size_bytes: int, sent_bytes: int = 0) -> Callable[[Brok
     return lambda r: promised(r.correlation, size_bytes, sent_bytes) if r.key == key else None
 
 
+@contextmanager
+def connected(answer: Callable[[BrokerRequest], bytes | None]) -> Iterator[Connection]:
+    with hostile_broker(answer) as broker, Connection.open(broker.endpoint, broker.settings()) as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("size_bytes", [BEFORE_AUTHENTICATION + 1, _HUGE, 2**31 - 1])
 def test_a_server_that_is_not_authenticated_gets_no_memory(size_bytes: int) -> None:
     with hostile_broker(lies_about(API_VERSIONS, size_bytes, 1000)) as broker, peak() as most:
@@ -61,19 +67,18 @@ def test_also_after_the_first_answer_until_the_password_was_checked(tmp_path: Pa
     secret.touch(mode=0o600)
     secret.write_text("hush")
     sasl = Sasl("SCRAM-SHA-256", "alice", FileSecret(secret))
-    with hostile_broker(lies_about(SASL_HANDSHAKE, BEFORE_AUTHENTICATION + 1)) as broker:
-        with pytest.raises(ClusterError, match="to SaslHandshake"):
-            Connection.open(broker.endpoint, broker.settings(sasl))
+    lying = hostile_broker(lies_about(SASL_HANDSHAKE, BEFORE_AUTHENTICATION + 1))
+    with lying as broker, pytest.raises(ClusterError, match="to SaslHandshake"):
+        Connection.open(broker.endpoint, broker.settings(sasl))
     assert [request.key for request in broker.requests] == [API_VERSIONS, SASL_HANDSHAKE]
 
 
 def test_later_each_api_has_its_own_cap() -> None:
     cap = REPLY_LIMITS["Metadata"]
-    with hostile_broker(lies_about(METADATA, cap + 1)) as broker:
-        with Connection.open(broker.endpoint, broker.settings()) as connection:
-            with pytest.raises(ClusterError, match=rf"{cap + 1} bytes to Metadata, more than .* can have"):
-                connection.call("Metadata", {"topics": []})
-            assert connection.closed
+    with connected(lies_about(METADATA, cap + 1)) as connection:
+        with pytest.raises(ClusterError, match=rf"{cap + 1} bytes to Metadata, more than .* can have"):
+            connection.call("Metadata", {"topics": []})
+        assert connection.closed
 
 
 def test_memory_grows_with_what_arrives_and_not_with_what_is_promised() -> None:
@@ -106,23 +111,20 @@ def test_a_fetch_gets_what_was_asked_for_and_one_batch() -> None:
 
 def test_a_large_reply_arrives_whole_and_the_next_one_uses_the_same_memory() -> None:
     body = bytes(range(256)) * (20 << 10)
-    with hostile_broker(lambda r: framed(r.correlation, body) if r.key == 1 else None) as broker:
-        with Connection.open(broker.endpoint, broker.settings()) as connection:
-            buffer = ReceiveBuffer(16)
-            views = []
-            for correlation in (1, 2):
-                request = encode([PartitionFetch(UUID(int=1), 0, 0)], FetchLimits(), correlation)
-                connection.send_frame(request, fetch_limit(8 << 20))
-                views.append(connection.receive_frame(buffer))
-                assert bytes(views[-1]) == struct.pack(">i", correlation) + body
-            assert views[0].obj is views[1].obj
+    with connected(lambda r: framed(r.correlation, body) if r.key == 1 else None) as connection:
+        buffer = ReceiveBuffer(16)
+        views = []
+        for correlation in (1, 2):
+            request = encode([PartitionFetch(UUID(int=1), 0, 0)], FetchLimits(), correlation)
+            connection.send_frame(request, fetch_limit(8 << 20))
+            views.append(connection.receive_frame(buffer))
+            assert bytes(views[-1]) == struct.pack(">i", correlation) + body
+        assert views[0].obj is views[1].obj
 
 
 def test_a_reply_that_was_not_asked_for_is_not_read() -> None:
-    with hostile_broker(lambda _: None) as broker:
-        with Connection.open(broker.endpoint, broker.settings()) as connection:
-            with pytest.raises(ClusterUnreachable, match="no reply is due"):
-                connection.receive_frame(ReceiveBuffer())
+    with connected(lambda _: None) as connection, pytest.raises(ClusterUnreachable, match="no reply is due"):
+        connection.receive_frame(ReceiveBuffer())
 
 
 def test_every_api_that_is_used_has_a_line_in_the_table() -> None:

@@ -59,9 +59,9 @@ def test_few_iterations_are_refused_before_a_proof_is_sent(tmp_path: Path, itera
         nonce = request.rest.rpartition(b"r=")[2].rstrip(b"\0")
         return authenticated(request.correlation, b"r=" + nonce + b"x,s=c2FsdA==,i=" + iterations)
 
-    with hostile_broker(answer) as broker:
-        with pytest.raises(AuthenticationFailed, match="iterations of SCRAM, fewer than 4096") as caught:
-            Connection.open(broker.endpoint, broker.settings(_sasl(tmp_path)))
+    few = pytest.raises(AuthenticationFailed, match="iterations of SCRAM, fewer than 4096")
+    with hostile_broker(answer) as broker, few as caught:
+        Connection.open(broker.endpoint, broker.settings(_sasl(tmp_path)))
     assert [request.key for request in broker.requests] == [API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE]
     assert "iterations=4096" in caught.value.remedy
 
@@ -72,9 +72,8 @@ def test_a_number_of_iterations_that_is_none_is_refused_too(tmp_path: Path) -> N
         first = b"r=" + said + b"x,s=c2FsdA==,i=many"
         return authenticated(request.correlation, first) if request.key == SASL_AUTHENTICATE else None
 
-    with hostile_broker(answer) as broker:
-        with pytest.raises(AuthenticationFailed, match="could not prove"):
-            Connection.open(broker.endpoint, broker.settings(_sasl(tmp_path)))
+    with hostile_broker(answer) as broker, pytest.raises(AuthenticationFailed, match="could not prove"):
+        Connection.open(broker.endpoint, broker.settings(_sasl(tmp_path)))
     assert len(broker.requests) == 3
 
 
