@@ -2,7 +2,7 @@
 
 A file that others can read is refused, because a leaked secret is worse than a failed run. A command runs without a
 shell and with a time limit, and only if no other user can change the file that names it; neither its output nor its
-error text is ever shown.
+error text is ever shown. The memory of a process that has read a secret is hidden from other processes.
 """
 
 import os
@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from logkeep.errors import ConfigError
+from logkeep.model.process_memory import hide_memory
 
 COMMAND_TIMEOUT_S = 30.0
 
 
 def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
     """The content of a small file; only its owner may be able to read a `private` one. Raises ConfigError."""
+    if private:
+        hide_memory()
     try:
         with path.open("rb") as file:
             if private:
@@ -63,6 +66,7 @@ def run_command(
     """The output of a command. Without `environ` it gets our own environment. Raises ConfigError."""
     import subprocess  # noqa: PLC0415  slow to import, and few runs need it
 
+    hide_memory()
     env = None if environ is None else dict(environ)
     try:
         done = subprocess.run(  # a user's own command from a file that only they can write, no shell

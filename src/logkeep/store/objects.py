@@ -21,6 +21,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
+from logkeep.model.process_memory import hide_memory
 from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
@@ -245,6 +246,7 @@ def _connected(address: Address, retry: "RetryConfig") -> Client:
 
 
 def _client(address: Address, common: dict[str, Any]) -> Client:
+    hide_memory()  # it holds the credentials
     settings: dict[str, Any] = {}
     if address.kind is StoreKind.GCS:
         settings["base_url"] = address.endpoint
