@@ -34,7 +34,9 @@ class BucketRequests:
 
     def ask(self, request: str, missing: str = "", **fields: Any) -> dict[str, Any] | None:
         """The answer to a request about the bucket; None for the error code that means: there is none."""
-        return self._answered(lambda: dict(getattr(self._client, request)(Bucket=self._bucket, **fields)), missing)
+        ask = getattr(self._client, request)
+        answer: dict[str, Any] | None = self._answered(lambda: ask(Bucket=self._bucket, **fields), missing)
+        return answer
 
     def pages(self, request: str, **fields: Any) -> Iterator[dict[str, Any]]:
         """All pages of an answer."""

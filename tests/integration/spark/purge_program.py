@@ -29,7 +29,7 @@ _NEWEST = "log.4"
 
 
 def _dumpable() -> int:
-    return ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0)
+    return int(ctypes.CDLL(None).prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0))
 
 
 class _Purging:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from logkeep.kafka.client.settings import ClientSettings, Endpoint, Sasl
+from logkeep.kafka.client.settings import ClientSettings, Endpoint, Protocol, Sasl
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, METADATA = 18, 17, 36, 3
 _OFFERED = ((API_VERSIONS, 0, 3), (SASL_HANDSHAKE, 1, 1), (SASL_AUTHENTICATE, 2, 2), (METADATA, 12, 12), (1, 13, 13))
@@ -36,7 +36,7 @@ class HostileBroker:
         return Endpoint("127.0.0.1", self.port)
 
     def settings(self, sasl: Sasl | None = None) -> ClientSettings:
-        protocol = "SASL_PLAINTEXT" if sasl else "PLAINTEXT"
+        protocol: Protocol = "SASL_PLAINTEXT" if sasl else "PLAINTEXT"
         return ClientSettings((self.endpoint,), protocol=protocol, sasl=sasl, request_timeout_s=20)
 
 
