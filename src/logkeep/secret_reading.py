@@ -2,7 +2,7 @@
 
 A file that others can read is refused, because a leaked secret is worse than a failed run. A command runs without a
 shell and with a time limit, and only if no other user could change the file that names it when it was read; neither its
-output nor its error text is ever shown.
+output nor its error text is ever shown. The memory of a process that has read a secret is hidden from other processes.
 """
 
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from logkeep.errors import ConfigError
 from logkeep.file_owners import OriginFile, origin_of
+from logkeep.model.process_memory import hide_memory
 
 COMMAND_TIMEOUT_S = 30.0
 
@@ -33,6 +34,8 @@ def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
 
 def read_content(path: Path, *, private: bool, largest_bytes: int) -> FileContent:
     """The same with the file's mode, and with who can change it."""
+    if private:
+        hide_memory()
     try:
         with path.open("rb") as file:
             # Of the open file: it cannot be replaced between the check and the read.
@@ -79,6 +82,7 @@ def run_command(
     """The output of a command. Without `environ` it gets our own environment. Raises ConfigError."""
     import subprocess  # noqa: PLC0415  slow to import, and few runs need it
 
+    hide_memory()
     env = None if environ is None else dict(environ)
     try:
         done = subprocess.run(  # a user's own command from a file that only they can write, no shell

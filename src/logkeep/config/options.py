@@ -528,6 +528,10 @@ RESUME_SUBTREE: Option[Path | None] = Option(
 UNDO_SUBTREE: Option[Path | None] = Option(
     "undo-subtree", FilePath(), None, "Undo what the run of this journal did.", where=Where.FLAG, typed="undo"
 )
+MAX_SNAPSHOT_BYTES: Option[int] = Option(
+    "max-snapshot-bytes", Size(), 16 << 30, "Largest snapshot that is accepted from --admin-server, also unpacked.",
+    key="zookeeper.max_snapshot_bytes",
+)  # fmt: skip
 
 Options = tuple[Option[Any], ...]
 STORE_OPTIONS: Options = (REPO, SOURCE)

@@ -7,7 +7,7 @@ supports nodes with a time to live, and has a super user that can read the whole
 import base64
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -82,6 +82,7 @@ class EmbeddedZooKeeper:
         admin: bool = False,
         java_options: Sequence[str] = (),
         password: str | None = None,
+        ports: Callable[[int], list[int]] = free_ports,
     ) -> None:
         """`settings` are lines of zoo.cfg and win over ours. `data_dir` holds `version-2`, and so does `log_dir`, which
         is the same unless it is named. `my_id` makes it a member of an ensemble, `admin` starts the AdminServer."""
@@ -90,7 +91,7 @@ class EmbeddedZooKeeper:
         self.data_dir = data_dir or directory / "data"
         self.log_dir = log_dir or self.data_dir
         self.my_id = my_id
-        self.port, self.admin_port = free_ports(2)
+        self.port, self.admin_port = ports(2)
         self.client = f"127.0.0.1:{self.port}"
         self.settings = dict(settings or {})
         self.password = password or secrets.token_hex(16)

@@ -23,6 +23,7 @@ from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
+from logkeep.model.process_memory import forbid_core_dumps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,7 @@ class Program:
         """Run in this process, with its arguments, environment and streams."""
         # What is made without a mode is for this user alone; files for others get their mode explicitly.
         os.umask(0o077)
+        forbid_core_dumps()
         listen()
         argv = sys.argv[1:]
         sys.exit(self.call(argv, self.real_world(argv)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import UnitFailed, attempt, encode
 from logkeep.engine.spark.counters import CounterAddress, CounterSender
+from logkeep.model.process_memory import forbid_core_dumps
 from logkeep.model.work import Task
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def run_partition(
     from pyspark import TaskContext  # noqa: PLC0415  # only available in a worker
 
     _freeze_imported_modules()
+    forbid_core_dumps()  # on a cluster no process of ours has started this one
     context = TaskContext.get()
     number = context.attemptNumber() if context else 0
     for batch in batches:

@@ -84,10 +84,17 @@ def settings_from(found: Mapping[str, str], origin: OriginFile, *, bootstrap: st
         settings = replace(settings, trust=trust_store(found, path), identity=key_store(found, path))
     if settings.protocol.startswith("SASL_"):
         settings = replace(settings, sasl=_sasl(found, origin))
-    if settings.sasl and not settings.tls and settings.sasl.mechanism in {"PLAIN", "OAUTHBEARER"}:
-        note = f"{path.name}: {settings.sasl.mechanism} without TLS sends the secret in clear"
+    if settings.sasl and not settings.tls:
+        note = f"{path.name}: {settings.sasl.mechanism} without TLS {_without_tls(settings.sasl.mechanism)}"
         settings = replace(settings, notes=(*settings.notes, note))
     return settings
+
+
+def _without_tls(mechanism: Mechanism) -> str:
+    """What a listener on the network gets."""
+    if mechanism in {"PLAIN", "OAUTHBEARER"}:
+        return "sends the secret in clear"
+    return "lets others on the network guess the password offline, and read and change all that is sent"
 
 
 def _refuse(found: Mapping[str, str], path: Path) -> None:

@@ -105,6 +105,12 @@ def test_places_of_tokens(tmp_path: Path) -> None:
         place("sasl.oauthbearer.token.endpoint.url", "https://idp/token")
 
 
+@pytest.mark.parametrize(("protocol", "warned"), [("SASL_PLAINTEXT", True), ("SASL_SSL", False)])
+def test_scram_without_tls_is_warned_of(tmp_path: Path, protocol: str, warned: bool) -> None:
+    notes = load_settings(_write(tmp_path, {**SCRAM, "security.protocol": protocol})).notes
+    assert any("SCRAM-SHA-256 without TLS lets others" in note for note in notes) is warned
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     (
