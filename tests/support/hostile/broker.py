@@ -128,7 +128,7 @@ class HostileBroker:
             return self._port
         if name == "error_code" and self._refusing and api not in {"ApiVersions", "Metadata"}:
             return _INVALID_REQUEST
-        if field._entity_type == "topicName":
+        if field._entity_type == "topicName" or name == "resource_name":
             return self._topic
         return _NUMBERS.get(name, _plain(field.type_str))
 

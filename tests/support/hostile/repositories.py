@@ -42,9 +42,16 @@ from logkeep.repository.chain.freshness import put_freshness
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument
 from logkeep.repository.chain.owner import Owner
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.restores import NewRestore, begin_restore, note_resumed, put_aborted, put_map, put_producers
+from logkeep.repository.restores import (
+    NewRestore,
+    begin_restore,
+    note_resumed,
+    put_aborted,
+    put_map,
+    put_producers,
+    read_plan,
+)
 from logkeep.repository.restores import put_receipt as put_restore_receipt
-from logkeep.repository.restores import read_plan
 from logkeep.repository.upkeep.garbage import GarbageMark
 from logkeep.store.local import LocalStore
 from tests.support.cli.filled_repository import new_repository
@@ -79,7 +86,7 @@ def kafka_repository(root: Path) -> SourceRef:
     put_freshness(place, utc_now(), last, 3)
     _restores(place, last)
     _reader_hold(place, BackupId(first))
-    _verification(place, BackupId(last))
+    _verification(place, BackupId(first))
     mark = GarbageMark(repository=place.repository, source=place.source, generation=1, names=("name",))
     store.put_new(layout.mark("prod", 1, random_token()), seal(mark))
     _interrupted(place)

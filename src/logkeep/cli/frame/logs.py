@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from logkeep.cli.terminal.console import Console, one_line
+from logkeep.cli.terminal.console import Console, one_line, text_to_redact
 from logkeep.cli.terminal.escaping import shown
 from logkeep.errors import ConfigError
 from logkeep.model.redaction import redact, redact_values
@@ -115,10 +115,12 @@ class _RedactingFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0]:
             make = self.formatException if self._json else safe_traceback
             event["exception"] = make(record.exc_info)
-        shown = redact_values(event)
-        assert isinstance(shown, dict)  # noqa: S101  a mapping in is a mapping out
+        if not self._json:
+            event = {name: text_to_redact(value) if isinstance(value, str) else value for name, value in event.items()}
+        redacted = redact_values(event)
+        assert isinstance(redacted, dict)  # noqa: S101  a mapping in is a mapping out
         # A secret that only appears when values are joined is hidden in the finished line. In JSON that could break it.
-        return json.dumps(shown) if self._json else redact(_as_line(shown))
+        return json.dumps(redacted) if self._json else redact(_as_line(redacted))
 
 
 def _as_line(event: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from logkeep.cli.terminal.escaping import shown
+from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition
@@ -75,14 +75,14 @@ def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows with their cells aligned, without a frame."""
-    safe = [[shown(cell) for cell in row] for row in rows]
+    safe = [[shown(cell, LONGEST_CELL) for cell in row] for row in rows]
     widths = [max(cell_width(row[i]) for row in safe) for i in range(len(safe[0]))] if safe else []
     return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in safe]
 
 
 def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle) -> str:
     """A table with lines around its cells; a plain table where the terminal is too narrow."""
-    cells = [[_fitted(cell, look) for cell in row] for row in (headers, *rows)]
+    cells = [[_fitted(shown(cell, LONGEST_CELL), look) for cell in row] for row in (headers, *rows)]
     widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
     if look.width is not None and sum(widths) + 3 * len(widths) + 1 > look.width:
         return look.table(headers, cells[1:], right=headers[0])

@@ -102,11 +102,13 @@ class Console:
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    """A line that may contain values from outside: redacted, escaped, shortened.
+    """A line that may contain values from outside: redacted, escaped, shortened."""
+    return shown(redact(text_to_redact(text)), longest)
 
-    Redaction comes before the cut at `longest`, so that no half of a secret is left; it needs not see a whole megabyte.
-    """
-    return shown(redact(text[: 4 * LONGEST]), longest)
+
+def text_to_redact(text: str) -> str:
+    """More of the text than is ever shown: no half of a secret is left at the end, and a megabyte is not searched."""
+    return text[: 4 * LONGEST]
 
 
 def standard_console(

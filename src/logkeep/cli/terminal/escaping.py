@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 LONGEST: Final = 4096
 """Characters of one value that are shown: no path of Linux is longer. `--json` has all of it."""
+LONGEST_CELL: Final = 256
+"""Of a cell of a table: every other row is padded to the longest."""
 LONGEST_QUESTION: Final = 1000
 """A longer question would push its own beginning off the screen."""
 _COLOURS: Final = re.compile(r"(\x1b\[(?:0|1|2|31|32|33)m)")

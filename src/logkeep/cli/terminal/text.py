@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from logkeep.cli.terminal.escaping import shown
+from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
 
 _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "░": ".", "’": "'"}
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
@@ -84,7 +84,7 @@ class TerminalStyle:
         in `free` columns first, and never wrapped: a line stays a row. Right-aligned columns are never cut, because an
         id or number without its end is wrong; neither are columns in `whole`.
         """
-        cells = [[self.text(shown(str(cell))) for cell in row] for row in [headers, *rows]]
+        cells = [[self.text(shown(str(cell), LONGEST_CELL)) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
         flush, loose = _names(right), [i for i, h in enumerate(headers) if h in _names(free)]
         kept = self._kept(headers, widths, [h for h in spare.split(",") if h], loose)
