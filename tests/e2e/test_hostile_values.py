@@ -25,7 +25,7 @@ BROKERS = ("--bootstrap-servers {broker}", "--bootstrap-servers {topics}", "--bo
 SHOWS = frozenset(
     {
         *("list", "info", "unlock", "hold", "receipts show", "kafka backup", "kafka restore"),
-        *("kafka salvage", "zookeeper restore", "zookeeper history", "zookeeper diff", "zookeeper import"),
+        *("kafka salvage", "zookeeper history", "zookeeper diff", "zookeeper import"),
         *("zkbackup info", "zkbackup verify"),
     }
 )
@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[str, ...]] = {
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (
-        f"zookeeper backup {ZK} --data-dir {{server}}/data --zk-host {{words}}",
+        f"zookeeper backup {ZK} --data-dir {{server}}/data --zk-host {{closed}}",
         f"zookeeper backup {ZK} --admin-server http://{{words}}",
     ),
     "zookeeper restore": (
@@ -84,7 +84,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "zookeeper restore plan": (f"zookeeper restore plan latest {{survey}} {ZK}",),
     "zookeeper restore-subtree": (
-        f"zookeeper restore-subtree latest /plain {ZK} --zk-host {{closed}} --dry-run",
+        f"zookeeper restore-subtree latest {{text}} {ZK} --zk-host {{closed}} --dry-run",
         "zookeeper restore-subtree --undo {subtree}",
     ),
     "zookeeper optimize": (f"zookeeper optimize {ZK}",),
@@ -103,7 +103,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "store probe": (f"store probe {FRESH}", "store probe -r file:///{text}"),
     "completion": ("completion bash",),
     "version": ("version",),
-    "zkbackup backup": ("backup --zk-data-dir {server}/data --zk-host {words} --output-dir {target}",),
+    "zkbackup backup": ("backup --zk-data-dir {server}/data --zk-host {closed} --output-dir {target}",),
     "zkbackup restore": (
         "restore --backup-dir {bundle} --zk-data-dir {target} --zk-log-dir {target} --zk-host {words} --dry-run",
         "restore --backup-dir {bundle} --zk-data-dir {server}/data --zk-log-dir {server}/data --zk-host {closed}",

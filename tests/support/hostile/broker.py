@@ -1,8 +1,9 @@
 """A broker of an attacker: it answers every request in the right form, with a hostile string in every text.
 
-`with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one partition,
-one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic` the topic has
-that name, which brings a client further. With `refusing` each answer has an error code and a hostile message.
+`with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one
+partition, one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic`
+the topic has that name, which brings a client further. With `refusing` each answer has an error code and a hostile
+message.
 """
 
 import contextlib

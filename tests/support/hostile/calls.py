@@ -1,4 +1,4 @@
-"""Calls of both programs in this process, with streams as bytes: piped, or on a pseudo-terminal with a user who says no."""
+"""Calls of both programs in this process, with streams as bytes: piped, or on a terminal whose user says no."""
 
 import io
 import logging

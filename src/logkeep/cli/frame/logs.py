@@ -138,8 +138,17 @@ def safe_traceback(exc_info: BaseException | tuple[Any, ...]) -> str:
 
 
 def _traceback_lines(error: BaseException) -> Iterator[str]:
-    for part in traceback.TracebackException.from_exception(error).format():
+    found = traceback.TracebackException.from_exception(error)
+    _join_notes(found)
+    for part in found.format():
         if part.startswith("  File "):  # a frame: its lines are source code
             yield from part.rstrip("\n").split("\n")
         else:
             yield part.strip("\n")
+
+
+def _join_notes(found: traceback.TracebackException | None) -> None:
+    """Notes become one line each; Python would print every line of a note as a line of its own."""
+    while found is not None:
+        found.__notes__ = [one_line(str(note)) for note in found.__notes__ or ()]
+        found = found.__cause__ or found.__context__
