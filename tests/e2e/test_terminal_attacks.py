@@ -26,6 +26,8 @@ from tests.support.hostile.corpus import STRINGS, TEXT, problems
 from tests.support.hostile.documents import Rewriter, harmless, texts
 from tests.support.hostile.repositories import TOPIC, held_lease, kafka_repository
 
+pytestmark = pytest.mark.xdist_group("hostile-values")
+
 FORGED_LEASE = "backup\x1b[2K\r\x1b[1A\x1b]0;owned\x07OK: prod is free"
 
 
