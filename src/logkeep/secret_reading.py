@@ -14,6 +14,7 @@ from pathlib import Path
 from logkeep.errors import ConfigError
 from logkeep.file_owners import OriginFile, origin_of
 from logkeep.model.process_memory import hide_memory
+from logkeep.model.shell_words import shell_word
 
 COMMAND_TIMEOUT_S = 30.0
 
@@ -58,7 +59,7 @@ def refuse_readable_by_others(mode: int, path: Path) -> None:
         raise ConfigError(
             f"the file contains secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
             subject=str(path),
-            remedy=f"chmod 600 {path}",
+            remedy=f"chmod 600 {shell_word(path)}",
         )
 
 
