@@ -1,4 +1,4 @@
-"""A real broker whose disk is copied and put back, as a snapshot of a virtual machine is: one cluster, several pasts."""
+"""A real broker whose disk is copied and put back, as snapshots of machines are: one cluster, several pasts."""
 
 import os
 import shutil
