@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -32,8 +32,7 @@ class RolledBackKafka:
         """Stop the broker, keep its disk under a name, and start it again; or copy the disk while it runs."""
         if not running:
             self.kafka.stop()
-        shutil.rmtree(self._copies / name, ignore_errors=True)
-        shutil.copytree(self._data, self._copies / name, ignore_dangling_symlinks=True)
+        _copy(self._data, self._copies / name)
         if not running:
             self.kafka.start()
 
@@ -41,10 +40,8 @@ class RolledBackKafka:
         """Stop the broker, keep its disk under another name if there is one, and start it on the named copy."""
         self.kafka.stop()
         if keep:
-            shutil.rmtree(self._copies / keep, ignore_errors=True)
-            shutil.copytree(self._data, self._copies / keep)
-        shutil.rmtree(self._data)
-        shutil.copytree(self._copies / name, self._data)
+            _copy(self._data, self._copies / keep)
+        _copy(self._copies / name, self._data)
         for _ in range(restarts - 1):
             self.kafka.start()
             self.kafka.stop()
@@ -65,6 +62,17 @@ class RolledBackKafka:
     def recorded(self, *topics: str) -> dict[str, Recorded]:
         """Every record of these topics, by an independent consumer."""
         return {topic: values(seen(self.bootstrap, topic, 0)) for topic in topics}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A running broker replaces its small files meanwhile: those that are gone are left out, as in any snapshot."""
+
+    def copy(one: str, other: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.copyfile(one, other)
+
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, copy_function=copy)
 
 
 def values(found: dict[int, Seen]) -> Recorded:
