@@ -38,6 +38,7 @@ from logkeep.kafka.backup.past_check import (
     compare_before_plan,
     compare_bodies,
     compare_headers,
+    gap_ends,
 )
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
 from logkeep.kafka.backup.range_state import RangeCopy
@@ -207,9 +208,11 @@ class ModelArchive:
         reached = {LOG: base.reach} if base else {}
         topics = self._topics()
         changed = [*changed_logs(results), *changed_meanwhile(results, reached, topics, self._ask)]
-        wanted = compare_before_commit(results, reached, topics, {r.log for r in changed})
-        judged = self._judged(wanted, base, results)
-        changed += of_another_past(results, judged.others)
+        ended = {r.log for r in changed}
+        found = gap_ends(results, plan.gaps, topics, ended)
+        back = {log for log, end in found.items() if self.broker.start < end} if self.compares else set()
+        judged = self._judged(compare_before_commit(results, reached, topics, ended | back), base, results)
+        changed += of_another_past(results, back.union(judged.others))
         assembled = assemble(plan, results, {r.log for r in changed})
         if changed:
             bounds, results = self._bounds(), []

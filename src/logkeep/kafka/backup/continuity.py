@@ -14,7 +14,7 @@ import msgspec
 
 from logkeep.errors import Damaged, TopicMissing
 from logkeep.formats.kafka.plain_records import bodies_of
-from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
+from logkeep.kafka.admin.offsets import At, EpochEnd, FoundOffset, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch, rows_in
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.last_batches import BatchRequest, FetchedBatch, fetch_again
@@ -27,6 +27,7 @@ from logkeep.kafka.backup.past_check import (
     compacted_topics,
     compare_bodies,
     compare_headers,
+    partition_of,
 )
 from logkeep.kafka.backup.units import CopyResult, RangeResult
 from logkeep.kafka.client.cluster import Cluster
@@ -64,6 +65,15 @@ class LogContinuity:
                 with suppress(TopicMissing):
                     found |= offset_for_leader_epoch(self.cluster, of_topic)
             return found
+
+    def went_back(self, gap_ends: Mapping[LogName, int]) -> set[LogName]:
+        """The logs that begin before the end of a gap that was found in them."""
+        found: dict[TopicPartition, FoundOffset] = {}
+        for of_topic in _by_topic({partition_of(log): log for log in gap_ends}):
+            with suppress(TopicMissing):
+                found |= list_offsets(self.cluster, list(of_topic), At.EARLIEST)
+        starts = {log: found[partition_of(log)].offset for log in gap_ends if partition_of(log) in found}
+        return {log for log, start in starts.items() if start < gap_ends[log]}
 
     def unrecorded(
         self, entry: BackupEntry, reached: Mapping[TopicPartition, ArchivedReach]

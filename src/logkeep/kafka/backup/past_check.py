@@ -27,6 +27,7 @@ from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import RecordBody
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import history_of, log_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
@@ -34,6 +35,7 @@ from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord
 from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap
 
 
 def partition_of(log: LogName) -> TopicPartition:
@@ -215,6 +217,24 @@ def compare_before_commit(
         _of_log(log, base.get(partition_of(log)), copied, max(r.log_start for r in copied))
         for log, copied in ranges.items()
     )
+
+
+def gap_ends(
+    results: Iterable[CopyResult], planned: Iterable[KnownGap], topics: Iterable[Topic], ended: Collection[LogName] = ()
+) -> dict[LogName, int]:
+    """For each log that was copied, the end of its last gap.
+
+    Retention removes from the start of a log. So a log that begins before that end has another past than the log in
+    which the gap was found: its start went back.
+    """
+    copied, ids = list(results), {t.name: history_of(t) for t in topics}
+    logs = {r.log for result in copied for r in result.ranges if r.outcome is CopyOutcome.COPIED} - set(ended)
+    found: dict[LogName, int] = {}
+    joined = [(one.log, gap.end) for one in join(copied) for gap in one.gaps]
+    for log, end in [*joined, *((gap.log, gap.end) for gap in planned)]:
+        if log in logs and log.history.partition("-")[0] == ids.get(log.name):
+            found[log] = max(found.get(log, end), end)
+    return found
 
 
 def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Iterable[RangeResult], start: int) -> ToCompare:

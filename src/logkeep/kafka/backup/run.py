@@ -42,6 +42,7 @@ from logkeep.kafka.backup.past_check import (
     SeenLogs,
     compare_before_commit,
     compare_before_plan,
+    gap_ends,
     partition_of,
     trusted_logs,
 )
@@ -276,7 +277,7 @@ class _BackupRun:
         plan, facts = prepared.plan, prepared.facts
         results = [*results_in_plan(plan, earlier), *self._copy_units(ongoing, plan, engine)]
         refuse_failures(results)
-        changed, undecided = self._changed(results, prepared.base, facts)
+        changed, undecided = self._changed(results, plan, prepared.base, facts)
         assembled = assemble(plan, results, {r.log for r in changed})
         assembled = replace(assembled, findings=(*assembled.findings, *map(undecided_past, undecided)))
         if not changed:
@@ -285,7 +286,7 @@ class _BackupRun:
         second = self._plan_again(again, changed)
         repeated = self._copy_units(ongoing, second, engine)
         refuse_failures(repeated)
-        changing, doubtful = self._changed(repeated, PreviousBackup(), again)
+        changing, doubtful = self._changed(repeated, second, PreviousBackup(), again)
         if changing:
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
         whole = join_rounds(assembled, assemble(second, repeated))
@@ -293,7 +294,7 @@ class _BackupRun:
         return replace(whole, findings=findings), _with_new(facts, again, changed)
 
     def _changed(
-        self, results: Sequence[CopyResult], base: PreviousBackup, facts: Facts
+        self, results: Sequence[CopyResult], plan: Plan, base: PreviousBackup, facts: Facts
     ) -> tuple[list[RangeResult], tuple[LogName, ...]]:
         """Ranges of logs that turned out not to be the planned ones, while they were copied or since; and logs of which
         that is not known."""
@@ -303,11 +304,13 @@ class _BackupRun:
             *changed_logs(results),
             *changed_meanwhile(results, base.reached, topics, self.continuity.epoch_ends),
         ]
-        wanted = compare_before_commit(results, base.reached, topics, {r.log for r in changed})
+        ended = {r.log for r in changed}
+        others = self.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
+        wanted = compare_before_commit(results, base.reached, topics, ended | others)
         judged = self.continuity.before_commit(
             wanted, ArchivedRows(self.place, base.entry, results), facts, base.record
         )
-        return [*changed, *of_another_past(results, judged.others)], judged.undecided
+        return [*changed, *of_another_past(results, others.union(judged.others))], judged.undecided
 
     def _plan_again(self, facts: Facts, changed: Sequence[RangeResult]) -> Plan:
         """A plan of the logs that lost their end: from their beginning, as a history of their own."""
