@@ -134,7 +134,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
     return Assembled(
         cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in postponed),
         segments=tuple(s for j in joined for s in j.segments),
-        gaps=(*plan.gaps, *gaps),
+        gaps=(*(gap for gap in plan.gaps if gap.log not in postponed), *gaps),
         findings=(*map(_new_history, plan.new_histories), *_deleted_topic_findings(deleted_logs(done))),
         tips=_tips(done),
         traits=_traits(done),

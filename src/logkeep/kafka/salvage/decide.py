@@ -76,12 +76,19 @@ def epoch_end(scan: ReplicaScan, asked: int) -> DivergingEpoch:
 
 def decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict = PastVerdict.SAME) -> LogDecision:
     """`known` is the last backup's record of this log, `past` the comparison of both at the end of the shorter one."""
+    if known is not None and past is PastVerdict.OTHER and _older(found.taken, known):
+        past = PastVerdict.UNDECIDED
     decided = _decide(found, known, past)
     doubtful = past is PastVerdict.UNDECIDED and not decided.cause.new_history
     if known is None or not doubtful:
         return decided
     log = LogName(Collection.TOPICS, known.topic, known.history, known.partition)
     return replace(decided, findings=(*decided.findings, undecided_past(log)))
+
+
+def _older(scan: ReplicaScan, known: PartitionRecord) -> bool:
+    """Whether the disk may be that of a replica that kept what later leaders did not have: the archive is newer."""
+    return scan.end <= known.end and scan.last_epoch < known.last_epoch
 
 
 def _decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict) -> LogDecision:

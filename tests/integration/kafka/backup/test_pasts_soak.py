@@ -16,7 +16,7 @@ from tests.support.kafka.topic_matrix import BROKER
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.servers.rolled_back_kafka import Recorded, RolledBackKafka, rolled_back_kafka, values
 
-pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("kafka-pasts")]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600), pytest.mark.xdist_group("kafka-pasts")]
 TOPICS = ("first", "second", "third")
 ROUNDS = 20
 
