@@ -76,6 +76,8 @@ class PartitionFetch:
     """Of the known leader: a broker with a newer epoch refuses."""
     last_epoch: int = -1
     """Of the last record before `offset` that we have; -1 if there is none."""
+    max_bytes: int = 0
+    """Limit of this partition; 0: that of the request. The first batch of a request is always whole."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def asked_bytes(request: bytes) -> int:
 
 def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:
     where = (wanted.partition, wanted.leader_epoch, wanted.offset, wanted.last_epoch)
-    return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, max_bytes, 0)
+    return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, wanted.max_bytes or max_bytes, 0)
 
 
 def parse(reply: memoryview, correlation: int) -> FetchReply:
