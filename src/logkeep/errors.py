@@ -42,6 +42,7 @@
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
+    ├── OtherOwner                     52   another user's file, link or directory in a restore's way
     ├── HistoryUnproven                31   a source may not be the archived one
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
@@ -353,6 +354,13 @@ class TargetUnsafe(LogkeepError):
     """The restore target is not empty, is running, or is the wrong cluster."""
 
     exit_code = 31
+
+
+class OtherOwner(LogkeepError):
+    """Another user owns, or can exchange, what a restore would read or change; it was not begun."""
+
+    exit_code = 52
+    remedy = "run as the user that owns the directory"
 
 
 class HistoryUnproven(LogkeepError):

@@ -4,6 +4,7 @@ The replaced data is kept beside the new data. Nothing is written before the pla
 tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.cli.zkbackup.receipts import complete, drop, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
+from logkeep.directories.folder import Folder
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.shell_words import shell_word
@@ -53,6 +55,7 @@ from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, contin
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
+from logkeep.zookeeper.restore.target_dirs import named_folder
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
@@ -204,15 +207,16 @@ def _question(view: BundleView, data_dir: Path) -> str:
 
 def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
     """The receipt, and its file. A restore that is refused before the first file is moved leaves no receipt."""
-    name, data_dir = journal_name(run.clock(), run.token), prepared.places[0].data_dir
+    name, folder = journal_name(run.clock(), run.token), prepared.places[0].data_folder
+    data_dir, ahead = prepared.places[0].data_dir, partial(write_ahead, folder)
     try:
         with resume_hints(_COMMAND, data_dir, name, more=_host_flag(run)):
-            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=write_ahead)
+            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=ahead)
     except LogkeepError:  # Ctrl-C too
         if not _can_be_continued(data_dir, name):
-            drop(str(data_dir), name)
+            drop(folder, name)
         raise
-    return receipt, _complete_receipt(run, str(data_dir), name)
+    return receipt, _complete_receipt(run, folder, name)
 
 
 def _host_flag(run: CommandRun) -> str:
@@ -228,12 +232,13 @@ def _can_be_continued(data_dir: Path, restore: str) -> bool:
     return journal is not None and journal.restore == restore and journal.phase is not Phase.STAGING
 
 
-def _complete_receipt(run: CommandRun, data_dir: str, restore: str) -> Path | None:
+def _complete_receipt(run: CommandRun, folder: Folder, restore: str) -> Path | None:
     """The data is in place, so a problem with its receipt is only a warning."""
     try:
-        return complete(data_dir, restore, run.clock())
-    except (OSError, msgspec.MsgspecError) as error:
-        run.console.warn(f"the receipt cannot be written ({error}): see {unfinished_path(data_dir, restore)}")
+        return complete(folder, restore, run.clock())
+    except (OSError, LogkeepError, msgspec.MsgspecError) as error:
+        ahead = unfinished_path(str(folder.path), restore)
+        run.console.warn(f"the receipt cannot be written ({error}): see {ahead}")
         return None
 
 
@@ -267,12 +272,12 @@ def _check_finish_options(run: CommandRun) -> None:
 
 
 def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
-    data_dir = ended.data_dirs[0]
+    folder = named_folder(Path(ended.data_dirs[0]))
     if ended.outcome is not RestoreEndState.NEW:
-        drop(data_dir, ended.restore)
+        drop(folder, ended.restore)
         return None
-    receipt = _complete_receipt(run, data_dir, ended.restore)
-    if receipt is None and not unfinished_path(data_dir, ended.restore).exists():
+    receipt = _complete_receipt(run, folder, ended.restore)
+    if receipt is None and folder.find(unfinished_path("", ended.restore).name) is None:
         run.console.warn(
             "there is no receipt: this restore was started by another program or an earlier version of zkbackup"
         )
@@ -393,4 +398,4 @@ def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = N
     return fit_terminal(lines, look)
 
 
-COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 130, 143), failed=restore_failed)
+COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)
