@@ -42,10 +42,13 @@ class OwnerFacts:
 
 
 def facts_of(descriptor: int) -> OwnerFacts:
-    found = os.fstat(descriptor)
-    private = (
-        bool(found.st_mode & stat.S_IWGRP) and not _has_acl(descriptor) and _is_private(found.st_uid, found.st_gid)
-    )
+    # By way of /proc: a descriptor that was opened for its path alone has no attributes.
+    return _facts(os.fstat(descriptor), f"/proc/self/fd/{descriptor}")
+
+
+def _facts(found: os.stat_result, where: str) -> OwnerFacts:
+    group_writes = bool(found.st_mode & stat.S_IWGRP)
+    private = group_writes and not _has_acl(where) and _is_private(found.st_uid, found.st_gid)
     return OwnerFacts(found.st_uid, found.st_gid, found.st_mode, private)
 
 
@@ -152,7 +155,7 @@ def who_can_change_below(directory: Path) -> str:
                 continue
             if stat.S_ISLNK(found.st_mode):
                 return f"{entry} is a symbolic link"
-            if reason := who_can_change(OwnerFacts(found.st_uid, found.st_gid, found.st_mode), entry, user):
+            if reason := who_can_change(_facts(found, entry), entry, user):
                 return reason
     return ""
 
@@ -184,13 +187,12 @@ def _same_file(found: int, read: int) -> str:
     return "another file was put in its place while it was read"
 
 
-def _has_acl(descriptor: int) -> bool:
+def _has_acl(where: str) -> bool:
     """Whether more users than owner and group may have rights. True if that cannot be found out."""
     if not hasattr(os, "listxattr"):
         return False
     try:
-        # By way of /proc: a descriptor that was opened for its path alone has no attributes.
-        return _ACL in os.listxattr(f"/proc/self/fd/{descriptor}")
+        return _ACL in os.listxattr(where)
     except OSError as error:
         return error.errno != errno.ENOTSUP
 

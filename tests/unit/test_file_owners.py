@@ -1,14 +1,18 @@
 """Who can change a file besides root and this user: the rules as values, and real directories, links and owners."""
 
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from logkeep.errors import ConfigError
 from logkeep.file_owners import (
     OwnerFacts,
+    _facts,
     facts_of,
     origin_of,
     private_directory,
@@ -61,6 +65,21 @@ def test_a_group_that_is_not_known_is_not_private(tmp_path: Path) -> None:
         assert facts_of(descriptor).gid == tmp_path.stat().st_gid
     finally:
         os.close(descriptor)
+
+
+def test_the_group_of_one_user_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accounts as a system with a group for each user has them: files are 0664 there."""
+    uid, gid = os.geteuid() or 4242, 4243
+    members: list[str] = []
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: SimpleNamespace(pw_name="me", pw_gid=gid))
+    monkeypatch.setattr(grp, "getgrgid", lambda _gid: SimpleNamespace(gr_name="me", gr_mem=members))
+    (file := tmp_path / "file").touch()
+    found = os.stat_result((0o100664, 1, 1, 1, uid, gid, 0, 0, 0, 0))
+    assert who_can_change(_facts(found, str(file)), "it", uid) == ""
+    members.append("another")
+    assert who_can_change(_facts(found, str(file)), "it", uid) == f"the group {gid} can write to it (mode 0664)"
+    members.clear()
+    assert who_can_change(_facts(found, str(tmp_path / "gone")), "it", uid) != ""  # its access list is not known
 
 
 def test_every_directory_and_link_on_the_way_counts(tmp_path: Path) -> None:

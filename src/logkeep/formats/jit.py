@@ -39,7 +39,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) 
 
 
 def _cache_is_ours(directory: Path) -> bool:
-    """Stored kernels are machine code: whoever can write there would run code as us."""
+    """Stored kernels are machine code: another user who can write there could run code as us."""
     try:
         private_directory(directory, remedy=CACHE_REMEDY)
     except ConfigError as error:
