@@ -5,11 +5,14 @@ interpreter and not a fork: a fork would share the memory of root, with its secr
 that another thread held. It starts as root, so it can import the package from a private directory, and becomes the
 owner before it gets the first request. Threads do not share a child. It ends with this process, in every case.
 
-The owner can stop or kill the child, and might control it. So an answer is 8 bytes and at most one descriptor.
+The owner can stop or kill the child, and might control it. So an answer is 8 bytes and at most one descriptor. Memory
+that both share is only written here, and sealed: the child cannot make it shorter.
 """
 
 import errno
+import fcntl
 import json
+import mmap
 import os
 import pwd
 import socket
@@ -22,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from logkeep.directories.child import ANSWER, PIECE_BYTES, REQUEST
+from logkeep.directories.child import ANSWER, PIECE_BYTES, RECEIVE, REQUEST, SHARED_BYTES
 from logkeep.directories.file_work import FileWork, OpenHandle
 from logkeep.directories.path_walk import user_name
 from logkeep.errors import OtherOwner
@@ -71,7 +74,12 @@ class OwnerProcess:
         self.identity = identity
         self._pending = False
         self._unused: deque[int] = deque()
-        self._channel, process = _started(identity)
+        self._next, memory = 0, _shared_memory()
+        self._shared = mmap.mmap(memory, SHARED_BYTES)
+        try:
+            self._channel, process = _started(identity, memory)
+        finally:
+            os.close(memory)
         self.pid = process.pid
         weakref.finalize(self, _end, self._channel, process, os.getpid())
         try:
@@ -102,9 +110,11 @@ class OwnerProcess:
         """The next piece is made while the child writes this one; the next call gets its error."""
         rest = memoryview(data).cast("B")
         while rest:
+            piece, start = rest[:PIECE_BYTES], self._next
+            self._shared[start : start + len(piece)] = piece
             self._collect()
-            self._send("write", handle, payload=rest[:PIECE_BYTES])
-            rest = rest[PIECE_BYTES:]
+            self._send("write", handle, start, start + len(piece))
+            self._next, rest = PIECE_BYTES - start, rest[PIECE_BYTES:]
 
     def finish(self, handle: int) -> None:
         self._call("finish", handle)
@@ -149,28 +159,23 @@ class OwnerProcess:
         self._send(operation, *arguments, descriptor=descriptor)
         return self._collect()
 
-    def _send(
-        self, operation: str, *arguments: int | str, payload: memoryview | bytes = b"", descriptor: int | None = None
-    ) -> None:
-        head = json.dumps([operation, *arguments]).encode()
-        frame = REQUEST.pack(len(head), len(payload))
+    def _send(self, operation: str, *arguments: int | str, descriptor: int | None = None) -> None:
+        request = json.dumps([operation, *arguments]).encode()
+        size = REQUEST.pack(len(request))
         self._pending = True
         with _broken_channel():
             if descriptor is None:
-                self._channel.sendall(frame + head)
+                self._channel.sendall(size + request)
             else:
-                socket.send_fds(self._channel, [frame], [descriptor])
-                self._channel.sendall(head)
-            self._channel.sendall(payload)
+                socket.send_fds(self._channel, [size], [descriptor])
+                self._channel.sendall(request)
 
     def _collect(self) -> OpenHandle:
         """The answer to the last request, if there is one. Raises OSError."""
         if not self._pending and self._started:
             return OpenHandle(0, -1)
         with _broken_channel():
-            content, given, _, _ = socket.recv_fds(
-                self._channel, ANSWER.size, 1, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC
-            )
+            content, given, _, _ = socket.recv_fds(self._channel, ANSWER.size, 1, RECEIVE)
         self._pending, self._started = False, True
         code, handle = ANSWER.unpack(content) if len(content) == ANSWER.size else (errno.EPIPE, 0)
         for unwanted in given if code else given[1:]:
@@ -211,13 +216,22 @@ def _wire(name: str) -> str:
     return os.fsencode(name).decode("latin-1")
 
 
-def _started(identity: OwnerIdentity) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _shared_memory() -> int:
+    """For the bytes of files. Its size is sealed: a write beyond a shortened end would end this process."""
+    memory = os.memfd_create("logkeep", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(memory, SHARED_BYTES)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return memory
+
+
+def _started(identity: OwnerIdentity, memory: int) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
-        words = [str(theirs.fileno()), str(identity.uid), str(identity.gid), ",".join(map(str, identity.groups))]
+        ids = [identity.uid, identity.gid, ",".join(map(str, identity.groups))]
+        words = [str(each) for each in (theirs.fileno(), memory, *ids)]
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-B", "-c", _START, _PACKAGES, *words],
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), memory],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -51,7 +51,7 @@ def test_it_inherits_neither_files_nor_variables(child: OwnerProcess, tmp_path: 
             del os.environ["LOGKEEP_TEST_SECRET"]
         for each in (child, second):
             links = [str(path.readlink()) for path in Path(f"/proc/{each.pid}/fd").iterdir()]
-            assert sorted(link.partition(":")[0] for link in links) == ["/dev/null"] * 3 + ["socket"]
+            assert sorted(link.partition(":")[0] for link in links) == ["/dev/null"] * 3 + ["/memfd", "socket"]
             assert Path(f"/proc/{each.pid}/environ").read_bytes().strip(b"\0") == b""
 
 
@@ -102,7 +102,7 @@ def test_large_files_arrive_whole_and_names_may_hold_any_bytes(tmp_path: Path) -
 def test_an_error_of_a_write_is_raised_by_a_later_call(tmp_path: Path) -> None:
     """A limit on the size of files does what a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9 << 20, hard))
     try:
         child = OwnerProcess(OwnerIdentity(OWNER, OWNER, ()))
     finally:
@@ -110,10 +110,10 @@ def test_an_error_of_a_write_is_raised_by_a_later_call(tmp_path: Path) -> None:
     folder = open_folder(give(_made(tmp_path / "home")))
     at = child.adopt(folder.descriptor)
     file = child.create(at, "large")
-    child.write(file, bytes(2000))
+    child.write(file, bytes(12 << 20))
     with pytest.raises(OSError, match="too large"):
         child.finish(file)
-    child.sync(at)
+    child.sync(at)  # it goes on
 
 
 def test_groups_are_those_of_a_login() -> None:
@@ -139,7 +139,7 @@ def test_a_hostile_answer_is_an_error_and_leaves_nothing_open(
     ours, theirs = socket.socketpair()
     theirs.sendall(struct.pack(">iI", 0, 0))
     ended = subprocess.Popen(["true"])
-    monkeypatch.setattr(owner_process, "_started", lambda _identity: (ours, ended))
+    monkeypatch.setattr(owner_process, "_started", lambda _identity, _memory: (ours, ended))
     process = OwnerProcess(OwnerIdentity(OWNER, OWNER, ()))
     before = {path.name for path in Path("/proc/self/fd").iterdir()}
     if _HOSTILE[answer] and descriptors:
@@ -157,7 +157,7 @@ def test_a_hostile_answer_is_an_error_and_leaves_nothing_open(
 def test_a_success_without_a_descriptor_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(struct.pack(">iI", 0, 0) * 2)
-    monkeypatch.setattr(owner_process, "_started", lambda _identity: (ours, subprocess.Popen(["true"])))
+    monkeypatch.setattr(owner_process, "_started", lambda _identity, _memory: (ours, subprocess.Popen(["true"])))
     with pytest.raises(OSError, match="sent no descriptor") as caught:
         OwnerProcess(OwnerIdentity(OWNER, OWNER, ())).open_file(3, "name")
     assert caught.value.errno == errno.EPROTO
