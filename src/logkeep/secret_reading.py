@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from logkeep.errors import ConfigError
+from logkeep.model.shell_words import shell_word
 
 COMMAND_TIMEOUT_S = 30.0
 
@@ -38,7 +39,7 @@ def refuse_readable_by_others(mode: int, path: Path) -> None:
         raise ConfigError(
             f"the file contains secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
             subject=str(path),
-            remedy=f"chmod 600 {path}",
+            remedy=f"chmod 600 {shell_word(path)}",
         )
 
 
@@ -49,7 +50,7 @@ def refuse_writable_by_others(path: Path) -> None:
         raise ConfigError(
             "the file names a command to run, but others can change it",
             subject=str(path),
-            remedy=f"make yourself its owner and run chmod go-w {path}",
+            remedy=f"make yourself its owner and run chmod go-w {shell_word(path)}",
         )
 
 

@@ -8,6 +8,7 @@ import json
 from enum import StrEnum
 from typing import Any
 
+from logkeep.model.shell_words import shell_word
 from logkeep.store.address import Address, StoreKind
 
 _DAYS = 7
@@ -53,7 +54,7 @@ def rule_remedy(address: Address) -> str:
     if address.kind is StoreKind.GCS:
         rule: dict[str, Any] = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": _DAYS}}
         document = json.dumps({"lifecycle": {"rule": [rule]}})
-        command = f"gcloud storage buckets update gs://{address.bucket} --lifecycle-file=rule.json"
+        command = f"gcloud storage buckets update {shell_word(f'gs://{address.bucket}')} --lifecycle-file=rule.json"
     else:
         rule = {
             "ID": "logkeep-unfinished-uploads",
@@ -62,9 +63,9 @@ def rule_remedy(address: Address) -> str:
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _DAYS},
         }
         document = json.dumps({"Rules": [rule]})
-        endpoint = f" --endpoint-url {address.endpoint}" if address.endpoint else ""
+        endpoint = f" --endpoint-url {shell_word(address.endpoint)}" if address.endpoint else ""
         command = (
-            f"aws s3api put-bucket-lifecycle-configuration --bucket {address.bucket}{endpoint}"
+            f"aws s3api put-bucket-lifecycle-configuration --bucket {shell_word(address.bucket)}{endpoint}"
             " --lifecycle-configuration file://rule.json"
         )
     return f"save as rule.json: {document} then run: {command} (this replaces other rules: add them to the file)"
