@@ -126,14 +126,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> HostileWorld:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, str]]:
-    brokers = {
-        "broker": HostileBroker(),
-        "topics": HostileBroker(topic=TOPIC),
-        "refusing": HostileBroker(refusing=True),
-    }
     with ExitStack() as stack:
-        started = {"words": HostileServer(), **brokers}
-        yield {name: stack.enter_context(one).address for name, one in started.items()} | {"closed": "127.0.0.1:1"}
+        yield {
+            "broker": stack.enter_context(HostileBroker()).address,
+            "topics": stack.enter_context(HostileBroker(topic=TOPIC)).address,
+            "refusing": stack.enter_context(HostileBroker(refusing=True)).address,
+            "words": stack.enter_context(HostileServer()).address,
+            "closed": "127.0.0.1:1",
+        }
 
 
 def test_every_verb_and_every_document_is_in_the_corpus(original: HostileWorld) -> None:
