@@ -63,7 +63,8 @@ class _World:
     def compact(self) -> None:
         def keeps(write: Write) -> tuple[int, ...] | None:
             kept = tuple(n for n in write.left if self._draw(st.integers(0, 2)))
-            return kept if kept or self._draw(st.booleans()) else None
+            stays: bool = bool(kept) or self._draw(st.booleans())
+            return kept if stays else None
 
         if self.archive.is_compacted:
             self.broker = self.broker.compacted(keeps)

@@ -5,11 +5,10 @@ compacted and cut by retention at any moment, also between two reads of one back
 it, and each state which writes its past ever had: a backup must hold writes of one past only.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.plain_records import bodies_of
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
 from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch
@@ -161,7 +160,7 @@ Disturb = Callable[[], None]
 
 @dataclass
 class ModelArchive:
-    """Backups of the model. `judge` can be replaced, to see what happens without the comparison."""
+    """Backups of the model; without `compares`, as they were before pasts were compared."""
 
     broker: Broker = field(default_factory=Broker)
     is_compacted: bool = False
@@ -216,8 +215,7 @@ class ModelArchive:
         assembled = assemble(plan, results, {r.log for r in changed})
         if changed:
             bounds, results = self._bounds(), []
-            ended = changed[0].log.history
-            anew = {LOG: ArchivedReach(next_history(ended), bounds[LOG].start, -1)}
+            anew = {LOG: ArchivedReach(next_history(changed[0].log.history), bounds[LOG].start, -1)}
             second = plan_backup(topics, bounds, {LOG: 3 * UNIT_BYTES}, anew, unit_bytes=UNIT_BYTES)
             results = [self._copy(wanted) for unit in second.units for wanted in unit.ranges]
             assembled = join_rounds(assembled, assemble(second, results))
@@ -278,9 +276,8 @@ class ModelArchive:
         broker = self.broker
         return {LOG: LogBounds(broker.start, broker.end, broker.end, broker.epoch)}
 
-    def _ask(self, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, EpochEnd]:
-        asked = dict(wanted)  # type: ignore[call-overload]  # a mapping
-        return {log: self.broker.epoch_end(epoch) for log, epoch in asked.items()}
+    def _ask(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        return {log: self.broker.epoch_end(epoch) for log, epoch in wanted.items()}
 
     def _token(self) -> str:
         self._tokens += 1
@@ -315,7 +312,3 @@ class ModelArchive:
 def _uid(content: bytes) -> int:
     """The write that a record names: its value ends with the number, and no headers follow."""
     return int(content.rpartition(b"write ")[2][:-1])
-
-
-def whole(data: bytes) -> bool:
-    return len(walk(data).batches) == 1

@@ -47,7 +47,7 @@ from logkeep.kafka.backup.past_check import (
     trusted_logs,
 )
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_no_topics, same_topic
-from logkeep.kafka.backup.prepared import PreparedBackup, PreviousBackup, new_histories
+from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.client.cluster import Cluster

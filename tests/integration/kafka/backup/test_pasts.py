@@ -89,7 +89,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     share_kernels(repo.home)
     with rolled_back_kafka(directory, TOPICS) as broker:
         roots = (repo.root, directory / "interrupted", directory / "followed")
-        story = Story(broker, *(Archive(broker.bootstrap, new_place(r)) for r in roots), Commands(repo.url, repo.home))
+        one, two, three = (Archive(broker.bootstrap, new_place(root)) for root in roots)
+        story = Story(broker, one, two, three, Commands(repo.url, repo.home))
         broker.write("plain", "before", 700, 50)
         broker.write("straddling", "before", 100)
         broker.write("same-end", "before", 100)
