@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.engine.spark.java import Java
+from logkeep.engine.spark.private import private_directory
 
 _UNUSED_S = 60 * 86_400
 """An archive takes about 160 MB: unused ones are removed after this time."""
@@ -41,7 +42,7 @@ class ClassArchive:
 
     def prepare(self) -> None:
         """Make the directory, or mark the archive as used."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
+        private_directory(self.file.parent)
         with suppress(FileNotFoundError):
             os.utime(self.file)
 

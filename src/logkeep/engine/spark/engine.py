@@ -28,7 +28,7 @@ _CANCEL_S = 2.0
 
 
 class SparkEngine(BaseEngine):
-    """Starts Spark with the first `map`; `close` ends everything that it started."""
+    """Starts Spark with the first `map`; `close` ends everything that it started. A later `map` starts it again."""
 
     def __init__(
         self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: SignalStop | None = None
@@ -64,7 +64,7 @@ class SparkEngine(BaseEngine):
         """End Spark. After an interruption: without waiting for anything."""
         if self._session is not None:
             self._session.close(hurry=self._hurry)
-            self._session = None
+            self._session, self._hurry = None, False
 
     def _started(self, stop: SignalStop) -> EngineSession:
         if self._session is not None:

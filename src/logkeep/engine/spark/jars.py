@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.private import private_directory
 from logkeep.errors import ServerFailed
 from logkeep.model.cache import jars_dir
 
@@ -51,7 +52,7 @@ def resolve_jars(coordinates: Sequence[str], cache: Path, environ: Mapping[str, 
 
 def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -> None:
     find_java(environ)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_directory(place.parent)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix="resolving-") as name:
         work = Path(name)
         jars = work / "ivy" / "jars"
@@ -75,6 +76,7 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
     command += ["--driver-java-options", f"-Duser.home={work} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"]
     command += ["--packages", ",".join(coordinates), str(program)]
     variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables |= {"PYTHONSAFEPATH": "1"}
     try:
         return subprocess.run(
             command,
