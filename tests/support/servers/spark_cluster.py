@@ -13,6 +13,7 @@ from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
 from logkeep.engine.spark.jars import spark_home
 from logkeep.engine.spark.processes import descendants, kill_all
+from tests.docs.pages import fences
 from tests.support.processes import PATIENCE_S, ROOT
 
 _SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
@@ -87,10 +88,15 @@ def _properties(cluster: SparkCluster) -> list[str]:
     cluster.secret_file.write_text(f"{cluster.secret}\n")
     file = cluster.directory / "cluster.conf"
     file.touch(mode=0o600)
-    file.write_text(
-        f"spark.authenticate true\nspark.network.crypto.enabled true\nspark.authenticate.secret {cluster.secret}\n"
-    )
+    file.write_text(_guide_properties().replace("SECRET", cluster.secret))
     return ["--properties-file", str(file)]
+
+
+def _guide_properties() -> str:
+    """The file of a master and its workers, as the guide prints it."""
+    page = (ROOT / "docs" / "guides" / "spark-clusters.md").read_text()
+    (found,) = [fence.body for fence in fences(page) if "spark.authenticate.secret" in fence.body]
+    return found
 
 
 @contextmanager

@@ -97,9 +97,7 @@ class EngineSession:
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
         self._refuse_if_aborted()
-        from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-        from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -116,7 +114,9 @@ class EngineSession:
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
                 context.addPyFile(str(package_zip(self._scratch)))
-        except (PySparkException, Py4JError, OSError) as error:
+        except Exception as error:
+            # PySpark and py4j have errors of their own, and any other where the JVM stops the context meanwhile: a
+            # master that refuses the secret.
             self._end_jvm(patience_s=_HURRIED_STOP_S)
             raise self._not_started(error) from error
 
