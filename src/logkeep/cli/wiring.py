@@ -1,6 +1,7 @@
 """Opens what the settings name: the repository with its store, the source, the engine."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
@@ -11,6 +12,7 @@ from logkeep.config.options import (
     MASTER,
     PARALLEL,
     PROGRESS,
+    REPO,
     RETRY_FOR,
     SOURCE,
     SPARK_CONF,
@@ -22,8 +24,9 @@ from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.layout import FORMAT
 from logkeep.repository.restores import state_place
-from logkeep.store.access import open_store
+from logkeep.store.access import local_root, open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
@@ -110,7 +113,8 @@ def refuse_contradictions(run: Run) -> None:
     if not inline:
         from logkeep.engine.spark.protection import protection  # noqa: PLC0415 - as below
 
-        protection(_master(run), dict(run[SPARK_CONF]), secret_named=run[SPARK_SECRET] is not None)
+        conf: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+        protection(_master(run), dict(conf), secret_named=run[SPARK_SECRET] is not None)
 
 
 def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) -> Engine:
@@ -145,14 +149,24 @@ def _new_spark_engine(run: Run, stop: "SignalStop | None") -> "SparkEngine":
     from logkeep.engine.spark.protection import unauthenticated, unauthenticated_finding  # noqa: PLC0415
     from logkeep.engine.spark.settings import SparkSettings  # noqa: PLC0415
 
-    master, conf = _master(run), dict(run[SPARK_CONF])
+    pairs: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+    master, conf = _master(run), dict(pairs)
     if unauthenticated(master, conf):
         finding = unauthenticated_finding(master)
         run.world.findings.append(finding)
         run.console.warn(f"{finding.where}: {finding.what}; {finding.remedy}")
     secret = run.settings.secret(SPARK_SECRET)
     settings = SparkSettings(run.cache, master, conf, secret, keep_log=run[VERBOSE] > 0)
-    return SparkEngine(settings, sink=run.progress(), stop=stop)
+    if (root := local_root(run[REPO] or "")) is not None:
+        use_directories(run, root, file=FORMAT)
+    return SparkEngine(settings, sink=run.progress(), stop=stop, directories=run.world.directories)
+
+
+def use_directories(run: Run, *paths: Path, written: bool = False, file: str = "") -> None:
+    """Name local directories that units of this command use, before the engine runs any: see `SharedDirectory`."""
+    from logkeep.engine.spark.directories import SharedDirectory  # noqa: PLC0415 - as above
+
+    run.world.directories += [SharedDirectory(path.absolute(), written, file) for path in paths]
 
 
 def _master(run: Run) -> str:

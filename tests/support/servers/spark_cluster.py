@@ -13,6 +13,7 @@ from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess
 from logkeep.engine.spark.jars import spark_home
 from logkeep.engine.spark.processes import descendants, kill_all
+from logkeep.model.cache import archive_dir, cache_dir
 from tests.docs.pages import fences
 from tests.support.processes import PATIENCE_S, ROOT
 
@@ -34,11 +35,13 @@ class SparkCluster:
 
     @property
     def conf(self) -> list[str]:
-        """What a driver on this machine needs besides the secret."""
+        """What a driver on this machine needs besides the secret. The driver's class archive suits executors too."""
+        archives = sorted(archive_dir(cache_dir(os.environ, Path.home())).glob("*.jsa"))
+        options = " ".join([_SMALL, *(f"-XX:SharedArchiveFile={archive} -Xlog:cds*=off" for archive in archives[:1])])
         return [
             "spark.driver.host=127.0.0.1",
             "spark.executor.memory=512m",
-            f"spark.executor.extraJavaOptions={_SMALL}",
+            f"spark.executor.extraJavaOptions={options}",
         ]
 
     @property
@@ -53,6 +56,10 @@ class SparkCluster:
         """Of a command that runs on this cluster."""
         return {"PYSPARK_PYTHON": sys.executable}
 
+    def applications(self) -> set[str]:
+        """Every application that had an executor here."""
+        return {each.name for each in self.directory.glob("worker*/app-*")}
+
     def kill_worker(self, number: int) -> None:
         """As when its host is lost: the worker, its executors and their Python processes."""
         worker = self.workers[number]
@@ -63,8 +70,10 @@ class SparkCluster:
 
 
 @contextmanager
-def spark_cluster(directory: Path, *, workers: int = 2, cores: int = 1, secure: bool = True) -> Iterator[SparkCluster]:
-    """Runs until the block ends."""
+def spark_cluster(
+    directory: Path, *, workers: int = 2, cores: int = 1, secure: bool = True, hidden: Path | None = None
+) -> Iterator[SparkCluster]:
+    """Runs until the block ends. The last worker finds `hidden` empty, as on a host that does not mount it."""
     (port,) = free_ports(1)
     cluster = SparkCluster(f"spark://127.0.0.1:{port}", directory, secrets.token_hex(16) if secure else "")
     properties = _properties(cluster)
@@ -76,7 +85,8 @@ def spark_cluster(directory: Path, *, workers: int = 2, cores: int = 1, secure: 
             work = directory / f"worker{number}"
             size = ["--cores", str(cores), "--memory", f"{cores}g", "--webui-port", "0", "--work-dir", str(work)]
             arguments = ["--host", "127.0.0.1", *size, *properties, cluster.url]
-            cluster.workers.append(stack.enter_context(_daemon("worker.Worker", arguments, work)))
+            blind = hidden if number == workers - 1 else None
+            cluster.workers.append(stack.enter_context(_daemon("worker.Worker", arguments, work, blind)))
         yield cluster
 
 
@@ -100,12 +110,13 @@ def _guide_properties() -> str:
 
 
 @contextmanager
-def _daemon(name: str, arguments: list[str], directory: Path) -> Iterator[ServerProcess]:
+def _daemon(name: str, arguments: list[str], directory: Path, hidden: Path | None = None) -> Iterator[ServerProcess]:
     variables = {"SPARK_HOME": spark_home(), "SPARK_DAEMON_MEMORY": "256m"}
     variables |= {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     variables |= {"SPARK_LOG_DIR": directory, "SPARK_LOCAL_DIRS": directory, "SPARK_NO_DAEMONIZE": "1"}
     variables |= {"SPARK_DAEMON_JAVA_OPTS": _SMALL}
-    command = ["env", *(f"{key}={value}" for key, value in variables.items())]
+    empty = ["unshare", "-rm", "sh", "-ec", 'mount -t tmpfs none "$0"; exec "$@"', str(hidden)] if hidden else []
+    command = [*empty, "env", *(f"{key}={value}" for key, value in variables.items())]
     command += [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     server = ServerProcess(name, command, directory / f"{name}.log", cwd=directory).start()
     try:

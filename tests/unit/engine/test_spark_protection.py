@@ -17,7 +17,8 @@ STANDALONE = "spark://host:7077"
 @pytest.mark.parametrize("master", ("local", "local[*]", "local[2,4]"))
 @pytest.mark.parametrize("secret_named", (True, False))
 def test_a_local_session_is_always_protected(master: str, secret_named: bool) -> None:
-    fixed = protection(master, {"spark.executor.memory": "1g", "spark.authenticate": "true"}, secret_named=secret_named)
+    asked = {"spark.authenticate": "true", "spark.network.crypto.cipher": "AES/GCM/NoPadding"}
+    fixed = protection(master, {"spark.executor.memory": "1g"} | asked, secret_named=secret_named)
     assert fixed == AUTHENTICATED | {"spark.network.crypto.saslFallback": "false"}
 
 

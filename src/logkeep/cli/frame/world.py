@@ -18,6 +18,7 @@ from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 
 if TYPE_CHECKING:
+    from logkeep.engine.spark.directories import SharedDirectory
     from logkeep.engine.spark.engine import SparkEngine
 
 PlacesOf = Callable[[Path | None], Places]
@@ -42,6 +43,8 @@ class World:
     """Lines of the answer were already printed, so with --json the last document is one line too."""
     spark: "SparkEngine | None" = None
     """The one Spark session of the call, for all of its phases; none before it is needed."""
+    directories: "list[SharedDirectory]" = field(default_factory=list)
+    """Local directories that units use: every worker of a cluster must see them."""
     findings: list[Finding] = field(default_factory=list)
     """About the run itself, whatever the verb; they are added to the report's findings."""
     resources: ExitStack = field(default_factory=ExitStack)

@@ -21,6 +21,8 @@ _ENCRYPTED = {
     "spark.authenticate.enableSaslEncryption": "false",
 }
 _FIXED_PREFIXES = ("spark.authenticate", "spark.network.crypto", "spark.network.sasl", "spark.ssl.")
+_CHOICES = ("spark.network.crypto.cipher", "spark.network.crypto.authEngineVersion")
+"""Settings of the encryption that the user may choose."""
 _SAFE_PATH = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
 """Otherwise Python workers import modules from the directory that they start in."""
 
@@ -87,5 +89,5 @@ def _refuse_other(given: Mapping[str, str], fixed: Mapping[str, str], what: str)
     for key, value in given.items():
         ours = fixed.get(key)
         related = ours is not None or (_AUTHENTICATE in fixed and key.startswith(_FIXED_PREFIXES))
-        if related and value.lower() != ours:
+        if related and key not in _CHOICES and value.lower() != ours:
             raise UsageError(f"{what}, but {key} is set to {value}", remedy=f"leave {key} out")
