@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from logkeep.config.option import Option, Where
+from logkeep.config.option import SECRET, Option, SecretOption, Where
 from logkeep.config.option_types import (
     Bool,
     Duration,
@@ -113,6 +113,10 @@ PARALLEL: Option[int | None] = Option(
 SPARK_CONF: Option[tuple[tuple[str, str], ...]] = Option(
     "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf",
     not_from_found_file=refuse_code,
+)  # fmt: skip
+SPARK_SECRET = SecretOption(
+    "spark-secret", SECRET, None, "Secret of a standalone Spark cluster (its spark.authenticate.secret).",
+    key="engine.spark_secret",
 )  # fmt: skip
 
 KEEP_LAST: Option[int | None] = Option(
@@ -537,7 +541,7 @@ Options = tuple[Option[Any], ...]
 STORE_OPTIONS: Options = (REPO, SOURCE)
 RECEIPT_OPTIONS: Options = (*STORE_OPTIONS, STATE_DIR)
 """Of verbs that read or write receipts of restores."""
-ENGINE_OPTIONS: Options = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
+ENGINE_OPTIONS: Options = (ENGINE, MASTER, PARALLEL, SPARK_CONF, SPARK_SECRET)
 WRITE_OPTIONS: Options = (RETRY_FOR, LEASE_TTL, PROGRESS)
 GARBAGE_OPTIONS: Options = (GC_AGE, GC_INTERVAL, LEASE_TTL)
 RETENTION_OPTIONS: Options = (

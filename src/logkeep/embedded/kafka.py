@@ -12,6 +12,7 @@ from typing import Self
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
 from logkeep.engine.spark.jars import resolve_jars, spark_jars
+from logkeep.engine.spark.private import make_private
 
 _READY_S = 180.0
 _LOG4J = """\
@@ -79,7 +80,7 @@ class EmbeddedKafka:
 
     def start(self) -> None:
         """Start, and return when the broker answers."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_private(self.directory)
         (self.directory / "log4j2.properties").write_text(_LOG4J)
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))

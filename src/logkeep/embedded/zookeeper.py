@@ -15,6 +15,7 @@ from typing import Self
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
 from logkeep.engine.spark.jars import resolve_jars, spark_home, spark_jars
+from logkeep.engine.spark.private import make_private
 from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 
@@ -188,7 +189,8 @@ class EmbeddedZooKeeper:
         return java_command(self.release.class_path(self._cache, admin=self._admin), main_class, arguments, options)
 
     def _write_files(self) -> None:
-        for needed in (self.directory, self.data_dir, self.log_dir):
+        make_private(self.directory)
+        for needed in (self.data_dir, self.log_dir):
             needed.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.properties").write_text(_LOG4J)
         if self.my_id is not None:

@@ -199,6 +199,7 @@ def test_secrets_are_references(tmp_path: Path) -> None:
     assert reference({}, {"LOGKEEP_KAFKA_PASSWORD": "pw"}) == EnvironmentReference("LOGKEEP_KAFKA_PASSWORD")
     assert reference({}, {}, "kafka: {password: 'env:PW'}") == EnvironmentReference("PW")
     assert reference({}, {}, "kafka: {password_command: [a, b]}") == CommandReference(("a", "b"), OriginFile(path))
+    assert reference({}, {}, "kafka: {password: 'file:/f'}") == FileReference(Path("/f"))
     assert reference({"--source": "p"}, {}, "sources: {p: {password_file: /s}}") == FileReference(Path("/s"))
 
 

@@ -6,7 +6,7 @@ Errors pass through untouched: `program` shows them.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -44,6 +44,7 @@ from logkeep.config.options import (
 from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
+from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import ProgressSink
 
@@ -261,10 +262,16 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     def command() -> CommandAnswer:
         report = job.function(run, **arguments)
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
-        document = run.document(report) if world.json else {}
+        document = _with_findings(run.document(report), world.findings) if world.json else {}
         return CommandAnswer(document, partial(job.text, shown_values(report)), job.exit_code(report), samples)
 
     return execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
+
+
+def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
+    """The text has them as warnings already."""
+    added = msgspec.to_builtins(findings)
+    return {**document, "findings": [*document.get("findings", ()), *added]} if added else document
 
 
 def _update_now(

@@ -55,8 +55,8 @@ joined (`1h30m`). Parts: `1/7`, `2.5%`, `0.1`. Lists: repeat the flag, separate 
 variable, write a YAML list.
 
 Secrets are never given as values of flags or YAML keys, only by reference: the key with `_file` (a file that only its
-owner can read), with `_command` (run without a shell; its output is the secret), as `env:NAME`, or in the key's own
-variable.
+owner can read), with `_command` (run without a shell; its output is the secret), as `env:NAME` or `file:PATH`, or in
+the key's own variable.
 
 | flag | YAML key | variables | default | meaning |
 |---|---|---|---|---|

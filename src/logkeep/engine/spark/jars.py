@@ -112,6 +112,7 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
     command += ["--driver-java-options", f"-Duser.home={work} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"]
     command += ["--packages", ",".join(coordinates), str(program)]
     variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables |= {"PYTHONSAFEPATH": "1"}
     try:
         return subprocess.run(
             command,
