@@ -43,6 +43,8 @@ from logkeep.repository.parts import SegmentTable
 
 T = TypeVar("T")
 _AT_ONCE = 16
+_TOGETHER = 2_000
+"""Batches whose answers are held in memory at the same time."""
 
 
 @dataclass
@@ -125,18 +127,27 @@ class LogContinuity:
         """Logs whose topic is gone are left out. A request names a log once, so several batches take several."""
         waiting = list(dict.fromkeys(wanted))
         while waiting:
-            now = {each.partition: each for each in reversed(waiting)}
-            for log, fetched in self._fetch(now).items():
-                each = now[log]
-                found = compare_headers(each.batch, fetched.at_leader, compacted=log.topic in compacted)
-                if found is PastVerdict.BY_RECORDS:
-                    mine = self._archived_bodies(each, archived)
-                    found = compare_bodies(mine, bodies_in(fetched.data or None))
-                yield each, found
-            waiting = [each for each in waiting if now[each.partition] is not each]
+            now = {each.partition: each for each in reversed(waiting[:_TOGETHER])}
+            for log, fetched in self._fetch(now, compacted).items():
+                yield now[log], self._verdict(now[log], fetched, archived, compacted=log.topic in compacted)
+            waiting = [each for each in waiting if now.get(each.partition) is not each]
 
-    def _fetch(self, wanted: Mapping[TopicPartition, ArchivedBatch]) -> dict[TopicPartition, FetchedBatch]:
-        requests = {log: BatchRequest(each.topic_id, each.batch) for log, each in wanted.items()}
+    def _verdict(
+        self, each: ArchivedBatch, fetched: FetchedBatch, archived: "ArchivedRows", *, compacted: bool
+    ) -> PastVerdict:
+        if not fetched.readable:
+            return PastVerdict.UNDECIDED
+        found = compare_headers(each.batch, fetched.at_leader, compacted=compacted)
+        if found is not PastVerdict.BY_RECORDS:
+            return found
+        return compare_bodies(self._archived_bodies(each, archived), bodies_in(fetched.data or None))
+
+    def _fetch(
+        self, wanted: Mapping[TopicPartition, ArchivedBatch], compacted: Collection[str]
+    ) -> dict[TopicPartition, FetchedBatch]:
+        requests = {
+            log: BatchRequest(each.topic_id, each.batch, log.topic in compacted) for log, each in wanted.items()
+        }
         try:
             return fetch_again(self.cluster, requests, self.bytes_per_s)
         except TopicMissing:

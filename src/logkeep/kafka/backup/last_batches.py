@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from logkeep.errors import ClusterNotReady, SourceDamaged
+from logkeep.errors import ClusterNotReady
 from logkeep.formats.kafka.batches import Batches, WalkEnd, first_broken, walk
 from logkeep.kafka.admin.offsets import log_bounds
 from logkeep.kafka.backup.past_check import LeaderBatch
@@ -38,6 +38,8 @@ class BatchRequest:
 
     topic_id: UUID
     batch: LastBatch
+    keep: bool = False
+    """Whether the bytes of a batch that is not the archived one are needed, because its records may decide."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,13 @@ class FetchedBatch:
 
     at_leader: LeaderBatch
     data: bytes = b""
-    """The whole batch, if it is not the archived one and its CRC-32C is right."""
+    """The whole batch, if it was to be kept, is not the archived one, and has a valid CRC-32C."""
+    readable: bool = True
+    """False: the broker's own log is damaged there. The batch is archived, so that must not stop a backup."""
 
 
 Wanted = Mapping[TopicPartition, BatchRequest]
+_UNREADABLE = FetchedBatch(LeaderBatch(-1, -1, None), readable=False)
 
 
 def fetch_again(cluster: Cluster, wanted: Wanted, bytes_per_s: int = 0) -> dict[TopicPartition, FetchedBatch]:
@@ -136,6 +141,8 @@ class _Asking:
     def _answer(self, log: TopicPartition, fetched: FetchedPartition) -> Answer[FetchedBatch | None]:
         if fetched.error == Code.OFFSET_OUT_OF_RANGE:
             return log, OK, None
+        if fetched.error == Code.CORRUPT_MESSAGE:
+            return log, OK, _UNREADABLE
         if fetched.error in _ANOTHER_TOPIC:
             # A broker that has just started may not know the topic id yet: then the metadata is read again first.
             topic = self._cluster.known().topic(log.topic)
@@ -145,7 +152,7 @@ class _Asking:
             return log, OK, None
         if fetched.error:
             return log, fetched.error, None
-        return log, OK, _found(log, fetched, self._wanted[log].batch)
+        return log, OK, _found(fetched, self._wanted[log])
 
 
 def _fetch_of(log: TopicPartition, wanted: BatchRequest) -> PartitionFetch:
@@ -161,13 +168,14 @@ def _is_empty(fetched: FetchedPartition | None) -> bool:
     return not len(walked.batches) and walked.stop in (WalkEnd.END, WalkEnd.TORN)
 
 
-def _found(log: TopicPartition, fetched: FetchedPartition, archived: LastBatch) -> FetchedBatch:
+def _found(fetched: FetchedPartition, wanted: BatchRequest) -> FetchedBatch:
     walked = walk(fetched.records)
     if walked.stop is WalkEnd.DAMAGED and not len(walked.batches):
-        raise SourceDamaged(walked.reason, subject=f"{log} at offset {archived.last_offset}")
-    first = _first_at(walked.batches, archived.last_offset)
+        return _UNREADABLE
+    first = _first_at(walked.batches, wanted.batch.last_offset)
     batch = LastBatch.of(first) if len(first) else None
-    whole = len(first) and batch != archived and first_broken(fetched.records, first) is None
+    needed = wanted.keep and len(first) and batch != wanted.batch
+    whole = needed and first_broken(fetched.records, first) is None
     data = bytes(fetched.records[first.start : first.end]) if whole else b""
     return FetchedBatch(LeaderBatch(fetched.log_start, fetched.high_watermark, batch), data)
 
