@@ -243,7 +243,7 @@ class _Stored:
         self._log = StoredLog.of(place, segment)
         found = index_beside(place, segment)
         self.rebuilt = found is None
-        self.index = _rebuild_index(self._log, segment.sha256) if found is None else found
+        self.index = rebuild_index(self._log, segment.sha256) if found is None else found
 
     def offsets(self, row: int) -> Longs:
         return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
@@ -263,7 +263,7 @@ class _Stored:
             yield part
 
 
-def _rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
+def rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
     """The index of a log from its bytes, whose checksum must be the archived one. Raises Damaged."""
     summed, pieces, found, position = hashlib.sha256(), LogPieces(), list[BatchIndex](), 0
     for plain in log.pieces(summed.update):
