@@ -41,6 +41,8 @@ _WHY = {
     Reason.EXPIRED: "the source had already deleted its next record",
     Reason.BEYOND: "it had read further than what was restored",
     Reason.SHARED: "the partition holds records of several partitions",
+    Reason.DIFFERENT: "the topic was created anew since the backup, and holds other records there",
+    Reason.UNPROVEN: "the topic was created anew since the backup, and no record there shows that it holds the same",
     Omission.TOPIC: "the topic was not restored",
     Omission.PARTITION: "the partition was not restored",
     Omission.GONE: "the target does not have this partition",
