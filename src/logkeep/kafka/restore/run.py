@@ -18,6 +18,7 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
+from logkeep.kafka.restore.plan.groups import NOT_EXACT
 from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
@@ -265,7 +266,8 @@ class KafkaRestore:
             with_end(receipt, began, self.clock()),
             verdict=RestoreVerdict.FAILED if finished.damaged else _verdict(stored.plan),
             groups=finished.groups or stored.groups,
-            findings=(*findings, *finished.findings),
+            # The plan has already said which groups are not exact, before the offsets of records were known.
+            findings=(*(f for f in findings if f.code != NOT_EXACT), *finished.findings),
         )
         return self._done(stored, stored.restore.put(receipt))
 

@@ -102,6 +102,7 @@ def test_every_row_in_both_modes(backed: Backed, offsets: str) -> None:
     )
     assert (done["verdict"], done["offsets"], done["group_names"]) == ("proven", offsets, sorted(GROUPS))
     assert [row["reread"] for row in done["groups"]] == [0] * len(done["groups"])
+    assert len(troubles(done)) == len({(f["where"], f["what"]) for f in troubles(done)}), "each is said once"
     odd = {(f["where"], f["what"].rpartition(": ")[2]) for f in troubles(done)}
     assert odd == {(f"group {g}", what) for g in GROUPS for what in (EXPIRED, BEYOND)}, "as `kafka groups restore` does"
     left = {(r["topic"], r["partition"]): r["detail"] for r in done["groups"] if r["offset"] is None}

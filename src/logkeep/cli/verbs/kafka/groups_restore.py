@@ -42,6 +42,8 @@ from logkeep.reports.restores import choose_restore
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import RestoredGroup
 
+_NAMED = 8
+
 
 class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     """What was, or would be, set. A row without an offset was left out, or is removed; `detail` says why."""
@@ -70,8 +72,10 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     lines = (
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
-    for name in report.untouched:
-        lines.append(look.line(f"NOTE  group {name} has no offset in what was restored; it is not changed"))
+    if report.untouched:
+        named = f"{', '.join(report.untouched[:_NAMED])}{' …' if len(report.untouched) > _NAMED else ''}"
+        what = f"{plural(len(report.untouched), 'group')} without an offset in what was restored, not changed: {named}"
+        lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
     lines.append(

@@ -73,8 +73,8 @@ from logkeep.model.work import Engine
 from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import RestoredPartition, RestoreState, list_restores
+from logkeep.repository.chain.owner import Owner, is_alive, is_dead, this_process
+from logkeep.repository.restores import RestoredPartition, RestoreRow, RestoreState, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
@@ -302,13 +302,20 @@ def _refusal(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
     """The first refusal. Existing topics may be those of an interrupted restore."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
-    unfinished = [r.id for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
+    unfinished = [r for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
     if unfinished:
-        refusal.remedy = (
-            f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "
-            f"`kafka restore --resume {unfinished[-1]}` resumes it, `kafka restore abort` deletes its topics"
-        )
+        refusal.remedy = f"{refusal.remedy}. {_unfinished_text(unfinished[-1], this_process(run.token()))}"
     return refusal
+
+
+def _unfinished_text(restore: RestoreRow, here: Owner) -> str:
+    """What to do about a restore that has not ended: only one whose process is gone was interrupted."""
+    if restore.owner is not None and is_alive(restore.owner, here):
+        return f"Restore {restore.id} is running ({restore.owner}): wait until it ends"
+    ways = f"`kafka restore --resume {restore.id}` resumes it, `kafka restore abort` deletes its topics"
+    if restore.owner is None or is_dead(restore.owner, here):
+        return f"Restore {restore.id} was interrupted: {ways}"
+    return f"Restore {restore.id} has not ended. If {restore.owner} no longer works on it: {ways}"
 
 
 def _plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
