@@ -38,7 +38,7 @@ class Written:
 
     def add(self, log: int, records: int, **fields: int) -> int:
         base = self.ends[log]
-        self.data[log] += batch_of(base, [Slow(i) for i in range(records)], attributes=TRANSACTIONAL, **fields)
+        self.data[log] += batch_of(base, [Slow(i) for i in range(records)], None, attributes=TRANSACTIONAL, **fields)
         self.ends[log] += records
         return base
 
@@ -46,7 +46,13 @@ class Written:
         base = self.ends[log]
         record = Slow(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 7))
         self.data[log] += batch_of(
-            base, [record], attributes=TRANSACTIONAL | CONTROL, base_time_ms=time_ms, max_time_ms=time_ms, **fields
+            base,
+            [record],
+            None,
+            attributes=TRANSACTIONAL | CONTROL,
+            base_time_ms=time_ms,
+            max_time_ms=time_ms,
+            **fields,
         )
         self.ends[log] += 1
         return base
@@ -125,7 +131,7 @@ def test_producer_and_epoch_identify_what_is_torn(
     made = _write(transactions, new=True)
     report = _compared(made, cuts, n)
     torn = _torn(made, transactions, cuts)
-    wanted = {log: [] for log in range(len(LOGS))}
+    wanted: dict[int, list[tuple[int, int, int]]] = {log: [] for log in range(len(LOGS))}
     for number in torn:
         for log, (first, mark) in made.parts[number].items():
             if mark < cuts[log]:
