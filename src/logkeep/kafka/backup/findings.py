@@ -6,6 +6,7 @@ from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
 
 
 def cluster_findings(facts: Facts) -> list[Finding]:
@@ -57,6 +58,18 @@ def _undecided(found: OpenTransaction) -> Finding:
         "it is recorded as open, which a restore treats as aborted",
         remedy="check with kafka-transactions.sh find-hanging whether it hangs, or allow this user to describe "
         "transactional ids",
+    )
+
+
+def undecided_past(log: LogName) -> Finding:
+    return Finding(
+        code="past-undecided",
+        severity=Severity.WARNING,
+        where=str(log),
+        what="compaction removed the records that would show whether the log still has the past that is archived of "
+        "it, or the last archived batch cannot be read; leader epochs fit, and the log is continued",
+        remedy="nothing, unless a broker's disk was put back or the cluster was cloned since the last backup: then "
+        "back it up under another --source name",
     )
 
 

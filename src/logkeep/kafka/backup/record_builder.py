@@ -107,6 +107,7 @@ def logs_of(
                 last_epoch=tip.epoch,
                 last_end=tip.end,
                 traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
+                last_batch=assembled.last_batches.get(cut.log, old.last_batch),
             )
         )
     return tuple(records)

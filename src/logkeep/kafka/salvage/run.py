@@ -8,6 +8,7 @@ source as the online backups, and continues them.
 from dataclasses import dataclass
 
 from logkeep.kafka.backup.assemble import Assembled, assemble
+from logkeep.kafka.backup.continuity import ArchivedRows
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
@@ -31,6 +32,7 @@ from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
+from logkeep.repository.chain.format import LAST_BATCHES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
 
 KIND = "kafka"
@@ -68,7 +70,7 @@ class KafkaSalvage:
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        plan = plan_salvage(self.disks, options, engine, self._last(folded))
+        plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
         lost = _damage_gaps(plan)
         offsets = plan.copy_plan.records - sum(gap.end - gap.start for gap in lost)
         findings = (*plan.findings, *groups_of(plan.facts)[1])
@@ -79,7 +81,8 @@ class KafkaSalvage:
         with writing(self.place, "salvage", self.clock, self.tokens, options.lease_ttl) as session:
             check_wanted(options.wanted_id, session.folded.last_id)
             check_source(self.place, KIND, self._identity)
-            plan = plan_salvage(self.disks, options, engine, self._last(session.folded))
+            folded = session.folded
+            plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
             source = ensure_source(self.place, KIND, self._identity, self.clock())
             ongoing = begin(session, source, wanted=options.wanted_id, tags=options.tags)
             assembled = assemble(plan.copy_plan, self._copy(ongoing, plan, options, engine))
@@ -94,6 +97,9 @@ class KafkaSalvage:
         if not folded.completed:
             return None
         return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
+
+    def _archived(self, folded: Folded) -> ArchivedRows:
+        return ArchivedRows(self.place, folded.completed[-1] if folded.completed else None)
 
     def _copy(
         self, ongoing: OngoingBackup, plan: SalvagePlan, options: SalvageOptions, engine: Engine
@@ -126,6 +132,7 @@ class KafkaSalvage:
         findings = (*plan.findings, *clamped)
         cut = (*assembled.cut, *(_carried_cut(r) for r in carried.logs))
         check_consistent(record, cut)
+        require_feature(self.place.store, LAST_BATCHES)
         ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
@@ -154,6 +161,7 @@ def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
                 last_end=tip.end,
                 unproven_from=proven[log] if proven[log] < cut.end else -1,
                 traits=traits,
+                last_batch=assembled.last_batches.get(cut.log, old.last_batch if old else None),
             )
         )
     return records

@@ -96,13 +96,20 @@ class _UnnamedRows:
         """The logs that replace it, in order; nothing where all of it is lost. A lost end of a log has no row: so a log
         after all rows is lost too."""
         rows = self._by_log.get(log_of(Kind.TXNLOGS, named.member, named.apart or named.history), ())
-        inside = [row for row in rows if named.first <= row.first and row.end <= named.last + 1 and row.has_object]
+        inside = [row for row in rows if row.has_object and _is_within(row, named)]
         lost = any(row.start <= named.first and named.last < row.end and not row.has_object for row in rows)
         beyond = bool(rows) and all(row.end <= named.first for row in rows)
         if not inside and not lost and not beyond:
             yield named
         for row in sorted(inside, key=lambda row: row.first):
             yield _replacement(named, row)
+
+
+def _is_within(row: Segment, named: ArchivedLog) -> bool:
+    """Whether the row's object can be what a repair left of this log. A merged object holds more bytes, also where its
+    row was shortened to the positions of this log when a later backup was deleted."""
+    larger = bool(named.size_bytes) and row.plain_bytes > named.size_bytes
+    return named.first <= row.first and row.end <= named.last + 1 and not larger
 
 
 def _replacement(named: ArchivedLog, row: Segment) -> ArchivedLog:

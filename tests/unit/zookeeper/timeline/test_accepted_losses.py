@@ -126,13 +126,9 @@ def test_what_no_backup_has_all_of_serves_no_more_than_before(growing: Growing, 
 STEPS = st.lists(st.sampled_from([1, 1, 1, 2, 4, "merge", "merge", "delete"]), min_size=2, max_size=9)
 
 
-@settings(
-    max_examples=12, derandomize=True
-)  # the example below is a known fault, and its neighbours would be found too
+@settings(max_examples=12)
 @given(STEPS, st.sets(st.integers(0, 40), min_size=1, max_size=3), st.integers(0, 20))
-@example([1, "merge", "delete", 1], {2}, 0).xfail(
-    reason="a repair reads otherwise than expected", raises=AssertionError
-)
+@example([1, "merge", "delete", 1], {2}, 0)  # a merged object whose row was shortened is no repaired object
 def test_whatever_was_merged_and_deleted_before(steps: list[int | str], wanted: set[int], which: int) -> None:
     with TemporaryDirectory() as directory:
         growing = Growing(Path(directory) / "growing", new_place())
