@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _topic(
     return TopicReport(
         name=topic.name,
         id=topic.id,
-        internal=topic.internal,
+        internal=is_internal(topic.name, topic.internal),
         partitions=topic.partitions,
         replication_factor=topic.replication_factor,
         configs=topic.configs,

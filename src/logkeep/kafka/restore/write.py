@@ -275,6 +275,7 @@ class KafkaLogWriter:
                         end=each.end,
                         segments=segments[each.log],
                         transactional=each.transactional,
+                        left_out=each.left_out or (),
                     )
                     for each in planned
                 ),

@@ -16,7 +16,7 @@ from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds
 from logkeep.kafka.backup.record_builder import topics_of
-from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
+from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition, is_internal
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, OpenTransaction, PartitionRecord, TopicRecord
 from logkeep.kafka.salvage.decide import LogDecision
@@ -56,7 +56,9 @@ def carried_topics(carried: CarriedOver) -> list[Topic]:
     partitions: dict[str, list[Partition]] = {}
     for record in carried.logs:
         partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
-    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in carried.topics]
+    return [
+        Topic(t.name, UUID(t.id), is_internal(t.name, t.internal), tuple(partitions[t.name])) for t in carried.topics
+    ]
 
 
 def facts_of(

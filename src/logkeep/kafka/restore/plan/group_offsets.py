@@ -32,6 +32,10 @@ class Reason(StrEnum):
     """It had read further than what was restored: the log end."""
     SHARED = "shared"
     """The partition holds records of several source partitions: the first record that it has not read."""
+    DIFFERENT = "different"
+    """The topic is not the archived one, and has another record there."""
+    UNPROVEN = "unproven"
+    """The topic is not the archived one, and no record there shows whether it holds the same."""
 
 
 class Omission(StrEnum):

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
@@ -29,6 +30,7 @@ from logkeep.kafka.restore.plan.repartition import (
 )
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.topics import TopicOptions, TopicPlan, difference_findings, plan_topic
+from logkeep.kafka.restore.plan.torn import TearReport, TornTransactions, torn_findings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
@@ -55,6 +57,8 @@ class PlanOptions:
     """Leave out every record from that time on, instead of ending each log before the first one."""
     keep_all: bool = False
     """Leave retention off after the restore."""
+    whole_transactions: bool = False
+    """Leave out what is restored of a transaction that the cut tears, or possibly tears."""
 
 
 class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +78,8 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Records with this time or a later one are left out, at any offset."""
     spread_over: int = 0
     """The number of partitions over which records are spread by their keys; this one gets a share. 0: no spread."""
+    left_out: tuple[AbortedRange, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Parts of transactions that are not restored, because the cut tears them. Absent: none."""
 
     @property
     def target(self) -> TopicPartition:
@@ -99,6 +105,10 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     logs: tuple[PlannedLog, ...]
     """For a repartitioned topic, one for each pair of an archived log and a partition; those of one partition are in
     the order of their records in it."""
+    torn: tuple[TornTransactions, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Transactions that the cut tears. Absent: none, or there is no point in time."""
+    whole_transactions: bool | msgspec.UnsetType = msgspec.UNSET
+    """Present, and true: these transactions are left out everywhere."""
 
     @property
     def targets(self) -> tuple[TopicPartition, ...]:
@@ -135,6 +145,7 @@ def plan_restore(
     at_once: int,
     mark: int,
     now_ms: int,
+    tears: TearReport | None = None,
 ) -> CheckedPlan:
     """Decide everything. Raises Damaged when a selected log cannot be read, UsageError for a time before the archive.
 
@@ -180,10 +191,12 @@ def plan_restore(
         topics=tuple(topics),
         logs=tuple(_logs(chosen, surveys, target, options, preserve=preserve)) if data else (),
     )
+    plan = with_tears(plan, tears or TearReport(), whole=options.whole_transactions)
     seconds = restore_s([with_reencoding(s, chosen) for s in selected], offsets, proof=options.prove, at_once=at_once)
     seconds += together_s([reading_s(s, chosen, proof=options.prove) for s in selected], at_once)
     findings = (
         *_point_in_time(selected, options),
+        *tear_findings(plan),
         *_appended(target, touched),
         *difference_findings(topics),
         *_cost(selected, offsets, at_once),
@@ -191,6 +204,23 @@ def plan_restore(
         *repartition_findings(chosen, surveys),
     )
     return CheckedPlan(plan, seconds, findings, tuple(refusals))
+
+
+def with_tears(plan: RestorePlan, tears: TearReport, *, whole: bool) -> RestorePlan:
+    """The plan with the transactions that it tears. With `whole`, nothing of them is restored."""
+    if not tears.torn or not plan.logs:
+        return plan
+    if not whole:
+        return msgspec.structs.replace(plan, torn=tears.torn)
+    logs = [
+        msgspec.structs.replace(log, left_out=tears.ranges[log.log]) if log.log in tears.ranges else log
+        for log in plan.logs
+    ]
+    return msgspec.structs.replace(plan, torn=tears.torn, whole_transactions=True, logs=tuple(logs))
+
+
+def tear_findings(plan: RestorePlan) -> list[Finding]:
+    return torn_findings(plan.torn or (), left_out=bool(plan.whole_transactions))
 
 
 def _refuse_preserve(chosen: SelectedLogs, options: PlanOptions) -> None:
