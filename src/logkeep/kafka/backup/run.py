@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 
+import msgspec
+
 from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
 from logkeep.kafka.backup.assemble import (
@@ -56,12 +58,13 @@ from logkeep.kafka.record.documents import (
     same_cluster,
 )
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap
@@ -353,7 +356,7 @@ class _BackupRun:
     ) -> KafkaBackupDone:
         record, findings = self._record(ongoing.id, prepared.base.reached, prepared.facts, assembled)
         check_consistent(record, assembled.cut)
-        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
             refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
         finished = FinishedRun(
@@ -385,6 +388,7 @@ class _BackupRun:
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
+            chosen=facts.chosen or msgspec.UNSET,
         )
         return record, (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(reached, facts))
 
