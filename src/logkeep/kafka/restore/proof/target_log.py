@@ -111,7 +111,7 @@ class TargetLog:
 
 
 def log_starts(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, int]:
-    """The log starts of targets, in one request for each leader. What cannot be told now is left out."""
+    """The log starts of targets, in one request for each leader. Those that are not known now are left out."""
     there = {t.name: t.id.hex for t in cluster.metadata().topics}
     ours = [log.key for log in logs if there.get(log.topic) == log.topic_id]
     try:
