@@ -1,7 +1,7 @@
 """Records with bytes of their own, to be written into other batches than those they were read from.
 
-`records.decode` reuses its memory. A caller that needs records of several of its parts together copies their bodies here,
-back to back: from the length of the key to the end.
+`records.decode` reuses its memory. A caller that needs records of several of its parts together copies their bodies
+here, back to back: from the length of the key to the end.
 """
 
 from collections.abc import Sequence

@@ -140,7 +140,7 @@ def _die_after(requests: int) -> None:
         if api == API and next(numbers) == requests:
             _die()
 
-    Connection.send_raw = last_send  # type: ignore[method-assign]  # in the child alone
+    Connection.send_raw = last_send  # type: ignore[assignment,method-assign]  # in the child alone
 
 
 if __name__ == "__main__":
