@@ -31,7 +31,7 @@ class Facts:
     topics: tuple[Topic, ...]
     """The selected ones."""
     log_ends: LogEnds
-    """Of the selected partitions, with the offsets of all groups."""
+    """Of the selected partitions, with the offsets of groups in them."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
     acls: tuple[AclBinding, ...] | None
@@ -41,10 +41,13 @@ class Facts:
     """What could not be read, and why."""
     findings: tuple[Finding, ...] = ()
     """What exists and is hidden from this user, as far as that can be known."""
+    chosen: bool = False
+    """Whether the user chose topics: then a group that has no offset in them is not part of the backup."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        return self.log_ends.groups
+        """Those that belong to the backup."""
+        return tuple(g for g in self.log_ends.groups if g.commits or not self.chosen)
 
     @property
     def bounds(self) -> Mapping[TopicPartition, LogBounds]:
@@ -81,6 +84,7 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
         quotas=quotas,
         notes=notes,
         findings=_hidden(cluster, replicas, metadata, selects),
+        chosen=bool(include or exclude),
     )
 
 

@@ -111,6 +111,8 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     scram_credentials: int | None
     """Archived ones, encrypted; null if the backup was taken without --scram-to."""
     needs: RestoreNeeds
+    chosen_topics: bool = False
+    """Topics were chosen for this backup: groups without an offset in them are not in it."""
 
 
 def report(
@@ -143,6 +145,7 @@ def report(
         quotas=len(record.quotas),
         scram_credentials=scram_credentials,
         needs=restore_needs(topics, record),
+        chosen_topics=record.chosen is True,
     )
 
 

@@ -3,7 +3,7 @@
 Logs of the last backup that are on none of these disks are carried over as archived. Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -80,7 +80,7 @@ def facts_of(
         metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
         topics=tuple(topics),
         log_ends=LogEnds(
-            groups=tuple(_group(g) for g in groups),
+            groups=tuple(_group(g, {t.name for t in topics}) for g in groups),
             bounds=bounds,
             open_transactions=tuple(sorted([*still_open, *_open(here)])),
         ),
@@ -102,10 +102,11 @@ def _open(decided: Iterable[LogDecision]) -> list[OpenTransaction]:
     ]
 
 
-def _group(found: FoundGroup) -> GroupFacts:
+def _group(found: FoundGroup, topics: Collection[str]) -> GroupFacts:
     commits = {
         TopicPartition(p.topic, p.partition): CommittedOffset(p.offset, p.leader_epoch, p.metadata)
         for p in found.positions
+        if p.topic in topics
     }
     return GroupFacts(Group(found.name, found.kind, found.state, found.protocol_type), commits)
 

@@ -51,7 +51,7 @@ STEPS = {
         Point("request", 1, "OffsetCommit"),
     ),
     "translate": (
-        Point("request", 4, "Produce"),
+        Point("request", 1, "Produce"),  # small batches are merged: one has most of the records
         Point("store", 1, "map."),
         Point("store", 1, "receipt"),
         Point("request", 3, "IncrementalAlterConfigs"),

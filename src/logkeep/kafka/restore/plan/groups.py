@@ -22,8 +22,8 @@ from logkeep.kafka.restore.plan.group_offsets import (
     Omission,
     Reason,
     Routes,
+    RouteTable,
     TranslatedOffset,
-    translate_commits,
 )
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
@@ -121,9 +121,9 @@ def plan_groups(
     """
     selected = _select([*_with_recovered(groups, recovered or {})], patterns)
     before = {name: group.commits for name, group in current.items()}
+    table = RouteTable(routes)
     planned = [
-        PlannedGroup(g.name, g.kind == _SHARE, translate_commits(g.commits, routes), before.get(g.name, {}))
-        for g in selected
+        PlannedGroup(g.name, g.kind == _SHARE, table.translate(g.commits), before.get(g.name, {})) for g in selected
     ]
     moved = tuple(g for g in planned if g.positions.placed)
     refuse_unsafe({g.name: g.share for g in moved}, current)

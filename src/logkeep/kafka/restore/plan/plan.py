@@ -7,10 +7,12 @@ nothing again.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import msgspec
 
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
@@ -38,6 +40,11 @@ from logkeep.repository.backups.manifest import KnownGap
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
 DEFAULT_PARTS = ("data", "configs", "groups")
+_SMALL_BYTES = 16 << 10
+"""Batches of this size and more are sent without a copy: at a few thousand per second they are fast enough."""
+_MERGED_BYTES = 64 << 10
+_MOST_MERGED_BYTES = 1 << 20
+"""Larger ones would only cost memory."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +87,15 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The number of partitions over which records are spread by their keys; this one gets a share. 0: no spread."""
     left_out: tuple[AbortedRange, ...] | msgspec.UnsetType = msgspec.UNSET
     """Parts of transactions that are not restored, because the cut tears them. Absent: none."""
+    merge: BatchMergeRule | msgspec.UnsetType = msgspec.UNSET
+    """How small batches are merged; absent in plans of earlier releases, which sent every batch by itself."""
 
     @property
     def target(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
-class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Stored as the body of the restore's plan document."""
 
     cluster_id: str
@@ -114,6 +123,23 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def targets(self) -> tuple[TopicPartition, ...]:
         """All partitions that are written to, without duplicates."""
         return tuple(dict.fromkeys(log.target for log in self.logs))
+
+    @cached_property
+    def _limits(self) -> dict[str, int]:
+        """`max.message.bytes` of each target topic while it is restored; 0: not known."""
+        return {topic.name: int(topic.while_restoring.get("max.message.bytes", "0")) for topic in self.topics}
+
+    def merge_rule(self, log: PlannedLog) -> BatchMergeRule | None:
+        """How small batches of a log are merged: never to more than its topic takes."""
+        limit = self._limits.get(log.topic, 0)
+        if not log.merge or not limit:
+            return None
+        return msgspec.structs.replace(log.merge, most_bytes=min(log.merge.most_bytes, limit))
+
+    @property
+    def merges(self) -> bool:
+        """Whether an earlier release would send other batches."""
+        return any(log.merge for log in self.logs)
 
     @property
     def records(self) -> int:
@@ -328,7 +354,9 @@ def _logs(
             there = replace(log, target=TopicPartition(log.target.topic, partition))
             whole = _log(there, survey, target, options, preserve=preserve)
             records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
-            yield msgspec.structs.replace(whole, records=records, bytes=size, spread_over=partitions)
+            yield msgspec.structs.replace(
+                whole, records=records, bytes=size, spread_over=partitions, merge=msgspec.UNSET
+            )
 
 
 def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOptions, *, preserve: bool) -> PlannedLog:
@@ -346,7 +374,14 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOp
         records=survey.records,
         bytes=survey.bytes,
         before_ms=options.until_ms if options.by_record else None,
+        merge=merge_rule_for(survey.largest_batch_bytes),
     )
+
+
+def merge_rule_for(largest_batch_bytes: int) -> BatchMergeRule:
+    """Merged batches are not larger than the largest archived one, or than 64 KiB where all are smaller."""
+    most = min(max(_MERGED_BYTES, largest_batch_bytes), _MOST_MERGED_BYTES)
+    return BatchMergeRule(small_bytes=_SMALL_BYTES, most_bytes=most)
 
 
 def _point_in_time(surveys: Sequence[LogSurvey], options: PlanOptions) -> list[Finding]:
