@@ -48,7 +48,8 @@
     ├── AuthenticityFailed             11
     ├── WrongKey                       42
     ├── ServerFailed                    1   an embedded server did not start
-    │   └── ServerRefused               1   it refused the files in its directories
+    │   ├── ServerRefused               1   it refused the files in its directories
+    │   └── JarsUntrusted              40   its jars are not the pinned ones
     └── Interrupted               130/143
 
 Each class has an exit code, whether a retry can help, and a remedy; an instance says what happened and to which
@@ -396,6 +397,13 @@ class ServerFailed(LogkeepError):
 
 class ServerRefused(ServerFailed):
     """An embedded server refused the files in its directories and ended while starting."""
+
+
+class JarsUntrusted(ServerFailed):
+    """The jars of a server are not those that are pinned by their hashes; nothing was started."""
+
+    exit_code = 40
+    remedy = "remove `jars` in the cache directory and run again"
 
 
 class Interrupted(LogkeepError):

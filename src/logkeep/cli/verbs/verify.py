@@ -27,9 +27,11 @@ from logkeep.model.ids import BackupId
 from logkeep.reports.backups import read_source
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
 from logkeep.repository.backups.verdicts import GOOD
+from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import VerifySample
+from logkeep.repository.verify.name_versions import DOUBTS
 from logkeep.repository.verify.run import Verifier
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ _SHOWN = 50
 
 
 def _text(report: VerifyReport, look: TerminalStyle) -> str:
-    state = look.state("OK") if report.verdict == GOOD and not _lost_transactions(report) else look.state("FAIL")
+    state = look.state("FAIL") if report.verdict != GOOD or _lost_transactions(report) or _differs(report) else None
+    state = state or look.state("OK")
     files = report.level == "files"
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
@@ -48,6 +51,8 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
     if report.verdict == GOOD and _lost_transactions(report):
         lines.append(look.line("every object is good, but transactions are missing before the restorable range"))
+    if report.verdict == GOOD and _differs(report):
+        lines.append(look.line("every object is good and can be restored, but the source has other records now"))
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
@@ -79,12 +84,20 @@ def _lost_transactions(report: VerifyReport) -> bool:
     return report.zookeeper is not None and any(f.code == "lost-transactions" for f in report.findings)
 
 
+def _differs(report: VerifyReport) -> bool:
+    """The source has other records than the backup, whose objects are good."""
+    return any(f.code == SOURCE_DIFFERS for f in report.findings)
+
+
 def _code(report: VerifyReport) -> int:
     """2 when it is good, but the requested level was not reached or there are warnings."""
     zookeeper = report.zookeeper
+    if _differs(report):
+        return 10
     if report.verdict != GOOD or _lost_transactions(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
+    doubtful = doubtful or any(f.code in DOUBTS for f in report.findings)
     return 2 if doubtful or report.level != report.asked_level else 0
 
 
@@ -122,8 +135,9 @@ def verify(run: Run, backup: str) -> VerifyReport:
     `files` follows the chain from its first commit, opens the manifest and all parts, and checks every object's
     existence and size. `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch.
     `records` also decodes every record, and stores a digest of each log, which later runs compare. `source` also
-    compares the backup's logs with what the live cluster still holds. Nothing is repaired. The result is stored in the
-    repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
+    compares the backup's logs with what the live cluster still holds; records that differ there end it with 10, and are
+    no damage of the backup. Nothing is repaired. The result is stored in the repository: `list` shows it, and a damaged
+    backup never counts as a good one for `prune`.
 
     For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
     `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on

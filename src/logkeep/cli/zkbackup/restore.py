@@ -4,7 +4,6 @@ The replaced data is kept beside the new data. Nothing is written before the pla
 tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +49,7 @@ from logkeep.config.settings import SettingPlace
 from logkeep.directories.folder import Folder
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import Phase, read_journal
@@ -181,7 +181,7 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:
-        run.console.note(plan_text(view, prepared, run.console.err_look))
+        run.console.show(plan_text(view, prepared, run.console.err_look))
     run.confirm(_question(view, prepared.places[0].data_dir))
 
 
@@ -221,7 +221,7 @@ def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreRecei
 
 def _host_flag(run: CommandRun) -> str:
     """The command that finishes the restore must ask the same server that the user named."""
-    return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
+    return f" --zk-host {shell_word(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
 
 
 def _can_be_continued(data_dir: Path, restore: str) -> bool:
@@ -303,7 +303,7 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
         *finding_lines(planned.findings),
         *(f"{BAD} in the way: {obstacle} (try: {obstacle.remedy})" for obstacle in planned.obstacles),
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
 def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
     target = receipt.targets[0]
     name, _, port = host.rpartition(":")
-    places = f"--zk-data-dir {shlex.quote(target.data_dir)} --zk-log-dir {shlex.quote(target.log_dir)}"
+    places = f"--zk-data-dir {shell_word(target.data_dir)} --zk-log-dir {shell_word(target.log_dir)}"
     beside = [f"  {path}" for path in target.kept]
     lines = [
         f"{GOOD} Restore completed: {view.name} at {hex_zxid(receipt.zxid)}",
@@ -359,12 +359,12 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
         "   zkServer.sh start",
         "",
         "2. Check its zxid:",
-        f"   echo srvr | nc {name or host} {port or 2181} | grep Zxid",
+        f"   echo srvr | nc {shell_word(name or host)} {shell_word(port or 2181)} | grep Zxid",
         f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}"
         + (f" (its tree is at {hex_zxid(receipt.zxid)})" if receipt.zxid != receipt.named_zxid else ""),
         "",
         "3. Check the data:",
-        f"   zkCli.sh -server {host}",
+        f"   zkCli.sh -server {shell_word(host)}",
         "   ls /",
         "",
         "4. If it is not what you wanted, stop ZooKeeper and roll back:",
@@ -374,7 +374,7 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
         "",
         "If a Logkeep repository holds backups of this server, the next one needs --new-history.",
     ]  # fmt: skip
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 _ENDED: Final = {
@@ -395,7 +395,7 @@ def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = N
         *finding_lines(ended.findings),
         *(f"Next: {step}" for step in ended.next_steps),
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)

@@ -9,11 +9,14 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES
+from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, CODECS, HEADER, HEADER_BYTES, SNAPPY_RATIO
 from logkeep.formats.kafka.fields import FieldReader
 
 _LIMIT = 256 << 20
+_PIECE_BYTES = 1 << 20
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD = 16
 
@@ -37,6 +40,31 @@ def records_of(batch: bytes | memoryview, base_offset: int, attributes: int, cou
         offset = base_offset + reader.signed()
         yield PlainRecord(offset, _sized(reader), _sized(reader))
         reader.at = end  # headers are not needed
+
+
+class RecordBody(NamedTuple):
+    """A record without its place in a batch: what compaction keeps of it."""
+
+    time_ms: int
+    content: bytes
+    """Key, value and headers, encoded."""
+
+
+def bodies_of(batch: bytes | memoryview) -> dict[int, RecordBody]:
+    """By offset, the records of a complete batch. Raises Damaged."""
+    header = np.frombuffer(batch, HEADER, 1)[0]
+    attributes, base_time_ms, found = int(header["attributes"]), int(header["base_time_ms"]), dict[int, RecordBody]()
+    reader = FieldReader(_unpacked(memoryview(batch)[HEADER_BYTES:], attributes & CODEC_MASK))
+    for _ in range(int(header["records"])):
+        length = reader.signed()
+        end = reader.at + length
+        reader.int8()
+        time_ms = base_time_ms + reader.signed()
+        if attributes & APPEND_TIME:
+            time_ms = int(header["max_time_ms"])
+        offset = int(header["base_offset"]) + reader.signed()
+        found[offset] = RecordBody(time_ms, reader.take(end - reader.at))
+    return found
 
 
 def marker_type(batch: bytes | memoryview) -> int:
@@ -74,9 +102,12 @@ def _gunzipped(data: memoryview) -> bytes:
 def _streamed(data: memoryview, codec: str) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - only topics whose broker compresses need it
 
+    found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-        found: bytes = stream.read(_LIMIT + 1)
-    return _bounded(found, more=len(found) > _LIMIT)
+        # In pieces: a read allocates all that is asked for.
+        while len(found) <= _LIMIT and (piece := stream.read(_PIECE_BYTES)):
+            found += piece
+    return _bounded(bytes(found), more=len(found) > _LIMIT)
 
 
 def _snappy(data: memoryview) -> bytes:
@@ -94,8 +125,8 @@ def _snappy(data: memoryview) -> bytes:
 
 def _block(codec: Any, block: bytes, room: int) -> bytes:
     size = FieldReader(block).unsigned()
-    if size > room:
-        raise Damaged("a batch unpacks to more than the limit")
+    if size > min(room, len(block) * SNAPPY_RATIO):
+        raise Damaged("a batch unpacks to more than the limit, or than its bytes can hold")
     unpacked: bytes = codec.decompress(block, size, asbytes=True)
     return unpacked
 

@@ -12,6 +12,7 @@ from logkeep.kafka.backup.plan import Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.findings import Finding, Severity
@@ -37,6 +38,8 @@ class Assembled:
     """Leader epoch and end of the last batch that was copied, by log."""
     traits: Mapping[LogName, LogTraits | None] = field(default_factory=dict)
     """Of what was copied, by log; None if those of a part are not known."""
+    last_batches: Mapping[LogName, LastBatch | None] = field(default_factory=dict)
+    """The last batch that was copied, of each log with one; None if it is not known."""
     offsets: int = 0
     """How many the segments cover."""
 
@@ -131,10 +134,11 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
     return Assembled(
         cut=tuple(_whole_batches(c, reached.get(c.log, c.end)) for c in plan.cut if c.log not in postponed),
         segments=tuple(s for j in joined for s in j.segments),
-        gaps=(*plan.gaps, *gaps),
+        gaps=(*(gap for gap in plan.gaps if gap.log not in postponed), *gaps),
         findings=(*map(_new_history, plan.new_histories), *_deleted_topic_findings(deleted_logs(done))),
         tips=_tips(done),
         traits=_traits(done),
+        last_batches=_last_batches(done),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
     )
 
@@ -157,6 +161,7 @@ def join_rounds(first: Assembled, second: Assembled) -> Assembled:
         findings=(*first.findings, *second.findings),
         tips={**first.tips, **second.tips},
         traits={**first.traits, **second.traits},
+        last_batches={**first.last_batches, **second.last_batches},
         offsets=first.offsets + second.offsets,
     )
 
@@ -164,6 +169,7 @@ def join_rounds(first: Assembled, second: Assembled) -> Assembled:
 def changed_log_findings(results: Iterable[RangeResult]) -> list[Finding]:
     """One finding for each log that changed while it was copied, however many units noticed."""
     words = {
+        Cause.OTHER_PAST: "the log turned out to have another past",
         Cause.TRUNCATED: "the log lost its end",
         Cause.UNKNOWN_EPOCH: "the log is not the one that was archived",
     }
@@ -207,13 +213,25 @@ def _new_history(log: LogName) -> Finding:
     )
 
 
-def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
-    tips: dict[LogName, EpochRun] = {}
+def _last_ranges(results: Iterable[CopyResult]) -> dict[LogName, RangeResult]:
+    """Of each log with batches, the range that has the last one."""
+    found: dict[LogName, RangeResult] = {}
     for each in (r for result in results for r in result.ranges if r.epochs):
-        last = max(each.epochs, key=lambda run: run.end)
-        if each.log not in tips or last.end > tips[each.log].end:
-            tips[each.log] = last
-    return tips
+        if each.log not in found or last_run(each).end > last_run(found[each.log]).end:
+            found[each.log] = each
+    return found
+
+
+def last_run(copied: RangeResult) -> EpochRun:
+    return max(copied.epochs, key=lambda run: run.end)
+
+
+def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
+    return {log: last_run(copied) for log, copied in _last_ranges(results).items()}
+
+
+def _last_batches(results: Iterable[CopyResult]) -> dict[LogName, LastBatch | None]:
+    return {log: copied.last_batch for log, copied in _last_ranges(results).items()}
 
 
 def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:

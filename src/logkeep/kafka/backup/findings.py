@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
 
 
 def cluster_findings(facts: Facts) -> list[Finding]:
@@ -60,6 +61,18 @@ def _undecided(found: OpenTransaction) -> Finding:
     )
 
 
+def undecided_past(log: LogName) -> Finding:
+    return Finding(
+        code="past-undecided",
+        severity=Severity.WARNING,
+        where=str(log),
+        what="compaction removed the records that would show whether the log still has the past that is archived of "
+        "it, or the last archived batch cannot be read; leader epochs fit, and the log is continued",
+        remedy="nothing, unless a broker's disk was put back or the cluster was cloned since the last backup: then "
+        "back it up under another --source name",
+    )
+
+
 def damage_findings(objects: Sequence[str]) -> list[Finding]:
     """A new backup includes what earlier ones archived, and so their damage."""
     if not objects:
@@ -81,23 +94,37 @@ def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding
     """Topics of the last backup that this one does not have."""
     there, chosen = {t.name for t in facts.metadata.topics}, {t.name for t in facts.topics}
     before = {log.topic for log in reached}
-    return [
-        Finding(
-            code="topic-gone",
-            severity=Severity.WARNING,
-            where=name,
-            what="it was in the last backup and is not found now: deleted, or hidden from this user; if it comes "
-            "back it is copied from its beginning, and what retention removed in between is not known",
-        )
-        for name in sorted(before - there)
-    ] + [
-        Finding(
-            code="topic-left-out",
-            severity=Severity.WARNING,
-            where=name,
-            what="it was in the last backup and is not selected now; a backup that selects it again copies it from "
-            "its beginning, and does not know what retention removed in between",
-            remedy="use one --source name for each selection of topics",
-        )
-        for name in sorted((before & there) - chosen)
-    ]
+    own = {name for name in before - chosen if is_internal(name, False)}
+    return (
+        [
+            Finding(
+                code="topic-gone",
+                severity=Severity.WARNING,
+                where=name,
+                what="it was in the last backup and is not found now: deleted, or hidden from this user; if it comes "
+                "back it is copied from its beginning, and what retention removed in between is not known",
+            )
+            for name in sorted(before - there - own)
+        ]
+        + [
+            Finding(
+                code="topic-left-out",
+                severity=Severity.WARNING,
+                where=name,
+                what="it was in the last backup and is not selected now; a backup that selects it again copies it from "
+                "its beginning, and does not know what retention removed in between",
+                remedy="use one --source name for each selection of topics",
+            )
+            for name in sorted((before & there) - chosen - own)
+        ]
+        + [
+            Finding(
+                code="topic-left-out",
+                severity=Severity.NOTE,
+                where=name,
+                what="it was in the last backup, and is Kafka's own: it is archived only with --internal, and never "
+                "restored; earlier backups keep what they have of it",
+            )
+            for name in sorted(own)
+        ]
+    )

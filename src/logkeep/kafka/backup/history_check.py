@@ -1,4 +1,4 @@
-"""Whether the cluster's logs still continue what is archived of them. Pure, but for one question to the leaders.
+"""Whether the cluster's logs still continue what is archived of them, by leader epochs. Pure, but for one question.
 
 A log that lost its end in an unclean election may have been filled again to the very same length: offsets alone do not
 show that. The leader epoch of an archived batch does: two logs with a batch of the same epoch at the same offset are
@@ -6,7 +6,7 @@ the same up to there. So leaders are asked for it before the copy, for every log
 and after the copy for every epoch that was copied, since the units of one log are read at different times.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -144,6 +144,13 @@ def changed_meanwhile(
     }
     ended = {"outcome": CopyOutcome.NEW_HISTORY, "cause": Cause.TRUNCATED}
     return [msgspec.structs.replace(r, **ended) for r in copied if r.log in lost]
+
+
+def of_another_past(results: Iterable[CopyResult], logs: Collection[LogName]) -> list[RangeResult]:
+    """The copied ranges of logs that turned out to have another past than their archive, or than another range."""
+    ended = {"outcome": CopyOutcome.NEW_HISTORY, "cause": Cause.OTHER_PAST}
+    copied = (r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED)
+    return [msgspec.structs.replace(r, **ended) for r in copied if r.log in logs]
 
 
 def _epoch_ends(

@@ -140,6 +140,7 @@ def plan_backup(
                     last_epoch=tip[left.start].last_epoch if left.start in tip else -1,
                     last_end=tip[left.start].last_end if left.start in tip else -1,
                     first=left.start == bound.start,
+                    archived_end=_archived_end(known, bound) if continues and left.start == start else -1,
                     size_bytes=_share(sizes.get(log), bound, left),
                 )
                 ranges.append((partition.leader, wanted))
@@ -161,6 +162,11 @@ def next_history(history: str) -> str:
 def _new_history(known: ArchivedReach | None, topic: Topic) -> str:
     """A log shorter than its archive lost its end, and may have been overwritten from any offset on."""
     return next_history(known.history) if known is not None and same_topic(known.history, topic) else history_of(topic)
+
+
+def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:
+    """The end of the archive, if it is known to be the end of a batch: a log start may lie inside one."""
+    return known.end if known is not None and (known.last_epoch >= 0 or known.end > bound.start) else -1
 
 
 def _tip_before(history: str, *known: ArchivedReach | None) -> dict[int, ArchivedReach]:
@@ -211,6 +217,7 @@ def split(wanted: CopyRange, unit_bytes: int) -> list[CopyRange]:
             first=wanted.first and lo == wanted.lo,
             last_epoch=wanted.last_epoch if lo == wanted.lo else -1,
             last_end=wanted.last_end if lo == wanted.lo else -1,
+            archived_end=wanted.archived_end if lo == wanted.lo else -1,
             size_bytes=wanted.size_bytes // pieces,
         )
         for lo, hi in pairwise(edges)

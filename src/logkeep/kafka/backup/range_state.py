@@ -19,6 +19,7 @@ from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
 from logkeep.kafka.logs.brokers import Leader
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, Gap, note_epochs
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
 from logkeep.model.ranges import Range
@@ -59,6 +60,7 @@ class RangeCopy:
         self._owned_end = wanted.lo
         self._empty_to = -1
         self._traits = LogTraits()
+        self._last_batch: LastBatch | None = None
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -103,6 +105,9 @@ class RangeCopy:
         lags = self.follower is not None and not len(batches) and fetched.high_watermark <= self.offset
         self._behind = self._behind + 1 if lags else 0
         bases, lasts = batches.base_offsets, batches.last_offsets
+        if self._reaches_into_archive(bases, lasts):
+            self.end(CopyOutcome.NEW_HISTORY, Cause.OTHER_PAST)
+            return TakenBatches(batches[:0], None)
         skip = self._skipped(bases, lasts)
         start = max(int(np.searchsorted(lasts, self.offset)), int(np.searchsorted(bases, self._owned_from)))
         end = int(np.searchsorted(bases, self.range.hi))
@@ -118,6 +123,8 @@ class RangeCopy:
         ours = batches[start:end]
         note_epochs(self._epochs, ours)
         self._traits = self._traits.joined(traits_of(ours))
+        if len(ours):
+            self._last_batch = LastBatch.of(ours)
         return TakenBatches(ours, skip)
 
     def judge(self, verdict: OffsetVerdict) -> bool:
@@ -166,6 +173,7 @@ class RangeCopy:
             last_stable=last_stable,
             log_start=log_start,
             traits=self._traits,
+            last_batch=self._last_batch,
         )
 
     def _checked(self, fetched: FetchedPartition) -> Batches:
@@ -178,6 +186,11 @@ class RangeCopy:
         if walked.stop is WalkEnd.OLD_FORMAT:
             self.end(CopyOutcome.OLD_FORMAT, detail=walked.reason)
         return walked.batches
+
+    def _reaches_into_archive(self, bases: Longs, lasts: Longs) -> bool:
+        """Whether the next batch begins before the end of the archive, which is the end of a batch: another past."""
+        here = int(np.searchsorted(lasts, self.offset))
+        return here < len(bases) and bool(bases[here] < self.range.archived_end)
 
     def _skipped(self, bases: Longs, lasts: Longs) -> Range | None:
         """Offsets at the front that the range does not claim: lost to retention, or inside a neighbour's batch."""

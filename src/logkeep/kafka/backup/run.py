@@ -1,19 +1,20 @@
 """The steps of `kafka backup`.
 
-Facts → plan → copy in tasks → a second round for logs that lost their end meanwhile → record, manifest → commit. A run
-connects to the cluster once and plans once; it plans again only to resume an interrupted run, or when another run
-committed between the plan and the lease.
+Facts → last archived batches compared → plan → copy in tasks → copied batches compared → a second round for logs that
+lost their end meanwhile → record, manifest → commit. A run connects to the cluster once and plans once; it plans again
+only to resume an interrupted run, or when another run committed between the plan and the lease.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 
+import msgspec
+
 from logkeep.errors import BackupFailed, TopicMissing
-from logkeep.kafka.admin.offsets import EpochEnd, offset_for_leader_epoch
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
@@ -27,17 +28,28 @@ from logkeep.kafka.backup.assemble import (
     refuse_unconfirmed_deletions,
     results_in_plan,
 )
+from logkeep.kafka.backup.continuity import ArchivedRows, LogContinuity
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.facts import Facts, gather
-from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics
+from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
     archive_progress,
     broken_logs,
     changed_meanwhile,
+    of_another_past,
     truncated_since,
 )
+from logkeep.kafka.backup.past_check import (
+    SeenLogs,
+    compare_before_commit,
+    compare_before_plan,
+    gap_ends,
+    partition_of,
+    trusted_logs,
+)
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_no_topics, same_topic
+from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
 from logkeep.kafka.client.cluster import Cluster
@@ -46,29 +58,30 @@ from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import (
     ROLE,
     ArchivedReach,
     ClusterRecord,
     PartitionRecord,
     check_consistent,
-    reached_in,
     same_cluster,
 )
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
-from logkeep.model.findings import Finding, Severity
+from logkeep.kafka.record.stored_record import put_record
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
-from logkeep.model.segments import Codec
+from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.chain.format import ZSTD_FRAMES, require_feature
+from logkeep.repository.chain.format import PACKED_RECORDS, ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.resume import usable_receipts
 from logkeep.store.throttled import shared_by
@@ -94,38 +107,6 @@ class KafkaBackupOptions:
     """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
     scram: ScramOptions | None = None
-
-
-@dataclass(frozen=True)
-class PreviousBackup:
-    """The backup that a run continues, read once."""
-
-    entry: BackupEntry | None = None
-    findings: tuple[Finding, ...] = ()
-    record: ClusterRecord | None = None
-
-    @cached_property
-    def reached(self) -> dict[TopicPartition, ArchivedReach]:
-        return reached_in(self.record) if self.record is not None else {}
-
-
-@dataclass(frozen=True)
-class PreparedBackup:
-    """What a run will do."""
-
-    facts: Facts
-    base: PreviousBackup
-    plan: Plan
-    broken: tuple[BrokenLog, ...]
-    """Logs that begin a new history."""
-    generation: int
-    """Of the chain that the plan continues."""
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Those that are known before anything is copied."""
-        planned = (*assemble(self.plan, ()).findings, *_new_histories(self.broken), *groups_of(self.facts)[1])
-        return (*planned, *cluster_findings(self.facts), *gone_topics(self.base.reached, self.facts))
 
 
 @dataclass(frozen=True)
@@ -172,10 +153,15 @@ class KafkaBackup:
                     prepared = run.plan(session.folded)
                 return run.carry_out(session, prepared, engine)
 
-    def run_if_changed(self, options: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
-        """The same, unless the last backup still describes the cluster: then nothing is written but the lease."""
+    def run_if_changed(
+        self, options: KafkaBackupOptions, engine_for: EngineFor, seen: SeenLogs | None = None
+    ) -> KafkaBackupDone:
+        """The same, unless the last backup still describes the cluster: then nothing is written but the lease.
+
+        `seen`: the logs as the round before saw them, if no broker was restarted since.
+        """
         with self._writing(options) as session, Cluster(self.settings) as cluster:
-            run = _BackupRun(self, options, cluster)
+            run = _BackupRun(self, options, cluster, seen or {})
             prepared = run.plan(session.folded)
             unchanged = run.unchanged(session, prepared)
             return unchanged or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes))
@@ -191,6 +177,11 @@ class _BackupRun:
     task: KafkaBackup
     options: KafkaBackupOptions
     cluster: Cluster
+    seen: SeenLogs = field(default_factory=dict)
+
+    @cached_property
+    def continuity(self) -> LogContinuity:
+        return LogContinuity(self.cluster, self.place, self.options.limit_download or 0)
 
     @property
     def place(self) -> SourceRef:
@@ -218,24 +209,27 @@ class _BackupRun:
         facts, base, plan = prepared.facts, prepared.base, prepared.plan
         if base.entry is None or prepared.broken or not plan.empty or open_ids(self.place, session.folded.last_id):
             return None
-        record, findings = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
+        record, found = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
+        findings = (*found, *map(undecided_past, prepared.undecided))
         if base.record is None or not same_cluster(base.record, record) or not set(findings) <= set(base.findings):
             return None
         return KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
 
     def carry_out(self, session: Writing, prepared: PreparedBackup, engine: Engine) -> KafkaBackupDone:
         scram = collect_scram(self.options.scram, self.cluster) if self.options.scram is not None else None
+        require_feature(self.place.store, PACKED_RECORDS)  # before the first receipt, which has new fields too
         ongoing = self._begin(session, prepared.facts)
         if self.options.compression is Codec.ZSTD:
             require_feature(self.place.store, ZSTD_FRAMES)
-        earlier = earlier_results(usable_receipts(session, ongoing, engine).values())
+        earlier = self.continuity.copied(earlier_results(usable_receipts(session, ongoing, engine).values()))
         base = prepared.base
         if ongoing.base != base.entry:
             base = self._read_base(ongoing.base)  # a resumed run continues the backup that it began from
         if earlier or base is not prepared.base:
             prepared = self._planned(prepared.facts, base, prepared.generation, earlier)
         assembled, facts = self._copy(ongoing, prepared, earlier, engine)
-        assembled = replace(assembled, findings=(*assembled.findings, *_new_histories(prepared.broken)))
+        known = (*new_histories(prepared.broken), *map(undecided_past, prepared.undecided))
+        assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))
         return self._complete(session, ongoing, replace(prepared, facts=facts), assembled, scram)
 
     def _gather(self) -> Facts:
@@ -260,18 +254,25 @@ class _BackupRun:
         if entry is None:
             return PreviousBackup()
         manifest = read_manifest(self.place, entry)
-        return PreviousBackup(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
+        base = PreviousBackup(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
+        return replace(base, tips=self.continuity.unrecorded(entry, base.reached))
 
     def _planned(
         self, facts: Facts, base: PreviousBackup, generation: int, earlier: Sequence[CopyResult] = ()
     ) -> PreparedBackup:
         """Where each log continues. One that does not continue its archived history begins the next one."""
         now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
-        broken = broken_logs(facts.topics, facts.bounds, now.furthest, self._epoch_ends)
+        broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
+        kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
+        trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
+        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, earlier, trusted)
+        judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
+        broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
         anew = {b.log: ArchivedReach(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
-        return PreparedBackup(facts, base, plan, (*truncated_since(base.reached, now), *broken), generation)
+        ended_histories = (*truncated_since(base.reached, now), *broken)
+        return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided)
 
     def _copy(
         self, ongoing: OngoingBackup, prepared: PreparedBackup, earlier: Sequence[CopyResult], engine: Engine
@@ -280,27 +281,40 @@ class _BackupRun:
         plan, facts = prepared.plan, prepared.facts
         results = [*results_in_plan(plan, earlier), *self._copy_units(ongoing, plan, engine)]
         refuse_failures(results)
-        changed = self._changed(results, prepared.base.reached)
+        changed, undecided = self._changed(results, plan, prepared.base, facts)
         assembled = assemble(plan, results, {r.log for r in changed})
+        assembled = replace(assembled, findings=(*assembled.findings, *map(undecided_past, undecided)))
         if not changed:
             return assembled, facts
         again = self._gather()
         second = self._plan_again(again, changed)
         repeated = self._copy_units(ongoing, second, engine)
         refuse_failures(repeated)
-        if changing := self._changed(repeated, {}):
+        changing, doubtful = self._changed(repeated, second, PreviousBackup(), again)
+        if changing:
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
         whole = join_rounds(assembled, assemble(second, repeated))
-        findings = (*whole.findings, *changed_log_findings(changed))
+        findings = (*whole.findings, *changed_log_findings(changed), *map(undecided_past, doubtful))
         return replace(whole, findings=findings), _with_new(facts, again, changed)
 
     def _changed(
-        self, results: Sequence[CopyResult], base: Mapping[TopicPartition, ArchivedReach]
-    ) -> list[RangeResult]:
-        """Ranges of logs that turned out not to be the planned ones, while they were copied or since."""
+        self, results: Sequence[CopyResult], plan: Plan, base: PreviousBackup, facts: Facts
+    ) -> tuple[list[RangeResult], tuple[LogName, ...]]:
+        """Ranges of logs that turned out not to be the planned ones, while they were copied or since; and logs of which
+        that is not known."""
         topics = self.cluster.metadata().topics
         refuse_unconfirmed_deletions(deleted_logs(results), topics)
-        return [*changed_logs(results), *changed_meanwhile(results, base, topics, self._epoch_ends)]
+        changed = [
+            *changed_logs(results),
+            *changed_meanwhile(results, base.reached, topics, self.continuity.epoch_ends),
+        ]
+        ended = {r.log for r in changed}
+        others = self.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
+        wanted = compare_before_commit(results, base.reached, topics, ended | others)
+        judged = self.continuity.before_commit(
+            wanted, ArchivedRows(self.place, base.entry, results), facts, base.record
+        )
+        return [*changed, *of_another_past(results, others.union(judged.others))], judged.undecided
 
     def _plan_again(self, facts: Facts, changed: Sequence[RangeResult]) -> Plan:
         """A plan of the logs that lost their end: from their beginning, as a history of their own."""
@@ -353,7 +367,7 @@ class _BackupRun:
     ) -> KafkaBackupDone:
         record, findings = self._record(ongoing.id, prepared.base.reached, prepared.facts, assembled)
         check_consistent(record, assembled.cut)
-        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
             refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
         finished = FinishedRun(
@@ -385,33 +399,9 @@ class _BackupRun:
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
+            chosen=facts.chosen or msgspec.UNSET,
         )
         return record, (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(reached, facts))
-
-    def _epoch_ends(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-        """Topics that were deleted since they were listed are left out: the copy will find and report that."""
-        try:
-            return offset_for_leader_epoch(self.cluster, wanted)
-        except TopicMissing:
-            found: dict[TopicPartition, EpochEnd] = {}
-            for topic in sorted({log.topic for log in wanted}):
-                with suppress(TopicMissing):
-                    of_topic = {log: epoch for log, epoch in wanted.items() if log.topic == topic}
-                    found |= offset_for_leader_epoch(self.cluster, of_topic)
-            return found
-
-
-def _new_histories(broken: Sequence[BrokenLog]) -> list[Finding]:
-    return [
-        Finding(
-            code="new-history",
-            severity=Severity.WARNING,
-            where=str(b.log),
-            what=f"the log does not continue what is archived of it ({b.cause}); it begins a new history, "
-            "and earlier backups keep what it was",
-        )
-        for b in broken
-    ]
 
 
 def _identity(facts: Facts) -> dict[str, str]:

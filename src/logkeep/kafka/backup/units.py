@@ -14,6 +14,7 @@ import msgspec
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.brokers import Brokers
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, Gap
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.model.segments import Codec, Collection, LogName, Segment
@@ -41,6 +42,8 @@ class CopyRange:
     """The end of that batch: before `lo` if compaction removed what is between; -1 stands for `lo`."""
     first: bool = False
     """Whether the range owns the batch that contains `lo` even if it begins earlier: true at the log start."""
+    archived_end: int = -1
+    """The end of what is archived before `lo`, which is always the end of a batch; -1 if `lo` continues no archive."""
     size_bytes: int = 0
     """About how much there is to copy: for the order of units and for reserving space."""
 
@@ -103,6 +106,8 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """As in the last good reply; -1 if there was none."""
     traits: LogTraits | None = None
     """Of the batches that were copied; None in receipts of older releases."""
+    last_batch: LastBatch | None = None
+    """The last one that was copied; None if there was none, and in receipts of older releases."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,10 @@ from logkeep.kafka.client.frames import encode_varint
 _API, _VERSION = 1, 13
 _NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1
 _LEAVE_TO_BROKER = -1
+_CLIENT_AT = 12
+"""Of a request: after its length, API, version and correlation id."""
+_BEFORE_MAX_BYTES = 13
+"""Tags of the header, then replica, wait and smallest size."""
 _VARINT_BITS = 35
 _DIVERGING = 0
 _LEADER = 1
@@ -72,6 +76,8 @@ class PartitionFetch:
     """Of the known leader: a broker with a newer epoch refuses."""
     last_epoch: int = -1
     """Of the last record before `offset` that we have; -1 if there is none."""
+    max_bytes: int = 0
+    """Limit of this partition; 0: that of the request. The first batch of a request is always whole."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +149,16 @@ def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: i
     return struct.pack(">i", len(body)) + body
 
 
+def asked_bytes(request: bytes) -> int:
+    """The `max_bytes` of a request that `encode` made."""
+    (client_bytes,) = struct.unpack_from(">h", request, _CLIENT_AT)
+    (asked,) = struct.unpack_from(">i", request, _CLIENT_AT + 2 + client_bytes + _BEFORE_MAX_BYTES)
+    return int(asked)
+
+
 def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:
     where = (wanted.partition, wanted.leader_epoch, wanted.offset, wanted.last_epoch)
-    return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, max_bytes, 0)
+    return struct.pack(">iiqiqib", *where, _LEAVE_TO_BROKER, wanted.max_bytes or max_bytes, 0)
 
 
 def parse(reply: memoryview, correlation: int) -> FetchReply:

@@ -14,8 +14,9 @@ from logkeep.errors import Damaged, LogDirUnusable, OldMessageFormat
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, WalkEnd, first_broken
 from logkeep.formats.kafka.plain_records import marker_type
 from logkeep.kafka.disks.layout import SegmentFile, Segments, segments, swap_files
-from logkeep.kafka.disks.scan_results import ZEROS, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
+from logkeep.kafka.disks.scan_results import ZEROS, DiskBatch, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
 from logkeep.kafka.disks.segment_windows import SegmentWindow, only_zeros, windows
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochStart, note_starts
 from logkeep.model.work import Progress
 
@@ -44,11 +45,15 @@ def scan(
     known_epochs: Iterable[tuple[int, int]],
     progress: Progress,
     from_offset: int = 0,
+    compare_at: int = -1,
 ) -> ReplicaScan:
-    """Read a log. Files that end before `from_offset` are skipped: their records are archived already."""
+    """Read a log. Files that end before `from_offset` are skipped: their records are archived already.
+
+    The first batch that ends at `compare_at` or later is returned, for a comparison with the archive; -1: none.
+    """
     found = segments_in(directory)
     first = found.taken[0].base if found.taken else start
-    reading = _Reading(directory, max(start, first))
+    reading = _Reading(directory, max(start, first), compare_at)
     for file in _from(found.taken, from_offset):
         reading.read(file, progress)
     return reading.result(node, known_epochs, found.left_out)
@@ -61,8 +66,10 @@ def _from(files: Sequence[SegmentFile], offset: int) -> Sequence[SegmentFile]:
 
 
 class _Reading:
-    def __init__(self, directory: Path, start: int) -> None:
-        self._directory, self._start = directory, start
+    def __init__(self, directory: Path, start: int, compare_at: int) -> None:
+        self._directory, self._start, self._compare_at = directory, start, compare_at
+        self._compared: DiskBatch | None = None
+        self._last_batch: DiskBatch | None = None
         self._next = start
         self._last = -1
         self._stretches: list[GoodBatches] = []
@@ -114,6 +121,13 @@ class _Reading:
         self._last, self._next, self._size = end - 1, max(end, self._start), self._size + to_byte - from_byte
         note_starts(self._epochs, good)
         self._note_transactions(window.data, good)
+        self._note_batches(name, window, good)
+
+    def _note_batches(self, name: str, window: SegmentWindow, good: Batches) -> None:
+        self._last_batch = _disk_batch(name, window, good, len(good) - 1)
+        if self._compared is None and good.last_offsets[-1] >= self._compare_at >= 0:
+            index = int((good.last_offsets < self._compare_at).sum())
+            self._compared = _disk_batch(name, window, good, index)
 
     def _damage(self, name: str, at_byte: int, reason: str) -> None:
         self._damages.append(SegmentDamage(name, at_byte, self._next, reason))
@@ -157,7 +171,13 @@ class _Reading:
             left_out=left_out,
             holes=tuple(self._holes),
             size_bytes=self._size,
+            compared=self._compared,
+            last=self._last_batch,
         )
+
+
+def _disk_batch(name: str, window: SegmentWindow, good: Batches, index: int) -> DiskBatch:
+    return DiskBatch(LastBatch.of(good, index), name, window.at + int(good.positions[index]))
 
 
 def _is_decision(marker: memoryview) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochStart
 from logkeep.model.ranges import Range
 
@@ -65,6 +66,14 @@ class OpenSince(msgspec.Struct, frozen=True, order=True):
     first_offset: int
 
 
+class DiskBatch(msgspec.Struct, frozen=True):
+    """One good batch and where it is."""
+
+    batch: LastBatch
+    file: str
+    at_byte: int
+
+
 class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of a log, read from its disk."""
 
@@ -85,6 +94,10 @@ class ReplicaScan(msgspec.Struct, frozen=True, kw_only=True):
     """Offsets `[start, end)` between two whole files that neither has: compacted away, or a file is missing."""
     size_bytes: int = 0
     """Of all good batches that were read."""
+    compared: DiskBatch | None = None
+    """The first batch that ends at the requested offset or later."""
+    last: DiskBatch | None = None
+    """The last good batch."""
 
     @property
     def last_epoch(self) -> int:

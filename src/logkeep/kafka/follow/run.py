@@ -1,18 +1,25 @@
 """One cluster in the follow loop: plan, copy, commit; then the lag and the topics whose retention is too fast.
 
-A round resumes what a failed round had copied. The loop is `repository.follow`; estimates are in `retention_race`.
+A round resumes what a failed round had copied. The last archived batch of every log is compared in the first round,
+after a round that failed, and when a broker was restarted; in other rounds, that of logs with another leader epoch or a
+smaller end. Logs that are copied are compared before every commit. The loop is `repository.follow`; estimates are in
+`retention_race`.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from logkeep.errors import BackupFailed, Locked, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.past_check import SeenLog, SeenLogs
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.follow.broker_watch import BrokerWatch
 from logkeep.kafka.follow.retention_race import LogReading, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.merge import optimizing
 from logkeep.model.work import EngineFor
@@ -47,8 +54,17 @@ class FollowedCluster:
     lag: Lag | None = None
     """Of the latest round; None when the cluster did not answer."""
     _checked: bool = False
+    _seen: SeenLogs = field(default_factory=dict)
+    """The logs in the last round that ended well."""
     _anchors: list[Readings] = field(default_factory=list)
     """Earlier readings, some minutes apart: rates are measured against the first."""
+
+    @cached_property
+    def watch(self) -> BrokerWatch:
+        return BrokerWatch(self.backup.settings)
+
+    def close(self) -> None:
+        self.watch.close()
 
     @property
     def retry_pause(self) -> RetryPause:
@@ -62,11 +78,14 @@ class FollowedCluster:
         """Commits nothing when nothing changed; the result then names the newest backup."""
         self.lag = None
         self.options = replace(self.options, resume=True)
+        seen, self._seen = self._seen if self.watch.unbroken() else {}, {}
         if not self._checked:
             # Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease.
             self.backup.prepare(self.options)
             self._checked = True
-        return self.backup.run_if_changed(self.options, self.engine_for)
+        done = self.backup.run_if_changed(self.options, self.engine_for, seen)
+        self._seen = _seen(done.facts)
+        return done
 
     def changed(self, done: KafkaBackupDone) -> bool:
         return done.changed
@@ -116,6 +135,11 @@ class FollowedCluster:
         if isinstance(error, OldMessageFormat):
             return False
         return error.retry_helps or isinstance(error, Locked | StoreFull | BackupFailed | TopicMissing)
+
+
+def _seen(facts: Facts) -> dict[TopicPartition, SeenLog]:
+    epochs = {TopicPartition(t.name, p.index): p.leader_epoch for t in facts.topics for p in t.partitions}
+    return {log: SeenLog(epoch, facts.bounds[log].high_watermark) for log, epoch in epochs.items()}
 
 
 def _retention(cluster: Cluster, topics: list[str]) -> dict[str, Retention]:

@@ -8,8 +8,9 @@ from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
-from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection
+from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection, asked_bytes
 from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
@@ -42,7 +43,7 @@ class WireFetchConnection:
         self._connection, self._buffer = connection, ReceiveBuffer()
 
     def send(self, request: bytes) -> None:
-        self._connection.send_frame(request)
+        self._connection.send_frame(request, fetch_limit(asked_bytes(request)))
 
     def receive(self) -> memoryview:
         return self._connection.receive_frame(self._buffer)
@@ -72,6 +73,35 @@ class SettingsBrokers:
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         with Cluster(self.settings) as cluster:
             return _facts(cluster, TopicPartition(topic, partition), position)
+
+
+class UnitBrokers:
+    """`Brokers` for all logs of a unit, over the cluster that its task has open.
+
+    The metadata of a topic with a thousand partitions costs more than the records of one: it is read once for all logs,
+    and again when the leader of a log is asked for a second time, because then the first answer did not help.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._answered = cluster, set[TopicPartition]()
+
+    def connect(self, broker: int) -> WireFetchConnection:
+        return WireFetchConnection(self._cluster.open_own(broker))
+
+    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
+        log = TopicPartition(topic, partition)
+        if log in self._answered:
+            self._cluster.metadata()
+            self._answered.clear()
+        self._answered.add(log)
+        known = self._cluster.known().find(log)
+        found = Leader(known.leader, known.leader_epoch) if known is not None else _leader(self._cluster, log)
+        if found is None or found.broker < 0:
+            raise ClusterNotReady("the partition has no leader", subject=f"{topic}/{partition} ({topic_id})")
+        return found
+
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
+        return _facts(self._cluster, TopicPartition(topic, partition), position)
 
 
 def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     RETENTION = "retention"
     TRUNCATED = "truncated"
     UNKNOWN_EPOCH = "unknown-epoch"
+    OTHER_PAST = "other-past"
     RECREATED = "recreated"
     DELETED = "deleted"
 

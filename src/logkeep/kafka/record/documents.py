@@ -12,9 +12,10 @@ import msgspec
 from logkeep.errors import BackupFailed
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.model.ids import StoredId
-from logkeep.repository.backups.manifest import LogCut
-from logkeep.repository.chain.documents import MIB, SourceDocument
+from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, WITH_PACKED, LogCut
+from logkeep.repository.chain.documents import SourceDocument
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, order=True):
@@ -44,6 +45,8 @@ class ArchivedReach:
     """The first archived offset."""
     traits: LogTraits | None = None
     """Of the archived batches; None if that is not known."""
+    last_batch: LastBatch | None = None
+    """The last archived batch; None if there is none or it is not known."""
 
 
 ROLE = "cluster"
@@ -80,6 +83,8 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """Records from here on came from a dead broker's disk, above every known high watermark; -1: none did."""
     traits: LogTraits | None = None
     """Left out if not known: a part of the log was archived by an older release."""
+    last_batch: LastBatch | None = None
+    """The last archived batch. Left out if nothing is archived, or by an older release."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,8 +122,9 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
-    limit: ClassVar[int] = 512 * MIB
+    limit: ClassVar[int] = LARGEST_ATTACHMENT
     """Some four million group offsets."""
+    newest: ClassVar[int] = WITH_PACKED
 
     id: StoredId
     cluster_id: str
@@ -128,6 +134,8 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
     groups: tuple[GroupRecord, ...]
     acls: tuple[AclRecord, ...] | None
     quotas: tuple[QuotaRecord, ...]
+    chosen: bool | msgspec.UnsetType = msgspec.UNSET
+    """True: the user chose topics, and groups without an offset in them were left out; absent otherwise."""
 
 
 def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
@@ -143,14 +151,17 @@ def reached_in(record: ClusterRecord) -> dict[TopicPartition, ArchivedReach]:
     """How far a backup reaches: where the next one continues."""
     return {
         TopicPartition(r.topic, r.partition): ArchivedReach(
-            r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits
+            r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits, r.last_batch
         )
         for r in record.logs
     }
 
 
 def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
-    """Whether two records are equal but for the id, the order, and the states of groups."""
+    """Whether two records are equal but for the id, the order, the states of groups, and what older releases left out.
+
+    The last batch belongs to the end of its log, which is compared.
+    """
     return _essence(one) == _essence(other)
 
 
@@ -158,7 +169,7 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     stateless = tuple(msgspec.structs.replace(g, state="") for g in record.groups)
     lists = {
         "topics": record.topics,
-        "logs": record.logs,
+        "logs": tuple(msgspec.structs.replace(r, last_batch=None) for r in record.logs),
         "open": record.open_transactions,
         "groups": stateless,
         "acls": record.acls or (),

@@ -15,6 +15,7 @@ from logkeep.formats.kafka.batches import Batches
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, RangeResult, receipt_of
 from logkeep.kafka.disks.segment_windows import windows
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
+from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.salvage.groups_task import FileRange
@@ -71,14 +72,14 @@ def _copy_range(
     writer = SegmentWriter(
         unit.place, wanted.log, wanted.lo, SegmentLimits(unit.segment_bytes), wanted.size_bytes, tokens
     )
-    traits = LogTraits()
+    traits, last = LogTraits(), list[LastBatch]()
     with ExitStack() as stack:
         stack.callback(writer.abort)
         for source in each.sources:
             if source.lo > reached:
                 writer.skip(reached, source.lo)
             traits = traits.joined(
-                _copy_file(writer, source, wanted.first and source.lo == wanted.lo, epochs, progress)
+                _copy_file(writer, source, wanted.first and source.lo == wanted.lo, epochs, last, progress)
             )
             reached = max(reached, source.hi)
         writer.finish(reached)
@@ -90,14 +91,20 @@ def _copy_range(
         reached=reached,
         epochs=tuple(epochs),
         traits=traits,
+        last_batch=last[-1] if last else None,
     )
     return copied, writer.segments
 
 
 def _copy_file(
-    writer: SegmentWriter, source: FileRange, first: bool, epochs: list[EpochRun], progress: Progress
+    writer: SegmentWriter,
+    source: FileRange,
+    first: bool,
+    epochs: list[EpochRun],
+    last: list[LastBatch],
+    progress: Progress,
 ) -> LogTraits:
-    """Copy a file range; returns the traits of its batches."""
+    """Copy a file range; returns the traits of its batches. `last` gets the last one."""
     traits = LogTraits()
     if source.from_byte == source.to_byte:
         return traits  # offsets without any batch
@@ -107,6 +114,7 @@ def _copy_file(
             writer.write(window.data, chosen)
             note_epochs(epochs, chosen)
             traits = traits.joined(traits_of(chosen))
+            last[:] = [LastBatch.of(chosen)]
         if window.stuck:
             raise SourceDamaged(
                 f"byte {window.at + window.walked.stopped_at} was a valid batch when it was scanned",

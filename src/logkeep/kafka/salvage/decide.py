@@ -1,19 +1,21 @@
 """Decides what is archived of each log on the disks: which range, as which history, and how much is proven. Pure.
 
-A log continues where the last backup of the same topic ended, if the leader epochs on the disk show that it is the same
-log; otherwise it starts a new history. A disk that has less than the archive adds nothing, and the archive keeps what
-it has: the dead broker may have lagged behind.
+A log continues where the last backup of the same topic ended, if the leader epochs on the disk and the last batch that
+both have show that it is the same log; otherwise it starts a new history. A disk that has less than the archive adds
+nothing, and the archive keeps what it has: the dead broker may have lagged behind.
 
 Proven is what lies below the highest high watermark that any broker had stored, what online backups have archived, and
 the whole log where the metadata log shows only one replica, because its leader's records are committed. Later records
 are archived and marked as unproven.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup.findings import undecided_past
+from logkeep.kafka.backup.past_check import PastVerdict
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan
@@ -21,6 +23,7 @@ from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.salvage.replicas import MergedReplicas, choose
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import Collection, LogName
 
 NOWHERE = DivergingEpoch(-1, -1)
 
@@ -71,11 +74,28 @@ def epoch_end(scan: ReplicaScan, asked: int) -> DivergingEpoch:
     return DivergingEpoch(max(known, default=asked), later.offset)
 
 
-def decide(found: FoundLog, known: PartitionRecord | None) -> LogDecision:
-    """`known` is the last backup's record of this log."""
-    scan = found.taken
+def decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict = PastVerdict.SAME) -> LogDecision:
+    """`known` is the last backup's record of this log, `past` the comparison of both at the end of the shorter one."""
+    if known is not None and past is PastVerdict.OTHER and _older(found.taken, known):
+        past = PastVerdict.UNDECIDED
+    decided = _decide(found, known, past)
+    doubtful = past is PastVerdict.UNDECIDED and not decided.cause.new_history
+    if known is None or not doubtful:
+        return decided
+    log = LogName(Collection.TOPICS, known.topic, known.history, known.partition)
+    return replace(decided, findings=(*decided.findings, undecided_past(log)))
+
+
+def _older(scan: ReplicaScan, known: PartitionRecord) -> bool:
+    """Whether the disk may be that of a replica that kept what later leaders did not have: the archive is newer."""
+    return scan.end <= known.end and scan.last_epoch < known.last_epoch
+
+
+def _decide(found: FoundLog, known: PartitionRecord | None, past: PastVerdict) -> LogDecision:
+    scan, other = found.taken, past is PastVerdict.OTHER
     same = known is not None and known.history.partition("-")[0] == found.topic_id.hex
-    if known is not None and same and scan.end <= known.end and scan.last_epoch <= known.last_epoch:
+    fits = known is not None and scan.end <= known.end and scan.last_epoch <= known.last_epoch
+    if known is not None and same and fits and not other:
         start = min(max(scan.start, known.start), known.end)
         bounds = LogBounds(start, known.last_stable, known.end, scan.last_epoch)
         proven = max(_archived_proof(known), min(found.high_watermark, known.end))
@@ -85,7 +105,7 @@ def decide(found: FoundLog, known: PartitionRecord | None) -> LogDecision:
     if known is not None and same:
         facts = LogFacts(found.topic_id, scan.start, scan.end, epoch_end(scan, known.last_epoch))
         verdict = explain(LogPosition(found.topic_id, known.end, known.last_epoch, known.last_end), facts)
-        cause = verdict.cause if verdict.cause.new_history else Cause.NONE
+        cause = verdict.cause if verdict.cause.new_history else Cause.OTHER_PAST if other else Cause.NONE
     continued = known if same and not cause.new_history else None
     start = max(scan.start, continued.start if continued else 0)
     stable = min([scan.end, *(o.first_offset for o in scan.open_since)])

@@ -3,12 +3,14 @@
 metadata log → inventory of directories → offsets of groups → survey of all copies → decisions → plan.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from logkeep.kafka.backup.continuity import ArchivedRows
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import gone_topics
+from logkeep.kafka.backup.past_check import PastVerdict
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
 from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
@@ -21,6 +23,7 @@ from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topic
 from logkeep.kafka.salvage.findings import INCOMPLETE, copy_findings, group_findings, history_findings, tier_findings
 from logkeep.kafka.salvage.groups_task import FoundGroup, PositionsUnit, SalvagedGroups, read_positions
 from logkeep.kafka.salvage.inventory import Inventory, missing_partitions, take_inventory
+from logkeep.kafka.salvage.past import last_archived, past_of
 from logkeep.kafka.salvage.survey_task import SalvageSurvey, SalvageSurveyUnit, survey
 from logkeep.kafka.salvage.units import PlannedSalvageUnit, plan_units, sources_of
 from logkeep.kafka.topic_selection import choose_topics
@@ -61,7 +64,9 @@ class SalvagePlan:
         return sum(r.wanted.size_bytes for u in self.units for r in u.ranges)
 
 
-def plan_salvage(disks: Disks, options: SalvageOptions, engine: Engine, last: ClusterRecord | None) -> SalvagePlan:
+def plan_salvage(
+    disks: Disks, options: SalvageOptions, engine: Engine, last: ClusterRecord | None, archived: ArchivedRows
+) -> SalvagePlan:
     """Read the disks and decide. Reads everything that is not archived yet, and writes nothing."""
     image, problems = newest_image(disks.metadata_logs)
     inventory = take_inventory(disks.copies, image)
@@ -74,8 +79,9 @@ def plan_salvage(disks: Disks, options: SalvageOptions, engine: Engine, last: Cl
     names = {t.name for t in chosen}
     here = [t for t in inventory.topics if t.name in names]
     carried = replace(carried, logs=tuple(r for r in carried.logs if r.topic in names))
-    decided, surveys = _decide(here, inventory, image, last, engine)
+    decided, surveys = _decide(here, inventory, image, last, archived, engine)
     facts = facts_of(disks.cluster_id, chosen, decided, groups, image, last, carried)
+    facts = replace(facts, chosen=bool(options.include or options.exclude))
     plan = _plan(here, facts, decided, last)
     before = [TopicPartition(r.topic, r.partition) for r in last.logs] if last is not None else []
     findings = [
@@ -115,6 +121,7 @@ def _survey(
     image: ClusterImage | None,
     from_offsets: dict[TopicPartition, int],
     engine: Engine,
+    compare_at: Mapping[TopicPartition, int] | None = None,
 ) -> list[SalvageSurvey]:
     units = [
         SalvageSurveyUnit(
@@ -122,6 +129,7 @@ def _survey(
             tuple(c.copy for c in inventory.copies[log]),
             from_offsets.get(log, 0),
             compacted=image is None or image.compacted(log.topic),
+            compare_at=(compare_at or {}).get(log, -1),
         )
         for t in topics
         for p in t.partitions
@@ -135,16 +143,19 @@ def _decide(
     inventory: Inventory,
     image: ClusterImage | None,
     last: ClusterRecord | None,
+    archived: ArchivedRows,
     engine: Engine,
 ) -> tuple[list[LogDecision], list[SalvageSurvey]]:
-    """Survey each log from the end of its archive; a log with a new history, from its start."""
+    """Survey each log from its last archived batch on; a log with a new history, from its start."""
     known = {TopicPartition(r.topic, r.partition): r for r in (last.logs if last else ())}
     ids = {t.name: t.id.hex for t in topics}
-    read_from = {
-        log: min(r.end, r.last_stable) for log, r in known.items() if r.history.partition("-")[0] == ids.get(log.topic)
-    }
-    surveys = _survey(topics, inventory, image, read_from, engine)
-    decisions = [decide(_found(s, inventory, image), known.get(TopicPartition(s.topic, s.partition))) for s in surveys]
+    same = {log: r for log, r in known.items() if r.history.partition("-")[0] == ids.get(log.topic)}
+    at = {log: b.last_offset for log, r in same.items() if (b := last_archived(r, archived)) is not None}
+    read_from = {log: min(r.end, r.last_stable, at.get(log, r.end) + 1) for log, r in same.items()}
+    surveys = _survey(topics, inventory, image, read_from, engine, at)
+    found = [_found(s, inventory, image) for s in surveys]
+    pasts = {f.log: past_of(f, same[f.log], archived) for f in found if f.log in same}
+    decisions = [decide(f, known.get(f.log), pasts.get(f.log, PastVerdict.SAME)) for f in found]
     broken = {d.found.log for d in decisions if d.cause.new_history}
     if not broken:
         return decisions, surveys
@@ -152,7 +163,7 @@ def _decide(
     again = {(s.topic, s.partition): s for s in _survey(restarted, inventory, image, {}, engine)}
     surveys = [again.get((s.topic, s.partition), s) for s in surveys]
     found = [_found(s, inventory, image) for s in surveys]
-    return [decide(f, known.get(f.log)) for f in found], surveys
+    return [decide(f, known.get(f.log), pasts.get(f.log, PastVerdict.SAME)) for f in found], surveys
 
 
 def _found(surveyed: SalvageSurvey, inventory: Inventory, image: ClusterImage | None) -> FoundLog:

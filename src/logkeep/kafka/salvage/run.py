@@ -5,9 +5,14 @@ lock and list the directories → metadata log → offsets of groups in tasks �
 source as the online backups, and continues them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from logkeep.kafka.backup.assemble import Assembled, assemble
+from logkeep.kafka.backup.continuity import ArchivedRows
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
@@ -15,7 +20,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
-from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.documents import ROLE, ClusterRecord, GroupRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
@@ -25,7 +31,7 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
-from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
@@ -68,7 +74,7 @@ class KafkaSalvage:
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        plan = plan_salvage(self.disks, options, engine, self._last(folded))
+        plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
         lost = _damage_gaps(plan)
         offsets = plan.copy_plan.records - sum(gap.end - gap.start for gap in lost)
         findings = (*plan.findings, *groups_of(plan.facts)[1])
@@ -79,7 +85,8 @@ class KafkaSalvage:
         with writing(self.place, "salvage", self.clock, self.tokens, options.lease_ttl) as session:
             check_wanted(options.wanted_id, session.folded.last_id)
             check_source(self.place, KIND, self._identity)
-            plan = plan_salvage(self.disks, options, engine, self._last(session.folded))
+            folded = session.folded
+            plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
             source = ensure_source(self.place, KIND, self._identity, self.clock())
             ongoing = begin(session, source, wanted=options.wanted_id, tags=options.tags)
             assembled = assemble(plan.copy_plan, self._copy(ongoing, plan, options, engine))
@@ -94,6 +101,9 @@ class KafkaSalvage:
         if not folded.completed:
             return None
         return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
+
+    def _archived(self, folded: Folded) -> ArchivedRows:
+        return ArchivedRows(self.place, folded.completed[-1] if folded.completed else None)
 
     def _copy(
         self, ongoing: OngoingBackup, plan: SalvagePlan, options: SalvageOptions, engine: Engine
@@ -118,18 +128,26 @@ class KafkaSalvage:
             topics=topic_records(facts, plan.image, carried),
             logs=(*_logs(plan, assembled), *carried.logs),
             open_transactions=facts.open_transactions,
-            groups=(*groups, *(g for g in carried.groups if g.name not in seen)),
+            groups=(*groups, *(g for g in _in_topics(carried.groups, facts) if g.name not in seen)),
             acls=acls_of(facts),
             quotas=quotas_of(facts),
+            chosen=facts.chosen or msgspec.UNSET,
         )
         gaps = tuple(with_reasons(assembled.gaps, plan.decided, plan.copy_plan.gaps))
         findings = (*plan.findings, *clamped)
         cut = (*assembled.cut, *(_carried_cut(r) for r in carried.logs))
         check_consistent(record, cut)
-        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        ref = put_record(self.place, ongoing.id, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
         return SalvageDone(entry, plan, gaps, (*findings, *damage_findings(ongoing.rests_on)), assembled.offsets)
+
+
+def _in_topics(groups: Iterable[GroupRecord], facts: Facts) -> list[GroupRecord]:
+    """Groups of the last backup with their offsets in the topics of this one."""
+    topics = {t.name for t in facts.topics}
+    kept = [msgspec.structs.replace(g, commits=tuple(c for c in g.commits if c.topic in topics)) for g in groups]
+    return [g for g in kept if g.commits or not facts.chosen]
 
 
 def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
@@ -154,6 +172,7 @@ def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:
                 last_end=tip.end,
                 unproven_from=proven[log] if proven[log] < cut.end else -1,
                 traits=traits,
+                last_batch=assembled.last_batches.get(cut.log, old.last_batch if old else None),
             )
         )
     return records

@@ -20,6 +20,8 @@ class SalvageSurveyUnit:
     from_offset: int
     """Earlier offsets are archived and need not be read."""
     compacted: bool
+    compare_at: int = -1
+    """The last offset of the last archived batch."""
 
     @property
     def size_bytes(self) -> int:
@@ -38,7 +40,10 @@ class SalvageSurvey(msgspec.Struct, frozen=True, kw_only=True):
 
 def survey(unit: SalvageSurveyUnit, progress: Progress) -> SalvageSurvey:
     """Scan and compare the copies. Raises LogDirUnusable or OldMessageFormat."""
-    scans = tuple(scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset) for c in unit.copies)
+    scans = tuple(
+        scan(Path(c.directory), c.node, c.start, c.epochs, progress, unit.from_offset, unit.compare_at)
+        for c in unit.copies
+    )
     chosen = best(scans)
     differences = [
         (index, offset)

@@ -23,6 +23,7 @@ from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.store.base import Store
 
@@ -111,16 +112,28 @@ def _archived(store: Store, piece: SegmentRange) -> Iterator[BatchStretch]:
 
 
 def _report(piece: SegmentRange, compared: LogComparison, lost: str, checked: CheckedObjects) -> None:
+    """The archived bytes are whole, or the level `records` has found their damage: here the source is judged."""
     log = piece.segment.log
     if compared.missing:
         more = f" and {compared.missing - 1} more up to {piece.end - 1}" if compared.missing > 1 else ""
-        what = f"{log}: offset {compared.first_missing}{more} is in the source and not in the archive"
-        checked.damage("record-missing", piece.name, what, "take a new full backup under another source name")
+        _differs(f"offset {compared.first_missing}{more} is in the source and not in the archive", piece, checked)
     if compared.differing:
         more = f" and {compared.differing - 1} more" if compared.differing > 1 else ""
-        what = f"{log}: the record at offset {compared.first_differing}{more} is different in the source"
-        checked.damage("record-differs", piece.name, what, "take a new full backup under another source name")
+        _differs(f"the record at offset {compared.first_differing}{more} is different in the source", piece, checked)
     for reason in filter(None, (lost, compared.unreadable)):
         checked.findings.append(
             Finding(code=NOT_COMPARED, severity=Severity.WARNING, where=str(log), what=f"not compared: {reason}")
         )
+
+
+def _differs(what: str, piece: SegmentRange, checked: CheckedObjects) -> None:
+    checked.findings.append(
+        Finding(
+            code=SOURCE_DIFFERS,
+            severity=Severity.WARNING,
+            where=str(piece.segment.log),
+            what=f"{what} (archived in {piece.name})",
+            remedy="nothing, if a disk of the source was put back since: the backup has what the source had then; "
+            "otherwise take a full backup under another source name",
+        )
+    )

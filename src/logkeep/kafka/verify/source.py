@@ -2,7 +2,8 @@
 
 First everything is decoded as at the level `records`. Then each log whose topic id and history are still those of the
 backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log with another topic
-id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only.
+id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. So
+does one whose records differ from those of the source: its objects are whole, and the source was rolled back perhaps.
 """
 
 from collections import defaultdict
@@ -28,6 +29,7 @@ from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
+from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
 
 _UNIT_PIECES = 500
@@ -62,7 +64,7 @@ def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
-    whole = not healable and not any(f.code == NOT_COMPARED for f in asked.checked.findings)
+    whole = not healable and not any(f.code in {NOT_COMPARED, SOURCE_DIFFERS} for f in asked.checked.findings)
     return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded))
 
 

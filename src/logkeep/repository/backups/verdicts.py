@@ -1,7 +1,8 @@
 """The current verdict on each backup, from the names of its stored verifications. Pure.
 
 Damage stays until a verification at the same level or a deeper one finds the backup good: checking file sizes does not
-disprove a wrong hash. The names alone are enough, so `list` needs one listing and no reads.
+disprove a wrong hash. `records` is as deep as `source` for that: what a source has is no damage of the archive. The
+names alone are enough, so `list` needs one listing and no reads.
 """
 
 from collections.abc import Iterable
@@ -37,7 +38,7 @@ def _verdict(history: list[VerificationName]) -> BackupVerdict:
     """From the oldest verification to the newest; an unknown level counts as the deepest if bad."""
     valid = history[0]
     for later in history[1:]:
-        shallower = depth(later.level) < depth(valid.level)
+        shallower = depth(later.level) < depth("records" if valid.level == "source" else valid.level)
         if not (shallower and valid.verdict != GOOD and later.verdict == GOOD):
             valid = later
     return BackupVerdict(valid.verdict != GOOD, valid.level, valid.when)

@@ -1,6 +1,11 @@
-"""Stored results of verifications."""
+"""Stored results of verifications.
 
-from collections.abc import Collection
+A verification at the level `source` compares whole archived bytes with a live source. Older releases stored a
+difference as damage of the object. It is none: the source may have been rolled back, and the archive may be the only
+copy of what it had. Such results count as good at the level `records`, which is what they checked of the objects.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -18,6 +23,10 @@ from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
 from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import Head
 
+SOURCE_DIFFERS = "source-differs"
+_ABOUT_THE_SOURCE = frozenset({SOURCE_DIFFERS, "record-missing", "record-differs"})
+"""Codes of findings about the source alone; older releases wrote the last two, as damage."""
+_INHERITED = "inherited"
 MAX_STORED_FINDINGS = 1_000
 MAX_STORED_NAMES = 20_000
 MAX_STORED_DIGESTS = 30_000
@@ -60,7 +69,7 @@ def inherited_damage(
     names = sorted(damaged)
     findings = [
         Finding(
-            code="inherited",
+            code=_INHERITED,
             severity=Severity.DAMAGE,
             where=name,
             what="found damaged by an earlier verification, and this backup needs it",
@@ -90,9 +99,55 @@ def put_verification(place: SourceRef, document: Verification, now: datetime, to
 
 
 def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]:
-    """All stored verifications: parsed names and names."""
+    """All stored verifications, as they count now: parsed names and names.
+
+    Only documents that blame an object for a difference from the source have to be read.
+    """
     names = (i.name for i in place.store.list(layout.verifications(place.source)))
-    return [(parsed, name) for name in names if (parsed := layout.verified(name))]
+    stored = [(parsed, name) for name in names if (parsed := layout.verified(name))]
+    if not any(_may_blame_wrongly(parsed) for parsed, _ in stored):
+        return stored
+    blameless = set(_blameless(place, stored))
+    return [(p._replace(level="records", verdict=GOOD) if name in blameless else p, name) for p, name in stored]
+
+
+def _may_blame_wrongly(parsed: VerificationName) -> bool:
+    return parsed.verdict == DAMAGED and parsed.level == "source"
+
+
+def _blameless(place: SourceRef, stored: Sequence[tuple[VerificationName, str]]) -> Iterator[str]:
+    """Names of verifications that found no damage, only differences from the source, also inherited ones."""
+    inherited, differing = list[tuple[str, Verification]](), set[str]()
+    for name in (name for parsed, name in stored if _may_blame_wrongly(parsed)):
+        document = _readable(place, name)
+        codes = {f.code for f in document.findings if f.severity is Severity.DAMAGE} if document else set()
+        if document is None or len(document.findings) >= MAX_STORED_FINDINGS:
+            continue  # what it does not list may be damage
+        if codes == {_INHERITED}:
+            inherited.append((name, document))
+        elif codes and codes <= _ABOUT_THE_SOURCE:
+            differing |= set(document.damaged_objects)
+            yield name
+    damaged = set(_blamed_otherwise(place, stored)) if inherited else set()
+    for name, document in inherited:
+        if set(document.damaged_objects) <= differing - damaged:
+            yield name
+
+
+def _blamed_otherwise(place: SourceRef, stored: Sequence[tuple[VerificationName, str]]) -> Iterator[str]:
+    """Objects that a verification found damaged by themselves."""
+    for parsed, name in stored:
+        document = _readable(place, name) if parsed.verdict == DAMAGED else None
+        for found in document.findings if document else ():
+            if found.severity is Severity.DAMAGE and found.code not in {*_ABOUT_THE_SOURCE, _INHERITED}:
+                yield found.where
+
+
+def _readable(place: SourceRef, name: str) -> Verification | None:
+    try:
+        return read(place.store, name, Verification, place.repository)
+    except (Damaged, ObjectMissing):
+        return None
 
 
 def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDigest]:
@@ -124,7 +179,5 @@ def known_damaged(place: SourceRef, completed: Collection[int]) -> dict[str, str
 
 
 def _damaged_objects(place: SourceRef, name: str) -> tuple[str, ...]:
-    try:
-        return read(place.store, name, Verification, place.repository).damaged_objects
-    except (Damaged, ObjectMissing):
-        return ()  # its name still has the verdict on its own backup
+    document = _readable(place, name)
+    return document.damaged_objects if document else ()  # its name still has the verdict on its own backup

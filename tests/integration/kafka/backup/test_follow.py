@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -189,8 +189,8 @@ def test_small_objects_are_merged_as_it_goes(topics: Matrix, archive: Archive) -
             _write(topics, topic, 2)
 
     options = KafkaBackupOptions(include=(topic,))
-    cluster = FollowedCluster(archive.task, options, lambda _: InlineEngine(), 0.0)
-    Follower(cluster, stop, 0.0, tell).run()
+    with closing(FollowedCluster(archive.task, options, lambda _: InlineEngine(), 0.0)) as cluster:
+        Follower(cluster, stop, 0.0, tell).run()
     assert [r.error for r in rounds if r.error] == []
     (merged,) = [r.merged for r in rounds if r.merged]
     assert (merged.objects_before, merged.objects_after, merged.findings) == (MERGE_EVERY, 1, ())

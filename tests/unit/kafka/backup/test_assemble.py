@@ -68,6 +68,11 @@ def test_gaps_of_the_plan_and_of_the_copy_are_both_told() -> None:
     assert [(s.start, s.end) for s in made.segments] == [(7, 20)]
 
 
+def test_a_gap_that_was_planned_for_a_history_that_ended_is_none() -> None:
+    made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9), gaps=(BEFORE,)), [copied(A, 0, 20), copied(B, 5, 9)], {B})
+    assert made.gaps == ()
+
+
 def test_a_log_that_became_another_leaves_nothing_of_its_units() -> None:
     results = [copied(A, 0, 10), ended(A, 10, 20, CopyOutcome.NEW_HISTORY, Cause.TRUNCATED), copied(B, 5, 9)]
     made = assemble(plan(LogCut(A, 0, 20), LogCut(B, 5, 9)), results, {A})

@@ -1,6 +1,7 @@
 """`logkeep kafka backup --follow`: what a cluster brings to the follow loop and its lines."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -35,9 +36,11 @@ def follow_cluster(
 
     def begin(engines: WarmEngines) -> "tuple[FollowedCluster, _KafkaReporter]":
         cluster = FollowedCluster(task, options, engines, interval_s)
+        resources.callback(cluster.close)
         return cluster, _KafkaReporter(run, engines, cluster, report_of)
 
-    return follow(run, interval_s, begin)
+    with ExitStack() as resources:
+        return follow(run, interval_s, begin)
 
 
 class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRound]):

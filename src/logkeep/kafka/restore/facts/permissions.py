@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from logkeep.errors import NotAuthorised
 from logkeep.kafka.admin.permissions import (
     cluster_operations,
-    group_read_code,
+    group_read_codes,
     topic_operations,
     transactional_describe_code,
     transactional_write_code,
@@ -23,6 +23,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.shell_words import shell_word
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
 CLUSTER = "kafka-cluster"
@@ -184,11 +185,11 @@ def _resource_text(resource: str, name: str) -> str:
 def grant(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
     """The command that grants the missing operations."""
     flags = " ".join(f"--operation {each.title().replace('_', '')}" for each in operations)
-    where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} '{name}'"
+    where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} {shell_word(name)}"
     if resource == "TRANSACTIONAL_ID":
         # Each log of each restore has an id of its own; they share a prefix.
-        where = f"{_FLAGS[resource]} '{name.rpartition('-')[0]}-' --resource-pattern-type prefixed"
-    return f"kafka-acls --add --allow-principal '{principal}' {flags} {where}"
+        where = f"{_FLAGS[resource]} {shell_word(name.rpartition('-')[0] + '-')} --resource-pattern-type prefixed"
+    return f"kafka-acls --add --allow-principal {shell_word(principal)} {flags} {where}"
 
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})
@@ -214,7 +215,7 @@ def _ask_brokers(cluster: Cluster, wanted: RightsWanted) -> RightsAnswers:
         topics=topics,
         creating={name: each.code for name, each in not_created.items()},
         altering={name: each.code for name, each in not_altered.items()},
-        groups={name: group_read_code(cluster, name) for name in wanted.groups},
+        groups=group_read_codes(cluster, wanted.groups),
         describing_ids={each: transactional_describe_code(cluster, each) for each in wanted.transactional_ids},
         writing_ids={each: transactional_write_code(cluster, each) for each in wanted.transactional_ids},
         cluster=operations,

@@ -1,0 +1,129 @@
+"""A backup that differs from its source is not damaged: also where an older release stored that it is."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.ids import BackupId
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD, BackupVerdict, verdicts
+from logkeep.repository.backups.verification import (
+    MAX_STORED_FINDINGS,
+    Verification,
+    inherited_damage,
+    known_damaged,
+    known_digests,
+    put_verification,
+    stored_verifications,
+)
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.lease import NOTHING_SEEN
+from logkeep.store.memory import MemoryStore
+
+FIRST, SECOND = BackupId(1), BackupId(2)
+BEGIN = datetime(2026, 11, 18, tzinfo=UTC)
+
+
+class Stored:
+    """Verifications of one source, one minute after the other."""
+
+    def __init__(self) -> None:
+        self.place = SourceRef(MemoryStore(), "r", "prod")
+        self._count = 0
+
+    def put(self, codes: Iterable[str], level: str = "source", backup: BackupId = FIRST, where: str = "a.log") -> None:
+        found = [Finding(code=code, severity=Severity.DAMAGE, where=where, what="it differs") for code in codes]
+        names = tuple(dict.fromkeys(f.where for f in found))
+        document = Verification(
+            repository="r",
+            source="prod",
+            id=backup,
+            level=level,
+            verdict=DAMAGED if found else GOOD,
+            sample="1/1",
+            time="",
+            head=NOTHING_SEEN,
+            objects=1,
+            bytes=1,
+            findings=tuple(found[:MAX_STORED_FINDINGS]),
+            damaged_objects=names,
+        )
+        put_verification(self.place, document, self._now(), f"{self._count:016x}")
+
+    def inherit(self, **damaged: str) -> None:
+        named = {f"{name}.log": level for name, level in damaged.items()}
+        document = inherited_damage(self.place, SECOND, named, NOTHING_SEEN, BEGIN)
+        put_verification(self.place, document, self._now(), f"{self._count:016x}")
+
+    def _now(self) -> datetime:
+        self._count += 1
+        return BEGIN + timedelta(minutes=self._count)
+
+    def health(self, backup: BackupId = FIRST) -> BackupVerdict:
+        return verdicts(parsed for parsed, _ in stored_verifications(self.place))[backup]
+
+
+@pytest.fixture
+def stored() -> Stored:
+    return Stored()
+
+
+@pytest.mark.parametrize("codes", [("record-differs",), ("record-missing", "record-differs")])
+def test_differences_from_the_source_count_as_good(stored: Stored, codes: tuple[str, ...]) -> None:
+    stored.put(codes)
+    assert (stored.health().damaged, stored.health().level) == (False, "records")
+    assert known_damaged(stored.place, {FIRST}) == {}
+    assert known_digests(stored.place, FIRST) == {}
+
+
+@pytest.mark.parametrize("codes", [("hash-mismatch",), ("record-differs", "batch-damaged"), ("digest-differs",)])
+def test_damage_that_the_same_run_found_stays_until_the_records_are_good(
+    stored: Stored, codes: tuple[str, ...]
+) -> None:
+    stored.put(codes)
+    assert (stored.health().damaged, stored.health().level) == (True, "source")
+    assert set(known_damaged(stored.place, {FIRST})) == {"a.log"}
+    stored.put((), "data")
+    assert stored.health().damaged
+    stored.put((), "records")
+    assert (stored.health().damaged, stored.health().level) == (False, "records")
+
+
+def test_a_list_that_was_cut_off_may_hide_damage(stored: Stored) -> None:
+    stored.put(["record-differs"] * (MAX_STORED_FINDINGS + 1))
+    assert stored.health().damaged
+
+
+def test_a_document_that_cannot_be_read_keeps_its_verdict(stored: Stored) -> None:
+    stored.put(("record-differs",))
+    (name,) = [name for _, name in stored_verifications(stored.place)]
+    stored.place.store.delete(name)
+    stored.place.store.put_new(name, b"nothing")
+    assert stored.health().damaged
+
+
+def test_what_later_backups_inherited_from_it_is_no_damage_either(stored: Stored) -> None:
+    stored.put(("record-differs",))
+    stored.inherit(a="source")
+    assert not stored.health(SECOND).damaged
+    stored.put(("hash-mismatch",), "data")
+    assert stored.health().damaged, "the object itself is damaged by now"
+    assert stored.health(SECOND).damaged
+
+
+def test_inherited_damage_of_another_object_stays(stored: Stored) -> None:
+    stored.put(("record-differs",))
+    stored.put(("hash-mismatch",), "data", where="b.log")
+    stored.inherit(a="source", b="data")
+    assert stored.health(SECOND).damaged
+
+
+def test_only_such_documents_are_read(stored: Stored) -> None:
+    for level in ("files", "data", "records"):
+        stored.put(("hash-mismatch",), level)
+    stored.put((), "source")
+    for _, name in stored_verifications(stored.place):
+        stored.place.store.delete(name)
+        stored.place.store.put_new(name, b"nothing")
+    assert [parsed.verdict for parsed, _ in stored_verifications(stored.place)] == [DAMAGED, DAMAGED, DAMAGED, GOOD]
