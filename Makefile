@@ -12,6 +12,10 @@ export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pycache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Sets of jars that tests and benchmarks start besides those of the supported releases.
+OTHER_JARS := \
+  org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1 \
+  org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.0
 
 .DEFAULT_GOAL := help
 
@@ -49,10 +53,11 @@ format: dev  ## let ruff put the code in shape
 reference: dev  ## write docs/reference anew from the declarations
 	$(BIN)/python -m logkeep.cli.reference docs/reference
 
-lock:  ## resolve pyproject.toml anew into requirements/*.lock (needs uv)
+lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv), and the jars of servers into jars.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram -c requirements/dev.lock -o requirements/logkeep.lock
+	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .cache .demo

@@ -32,6 +32,7 @@ _SECONDS = {
     "kafka-older": 60,
     "zookeeper-restore": 60,
     "demo": 50,
+    "hostile-values": 25,
 }
 _A_GROUP_S = 40
 """A group that the table does not have."""

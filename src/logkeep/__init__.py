@@ -9,6 +9,7 @@ Layers, each importing only the ones below it (import-linter checks this):
     zookeeper       ZooKeeper ensembles: the same, and history and repair
     engine          runs tasks inline, in threads or on Spark
     repository      which backups exist and how they are stored
+    directories     directories opened once, worked in with the rights of their owner
     formats         byte formats: Kafka logs, ZooKeeper files, run maps
     store           objects under names, in a directory or a bucket
     secret_reading  secrets from files and commands

@@ -42,12 +42,14 @@
     ├── DataGap                        21
     ├── RestoreFailed                  30
     ├── TargetUnsafe                   31
+    ├── OtherOwner                     52   another user's file, link or directory in a restore's way
     ├── HistoryUnproven                31   a source may not be the archived one
     ├── VerificationFailed             10
     ├── AuthenticityFailed             11
     ├── WrongKey                       42
     ├── ServerFailed                    1   an embedded server did not start
-    │   └── ServerRefused               1   it refused the files in its directories
+    │   ├── ServerRefused               1   it refused the files in its directories
+    │   └── JarsUntrusted              40   its jars are not the pinned ones
     └── Interrupted               130/143
 
 Each class has an exit code, whether a retry can help, and a remedy; an instance says what happened and to which
@@ -354,6 +356,13 @@ class TargetUnsafe(LogkeepError):
     exit_code = 31
 
 
+class OtherOwner(LogkeepError):
+    """Another user owns, or can exchange, what a restore would read or change; it was not begun."""
+
+    exit_code = 52
+    remedy = "run as the user that owns the directory"
+
+
 class HistoryUnproven(LogkeepError):
     """Nothing proves that the source's files continue the archived ones: restored data, or another ensemble."""
 
@@ -388,6 +397,13 @@ class ServerFailed(LogkeepError):
 
 class ServerRefused(ServerFailed):
     """An embedded server refused the files in its directories and ended while starting."""
+
+
+class JarsUntrusted(ServerFailed):
+    """The jars of a server are not those that are pinned by their hashes; nothing was started."""
+
+    exit_code = 40
+    remedy = "remove `jars` in the cache directory and run again"
 
 
 class Interrupted(LogkeepError):

@@ -1,27 +1,48 @@
 """Reads secrets from a file or from the output of a command.
 
 A file that others can read is refused, because a leaked secret is worse than a failed run. A command runs without a
-shell and with a time limit, and only if no other user can change the file that names it; neither its output nor its
-error text is ever shown.
+shell and with a time limit, and only if no other user could change the file that names it when it was read; neither its
+output nor its error text is ever shown. The memory of a process that has read a secret is hidden from other processes.
 """
 
 import os
 import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile, origin_of
+from logkeep.model.process_memory import hide_memory
+from logkeep.model.shell_words import shell_word
 
 COMMAND_TIMEOUT_S = 30.0
 
 
+@dataclass(frozen=True)
+class FileContent:
+    """What was read, and the mode and origin of the file at that moment."""
+
+    data: bytes
+    mode: int
+    origin: OriginFile
+
+
 def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
     """The content of a small file; only its owner may be able to read a `private` one. Raises ConfigError."""
+    return read_content(path, private=private, largest_bytes=largest_bytes).data
+
+
+def read_content(path: Path, *, private: bool, largest_bytes: int) -> FileContent:
+    """The same with the file's mode, and with who can change it."""
+    if private:
+        hide_memory()
     try:
         with path.open("rb") as file:
+            # Of the open file: it cannot be replaced between the check and the read.
+            mode, origin = os.fstat(file.fileno()).st_mode, origin_of(file.fileno(), path)
             if private:
-                # Of the open file: it cannot be replaced between the check and the read.
-                refuse_readable_by_others(os.fstat(file.fileno()).st_mode, path)
+                refuse_readable_by_others(mode, path)
             data = file.read(largest_bytes + 1)
     except OSError as error:
         raise ConfigError(
@@ -29,7 +50,7 @@ def read_file(path: Path, *, private: bool, largest_bytes: int) -> bytes:
         ) from error
     if len(data) > largest_bytes:
         raise ConfigError(f"the file is larger than {largest_bytes} bytes", subject=str(path), remedy="check the path")
-    return data
+    return FileContent(data, mode, origin)
 
 
 def refuse_readable_by_others(mode: int, path: Path) -> None:
@@ -38,18 +59,17 @@ def refuse_readable_by_others(mode: int, path: Path) -> None:
         raise ConfigError(
             f"the file contains secrets and can be read by others (mode {stat.S_IMODE(mode):04o})",
             subject=str(path),
-            remedy=f"chmod 600 {path}",
+            remedy=f"chmod 600 {shell_word(path)}",
         )
 
 
-def refuse_writable_by_others(path: Path) -> None:
-    """For a file that names a command: a user who can write to it can run programs as us."""
-    found = path.stat()
-    if found.st_uid not in {0, os.geteuid()} or found.st_mode & 0o022:
+def refuse_command(defined_in: OriginFile) -> None:
+    """For a file that names a command: a user who could change it when it was read can run programs as us."""
+    if defined_in.changeable:
         raise ConfigError(
-            "the file names a command to run, but others can change it",
-            subject=str(path),
-            remedy=f"make yourself its owner and run chmod go-w {path}",
+            f"the file names a command to run, but others can change it: {defined_in.changeable}",
+            subject=str(defined_in.path),
+            remedy="make yourself the owner of the file and its directories, and let no one else write to them",
         )
 
 
@@ -63,6 +83,7 @@ def run_command(
     """The output of a command. Without `environ` it gets our own environment. Raises ConfigError."""
     import subprocess  # noqa: PLC0415  slow to import, and few runs need it
 
+    hide_memory()
     env = None if environ is None else dict(environ)
     try:
         done = subprocess.run(  # a user's own command from a file that only they can write, no shell

@@ -14,13 +14,14 @@ from logkeep.store.base import Store
 from logkeep.store.conformance import CHECKS, StoreCheck, run_checks
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.store.probe import ProbeReport, ProbeResult, probe
+from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 from logkeep.store.trial import FULL, QUICK, Scale
+from tests.support.cli.in_process import Here
 from tests.support.faults.store import FaultyStore
 from tests.support.metered_store import MeteredStore
-from tests.support.servers.s3 import S3Server, moto_server, rclone_s3, seaweed
+from tests.support.servers.s3 import ENVIRONMENT, S3Server, moto_server, rclone_s3, seaweed
 
 # SeaweedFS makes losers of a race wait for a second or more; moto takes 10 ms for each object. The full counts of both
 # are soak tests.
@@ -98,6 +99,8 @@ class TestProbe:
         assert report.lease_safe
         assert report.reasons == ()
         assert _result(report, "transport") is ProbeResult.WARNING
+        known = next(check.what for check in report.checks if check.slug == VERSIONS)
+        assert known == "versioning is off, and there is no object lock"
 
     def test_finds_out_the_server_that_overwrites(self, servers: dict[str, S3Server]) -> None:
         report = _probed(servers["rclone"].url("conformance", "probed"))
@@ -123,6 +126,15 @@ class TestProbe:
         document = before.remedy.partition("rule.json: ")[2].partition(" then run")[0]
         _set_rule(server, "ruled", document)
         assert _result(_probed(url), "unfinished-uploads") is ProbeResult.PASSED
+
+    def test_check_reports_versions_and_locks(self, servers: dict[str, S3Server], tmp_path: Path) -> None:
+        server = servers["moto"]
+        server.make_bucket("versioned")
+        client = server.client()
+        client.put_bucket_versioning(Bucket="versioned", VersioningConfiguration={"Status": "Enabled"})
+        words = "versions and locks of the bucket: versioning is on, and there is no object lock"
+        here = Here(tmp_path, {**ENVIRONMENT, "LOGKEEP_REPO": server.url("versioned")})
+        assert words in here.run_any("check").stdout
 
     def test_a_missing_bucket_is_an_error_and_not_a_report(self, servers: dict[str, S3Server]) -> None:
         for server in servers.values():

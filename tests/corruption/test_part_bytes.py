@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from logkeep.errors import Damaged
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
 from logkeep.repository.parts import SegmentTable, decode, encode
+from logkeep.repository.parts.pages import ColumnChunk, decoded_bytes
 from logkeep.repository.parts.table import SCHEMA
 from tests.property.untimed import many
 
@@ -289,3 +290,25 @@ def test_a_bomb_is_refused_before_it_is_unpacked(request: pytest.FixtureRequest)
 def test_the_memory_meter_sees_a_decoded_part(arrow_memory: pa.MemoryPool) -> None:
     decode(PART, ROWS)
     assert arrow_memory.max_memory() > 0
+
+
+def _page(plain_bytes: int, stored: bytes, values: int) -> bytes:
+    """A data page with a header that claims so many plain bytes."""
+    numbers = b"\x15\x00\x15" + _zigzag(plain_bytes) + b"\x15" + _zigzag(len(stored))
+    return numbers + b"\x2c\x15" + _zigzag(values) + b"\x15\x00\x15\x06\x15\x06\x00\x00" + stored
+
+
+def _zigzag(number: int) -> bytes:
+    number, encoded = 2 * number, b""
+    while number > 127:
+        encoded, number = encoded + bytes([number & 127 | 128]), number >> 7
+    return encoded + bytes([number])
+
+
+def test_a_page_that_claims_more_than_its_blocks_can_hold_is_damage() -> None:
+    """The reader would allocate what the header claims, up to a budget that large parts need."""
+    frame, budget = bytes(pa.Codec("zstd").compress(bytes(400))), 2**30
+    honest, forged = _page(400, frame, 50), _page(512 << 20, frame, 50)
+    assert decoded_bytes(memoryview(bytes(4) + honest), [ColumnChunk(4, len(honest), 50)], budget) == 400
+    with pytest.raises(Damaged, match="more bytes than it can hold"):
+        decoded_bytes(memoryview(bytes(4) + forged), [ColumnChunk(4, len(forged), 50)], budget)

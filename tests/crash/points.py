@@ -36,6 +36,7 @@ def in_child(action: Callable[[], object]) -> str:
         try:
             action()
         except LogkeepError:
+            traceback.print_exc()  # shown if the test expected another end
             code = 1
         except BaseException:  # noqa: BLE001 - a child must never return into the test runner
             traceback.print_exc()

@@ -10,8 +10,11 @@ from typing import Any
 class SystemCalls:
     """`names`: of functions of `os`. `tell` leaves the count in a file, for a parent to know how many there are."""
 
-    def __init__(self, names: tuple[str, ...], die_at: int, told: Path | None = None) -> None:
-        self._names, self._count, self._die_at, self._told = names, 0, die_at, told
+    def __init__(
+        self, names: tuple[str, ...], die_at: int, told: Path | None = None, instead: Callable[[], None] | None = None
+    ) -> None:
+        """`instead`: what is done at that call, if the process goes on."""
+        self._names, self._count, self._die_at, self._told, self._instead = names, 0, die_at, told, instead
 
     def watch(self) -> None:
         for name in self._names:
@@ -32,5 +35,7 @@ class SystemCalls:
 
     def _step(self) -> None:
         self._count += 1
-        if self._count == self._die_at:
+        if self._count == self._die_at and self._instead is not None:
+            self._instead()
+        elif self._count == self._die_at:
             os.kill(os.getpid(), signal.SIGKILL)

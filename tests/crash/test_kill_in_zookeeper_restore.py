@@ -2,12 +2,16 @@
 
 Then it is continued, and rolled back; and these are killed at every step too. The rule by which a state is judged here
 is held against real servers in tests/integration/zookeeper/test_restore_states.py.
+
+In the scene `owned` the directories belong to another user: root restores, and root or that user ends it. Every
+directory is exchanged for a link after every step, too: no file of another directory is touched.
 """
 
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,7 @@ from logkeep.zookeeper.restore.target_dirs import JOURNAL, MARKER, marker_text
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.seeds import seeded_part
+from tests.support.owners import OWNER, as_user, give, open_home, untouched, victim
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
 Files = dict[str, bytes]
@@ -41,9 +46,11 @@ class Dying:
 class Scene:
     """The directories of some members, and what a restore makes of them."""
 
-    def __init__(self, home: Path, *, members: int, separate: bool, fresh: bool, form: Form) -> None:
+    def __init__(
+        self, home: Path, *, members: int, separate: bool, fresh: bool, form: Form, owned: bool = False
+    ) -> None:
         self.home, self._members, self._separate, self._form = home, members, separate, form
-        self._fresh = fresh
+        self._fresh, self.owned = fresh, owned and os.geteuid() == 0
         self._make(home / "old")
         self.old = self.data(home / "old")
         done = self.copy("done")
@@ -62,6 +69,11 @@ class Scene:
                 old_server(member / "data", self._logs(root, number), epoch=3, epochs=self._members > 1)
             else:
                 (member / "data").mkdir()
+        self._given(root)
+
+    def _given(self, root: Path) -> None:
+        if self.owned:
+            give(root)
 
     def _logs(self, root: Path, number: int) -> Path:
         return root / str(number) / ("logs" if self._separate else "data")
@@ -80,6 +92,7 @@ class Scene:
         shutil.copytree(root, target)
         for journal in target.rglob(f"*{JOURNAL}*"):
             journal.write_text(journal.read_text().replace(f"{root}/", f"{target}/"))
+        self._given(target)
         return target
 
     def restore(self, root: Path, disk: Disk) -> None:
@@ -119,11 +132,14 @@ class Scene:
     def killed(self, root: Path, action: Callable[[Path, Disk], None], die_after: int) -> str:
         return in_child(lambda: action(root, Disk(Dying(die_after))))
 
-    def ends(self, root: Path, *, new: bool) -> None:
+    def ends(self, root: Path, *, new: bool, by_owner: bool = False) -> None:
         """Continue or roll back; afterwards nothing is left between."""
         journal = Path(root / "0" / "data" / JOURNAL)
         if journal.exists():
-            assert in_child(lambda: (self.forward if new else self.back)(root, Disk())) == DONE
+            end = partial(self.forward if new else self.back, root, Disk())
+            assert in_child(as_user(end) if by_owner else end) == DONE
+        if self.owned:
+            assert {path.stat().st_uid for path in root.rglob("*")} == {OWNER}
         found = self.data(root)
         assert found == self.old if not new else found in (self.old, self.new)
         for path in root.rglob("version-2*"):
@@ -140,12 +156,20 @@ _SCENES = {
     "one-new": {"members": 1, "separate": True, "fresh": True, "form": Form.EXACT},
     "separate": {"members": 1, "separate": True, "fresh": False, "form": Form.ORIGINAL},
     "ensemble": {"members": 3, "separate": True, "fresh": False, "form": Form.EXACT},
+    "owned": {"members": 1, "separate": True, "fresh": False, "form": Form.EXACT, "owned": True},
 }
 
 
 @pytest.fixture(scope="module", params=list(_SCENES))
-def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return Scene(tmp_path_factory.mktemp("zk"), **_SCENES[request.param])  # type: ignore[arg-type] # of one table
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    with open_home() as home:
+        yield Scene(home, **_SCENES[request.param])  # type: ignore[arg-type] # of one table
+
+
+@pytest.fixture(scope="module")
+def owned_scene() -> Iterator[Scene]:
+    with open_home() as home:
+        yield Scene(home, **_SCENES["owned"])  # type: ignore[arg-type] # of one table
 
 
 def _part(what: str, last: int, count: int) -> list[int]:
@@ -160,8 +184,8 @@ def _ended_from(scene: Scene, points: list[int]) -> None:
         assert scene.killed(root, scene.restore, point) == KILLED
         scene.check(root)
         other = scene.copy_of(root, f"other-{point}")
-        scene.ends(root, new=True)
-        scene.ends(other, new=False)
+        scene.ends(root, new=True, by_owner=scene.owned and point % 2 == 0)
+        scene.ends(other, new=False, by_owner=scene.owned and point % 2 == 1)
         outcomes.append(scene.data(root) == scene.new)
         shutil.rmtree(root)
         shutil.rmtree(other)
@@ -175,8 +199,8 @@ def _rolled_back_from(scene: Scene, points: list[int]) -> None:
         assert scene.killed(root, scene.back, point) == KILLED
         scene.check(root)
         other = scene.copy_of(root, f"back-other-{point}")
-        scene.ends(root, new=True)
-        scene.ends(other, new=False)
+        scene.ends(root, new=True, by_owner=scene.owned and point % 2 == 0)
+        scene.ends(other, new=False, by_owner=scene.owned and point % 2 == 1)
         shutil.rmtree(root)
         shutil.rmtree(other)
 
@@ -198,6 +222,75 @@ def test_killed_while_it_is_rolled_back(scene: Scene) -> None:
 @pytest.mark.soak
 def test_killed_after_every_step_while_it_is_rolled_back(scene: Scene) -> None:
     _rolled_back_from(scene, list(range(1, scene.back_steps + 1)))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("by_owner", [False, True], ids=["root", "owner"])
+def test_killed_after_every_step_and_ended_by(owned_scene: Scene, by_owner: bool) -> None:
+    """Every point, both ends, by both users."""
+    scene = owned_scene
+    for action, steps, begin in ((scene.restore, scene.steps, "old"), (scene.back, scene.back_steps, "done")):
+        for point in range(1, steps + 1):
+            for new in (True, False):
+                root = scene.copy_of(scene.home / begin, f"by-{point}-{new}")
+                assert scene.killed(root, action, point) == KILLED
+                scene.ends(root, new=new, by_owner=by_owner and scene.owned)
+                shutil.rmtree(root)
+
+
+class Exchanging:
+    """After one step, puts a link to a directory of the operator's in the place of every directory of one kind."""
+
+    def __init__(self, root: Path, kind: str, at: int, prey: Path) -> None:
+        self.steps, self._root, self._kind, self._at, self._prey = 0, root, kind, at, prey
+
+    def __call__(self, _step: str) -> None:
+        self.steps += 1
+        if self.steps == self._at:
+            for path in [path for path in self._root.rglob(self._kind) if path.is_dir() and not path.is_symlink()]:
+                path.rename(path.with_name(f"away-{path.name}"))
+                path.symlink_to(self._prey)
+
+    @staticmethod
+    def undo(root: Path) -> None:
+        for path in list(root.rglob("away-*")):
+            here = path.with_name(path.name.removeprefix("away-"))
+            if here.is_symlink():
+                here.unlink()
+            elif here.is_dir():
+                shutil.rmtree(here)  # a new one that took the place
+            path.rename(here)
+
+
+_KINDS = ("version-2", "version-2.new-*", "version-2.before-*", "data", "logs")
+
+
+def _exchanged(scene: Scene, kind: str, points: dict[str, list[int]]) -> None:
+    """Nothing is written, moved or deleted behind the link; without it, the restore can be ended."""
+    for begin, chosen in points.items():
+        action = scene.restore if begin == "old" else scene.back
+        for point in chosen:
+            root, prey = scene.copy_of(scene.home / begin, f"exchanged-{point}"), victim(scene.home / "prey")
+            in_child(partial(action, root, Disk(Exchanging(root, kind, point, prey))))
+            assert untouched(prey), f"{kind} at {point} of {begin}"
+            Exchanging.undo(root)
+            scene.ends(root, new=False, by_owner=scene.owned and point % 2 == 0)
+            shutil.rmtree(root)
+            shutil.rmtree(prey)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_directory_is_exchanged_for_a_link(owned_scene: Scene, kind: str) -> None:
+    restore = _part(f"{kind} exchanged", owned_scene.steps, 2)
+    back = _part(f"{kind} exchanged back", owned_scene.back_steps, 1)
+    _exchanged(owned_scene, kind, {"old": restore, "done": back})
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_directory_is_exchanged_for_a_link_after_every_step(scene: Scene, kind: str) -> None:
+    steps = {"old": list(range(1, scene.steps + 1)), "done": list(range(1, scene.back_steps + 1))}
+    _exchanged(scene, kind, steps)
 
 
 def test_killed_and_run_again(scene: Scene) -> None:
@@ -229,7 +322,7 @@ def _twice(scene: Scene, point: int, second: int, *, forward: bool) -> bool:
 @pytest.mark.parametrize("forward", [True, False], ids=["continue", "rollback"])
 def test_killed_twice(scene: Scene, forward: bool) -> None:
     """Continued, killed, rolled back; and the other way round."""
-    for point in _part("killed twice", scene.steps, _FEW):
+    for point in _part("killed twice", scene.steps, 1 if scene.owned else _FEW):
         for second in (2, 9, 23):
             if not _twice(scene, point, second, forward=forward):
                 break

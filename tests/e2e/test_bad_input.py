@@ -113,10 +113,27 @@ class TestEngine:
             (("--master", "spark://127.0.0.1:1", "--parallel", "4"), "with --master the master decides"),
             (("--master", "local[2]", "--parallel", "2"), "with --master the master decides"),
             (("--engine", "inline", "--master", "local[2]"), "--engine is inline"),
+            (("--spark-conf", "spark.authenticate=false"), "always authenticated and encrypted"),
+            (("--spark-conf", "spark.network.crypto.enabled=false"), "always authenticated and encrypted"),
+            (("--master", "spark://127.0.0.1:1"), "would not be authenticated"),
+            (("--spark-conf", "spark.authenticate.secret=hunter22"), "--spark-secret-file"),
         ),
     )
     def test_contradictions(self, repo: Filled, verb: tuple[str, ...], flags: tuple[str, ...], said: str) -> None:
         assert said in refused(repo, *verb, *flags, code=40)
+
+    def test_a_weaker_spark_in_the_configuration(self, repo: Filled) -> None:
+        (repo.home / "logkeep.yaml").write_text("engine: {spark_conf: {spark.authenticate: false}}\n")
+        assert "always authenticated and encrypted" in refused(repo, "verify", code=40)
+
+    def test_a_secret_that_others_can_read(self, repo: Filled) -> None:
+        secret = repo.home / "spark-secret"
+        secret.write_text("hunter22hunter22")
+        secret.chmod(0o644)
+        (repo.home / "logkeep.yaml").write_text(f"engine: {{spark_secret: 'file:{secret}'}}\n")
+        shown = refused(repo, "verify", "--master", "spark://127.0.0.1:1", code=40)
+        assert "can be read by others" in shown
+        assert "hunter22" not in shown
 
     def test_what_can_be_honoured(self, repo: Filled) -> None:
         repo.run("verify", "--engine", "inline", "--parallel", "1", "--level", "data")

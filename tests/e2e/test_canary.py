@@ -5,9 +5,7 @@ and environment are tried in each way out by the unit tests of the command line;
 """
 
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from logkeep.repository.access import open_repository
 from logkeep.store.access import open_store
 from tests.support.cli.filled_repository import Filled, backed_up, document, new_repository
 from tests.support.cli.processes import TRIAL, logkeep
+from tests.support.command_lines import watched_command_lines
 from tests.support.servers.s3 import ACCESS_KEY, ENVIRONMENT, REGION, SECRET_KEY, S3Server, seaweed
 
 CANARIES = (SECRET_KEY, ACCESS_KEY)
@@ -30,29 +29,6 @@ def files_with(directory: Path, *secrets: str) -> list[str]:
         for path in directory.rglob("*")
         if any(s in path.name or (path.is_file() and s.encode() in path.read_bytes()) for s in secrets)
     ]
-
-
-@contextmanager
-def watched_command_lines() -> Iterator[set[bytes]]:
-    """All command lines that any process had while the block ran."""
-    seen: set[bytes] = set()
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.05):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    seen.add(path.read_bytes())
-                except OSError:
-                    continue  # gone while we looked
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        watcher.join()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Opens what the settings name: the repository with its store, the source, the engine."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import Run
@@ -11,9 +12,11 @@ from logkeep.config.options import (
     MASTER,
     PARALLEL,
     PROGRESS,
+    REPO,
     RETRY_FOR,
     SOURCE,
     SPARK_CONF,
+    SPARK_SECRET,
     STATE_DIR,
     VERBOSE,
 )
@@ -21,8 +24,9 @@ from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.layout import FORMAT
 from logkeep.repository.restores import state_place
-from logkeep.store.access import open_store
+from logkeep.store.access import local_root, open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
 from logkeep.store.retrying import RetryingStore, RetryLimits
@@ -106,6 +110,11 @@ def refuse_contradictions(run: Run) -> None:
             remedy=f"leave --parallel out; use --master local[{parallel}], or on a cluster "
             f"--spark-conf spark.cores.max={parallel}",
         )
+    if not inline:
+        from logkeep.engine.spark.protection import protection  # noqa: PLC0415 - as below
+
+        conf: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+        protection(_master(run), dict(conf), secret_named=run[SPARK_SECRET] is not None)
 
 
 def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) -> Engine:
@@ -122,19 +131,46 @@ def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) 
 
 
 def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
-    """For work that only Spark can do. Raises UsageError with --engine inline."""
+    """The command's one Spark engine, for all of its phases: Spark cannot run two sessions in one process.
+
+    Raises UsageError with --engine inline.
+    """
     if run[ENGINE] == "inline":
         raise UsageError("this needs Spark, but --engine is inline", remedy="leave --engine out; Spark needs Java 17")
     refuse_contradictions(run)
+    if run.world.spark is None:
+        run.world.spark = _new_spark_engine(run, stop)
+        run.closing(run.world.spark.close)
+    return run.world.spark
+
+
+def _new_spark_engine(run: Run, stop: "SignalStop | None") -> "SparkEngine":
     from logkeep.engine.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark takes half a second to load
+    from logkeep.engine.spark.protection import unauthenticated, unauthenticated_finding  # noqa: PLC0415
     from logkeep.engine.spark.settings import SparkSettings  # noqa: PLC0415
 
-    master = run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
-    conf: tuple[tuple[str, str], ...] = run[SPARK_CONF]
-    settings = SparkSettings(run.cache, master, dict(conf), keep_log=run[VERBOSE] > 0)
-    engine = SparkEngine(settings, sink=run.progress(), stop=stop)
-    run.closing(engine.close)
-    return engine
+    pairs: tuple[tuple[str, str], ...] = run[SPARK_CONF]
+    master, conf = _master(run), dict(pairs)
+    if unauthenticated(master, conf):
+        finding = unauthenticated_finding(master)
+        run.world.findings.append(finding)
+        run.console.warn(f"{finding.where}: {finding.what}; {finding.remedy}")
+    secret = run.settings.secret(SPARK_SECRET)
+    settings = SparkSettings(run.cache, master, conf, secret, keep_log=run[VERBOSE] > 0)
+    if (root := local_root(run[REPO] or "")) is not None:
+        use_directories(run, root, file=FORMAT)
+    return SparkEngine(settings, sink=run.progress(), stop=stop, directories=run.world.directories)
+
+
+def use_directories(run: Run, *paths: Path, written: bool = False, file: str = "") -> None:
+    """Name local directories that units of this command use, before the engine runs any: see `SharedDirectory`."""
+    from logkeep.engine.spark.directories import SharedDirectory  # noqa: PLC0415 - as above
+
+    run.world.directories += [SharedDirectory(path.absolute(), written, file) for path in paths]
+
+
+def _master(run: Run) -> str:
+    return run[MASTER] or f"local[{run[PARALLEL] or '*'}]"
 
 
 class WarmEngines:
@@ -142,22 +178,14 @@ class WarmEngines:
 
     def __init__(self, run: Run, stop: "SignalStop | None" = None) -> None:
         self._run, self._stop = run, stop
-        self._spark: Engine | None = None
 
     def __call__(self, total_bytes: int) -> Engine:
-        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - as above
-
-        if self._spark is not None and not runs_inline(self._run, total_bytes):
-            return self._spark
-        engine = chosen_engine(self._run, total_bytes, self._stop)
-        self._spark = self._spark if isinstance(engine, InlineEngine) else engine
-        return engine
+        return chosen_engine(self._run, total_bytes, self._stop)
 
     def renew(self) -> None:
         """Close Spark after a failed task, as it may be broken; the next large round starts it again."""
-        if self._spark is not None:
-            self._spark.close()
-            self._spark = None
+        if self._run.world.spark is not None:
+            self._run.world.spark.close()
 
 
 def runs_inline(run: Run, total_bytes: int) -> bool:

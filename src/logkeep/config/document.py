@@ -1,8 +1,8 @@
-"""Reads one YAML file into `dotted.key → value, line`.
+"""Parses the YAML text of one file into `dotted.key → value, line`.
 
 Strict, because a configuration that is only half understood can silently stop backups. Duplicate keys, anchors, tags,
-several documents, huge or deeply nested files and bytes that are not UTF-8 are refused with file and line. This module
-does not know the keys, except `leaves`: keys whose value may itself be a mapping.
+several documents and deeply nested files are refused with file and line. This module does not know the keys, except
+`leaves`: keys whose value may itself be a mapping.
 """
 
 from collections.abc import Container, Iterator
@@ -11,10 +11,8 @@ from pathlib import Path
 
 import yaml
 
+from logkeep.config.file_text import SEE_KEYS
 from logkeep.errors import ConfigError
-
-_LARGEST = 256 * 1024
-_REMEDY = "see docs/reference/options.md for the keys of this file"
 
 
 @dataclass(frozen=True)
@@ -26,24 +24,21 @@ class ConfigEntry:
     line: int
 
 
-def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[ConfigEntry] | None:
-    """All values of the file in order, or None when it does not exist. Raises ConfigError."""
-    text = _read(path, required=required)
-    if text is None:
-        return None
+def parse_document(text: str, path: Path, leaves: Container[str]) -> list[ConfigEntry]:
+    """All values in order; `path` is the file that the text came from. Raises ConfigError."""
     try:
         return _entries(text, path, leaves)
     except RecursionError:
-        raise ConfigError("is nested too deeply", subject=str(path), remedy=_REMEDY) from None
+        raise ConfigError("is nested too deeply", subject=str(path), remedy=SEE_KEYS) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         subject = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(
-            f"is not valid YAML: {error.problem or error.context}", subject=subject, remedy=_REMEDY
+            f"is not valid YAML: {error.problem or error.context}", subject=subject, remedy=SEE_KEYS
         ) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(
-            f"is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=_REMEDY
+            f"is not valid YAML: {str(error).splitlines()[0]}", subject=str(path), remedy=SEE_KEYS
         ) from None
 
 
@@ -55,32 +50,6 @@ def _entries(text: str, path: Path, leaves: Container[str]) -> list[ConfigEntry]
         return list(_Walk(loader, path, leaves).entries(root)) if root is not None else []
     finally:
         loader.dispose()
-
-
-def _read(path: Path, *, required: bool) -> str | None:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_LARGEST + 1)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if required:
-            raise ConfigError(
-                "there is no such configuration file", subject=str(path), remedy="check the path"
-            ) from error
-        return None
-    except OSError as error:
-        raise ConfigError(
-            f"the configuration file cannot be read: {error.strerror}",
-            subject=str(path),
-            remedy="check its permissions",
-        ) from error
-    if len(raw) > _LARGEST:
-        raise ConfigError(f"is larger than {_LARGEST} bytes", subject=str(path), remedy=_REMEDY)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"is not UTF-8 text (byte {error.start})", subject=str(path), remedy="save it as UTF-8"
-        ) from None
 
 
 @dataclass
@@ -134,4 +103,4 @@ class _Walk:
                 waiting.extend(node.value)
 
     def _error(self, node: yaml.Node, what: str) -> ConfigError:
-        return ConfigError(what, subject=f"{self.path}:{node.start_mark.line + 1}", remedy=_REMEDY)
+        return ConfigError(what, subject=f"{self.path}:{node.start_mark.line + 1}", remedy=SEE_KEYS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from logkeep.config.file_text import ConfigText, read_text
 from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Repeatable, SourceName
 from logkeep.config.options import OPTIONS, PLAIN_VARIABLES, SOURCE
@@ -17,8 +18,10 @@ from logkeep.config.places import Places
 from logkeep.config.secrets import CommandReference
 from logkeep.config.settings import Setting, SettingOrigin, SettingPlace, Settings
 from logkeep.errors import ConfigError, UsageError
+from logkeep.file_owners import OriginFile
 
 _SEE_OPTIONS = "see docs/reference/options.md for the options"
+_NAME_IT = "pass it as a flag, put it into the user's file, or name this file with --config"
 _SEE_VARIABLES = "see docs/reference/options.md for the variables"
 Flags = Mapping[str, object]
 """The values of the command line by flag: `{"--repo": "file:///x", "--verbose": 2}`. None means not given."""
@@ -40,7 +43,7 @@ class _Given:
     spelling: Spelling[Any]
     raw: object
     origin: SettingOrigin
-    file: Path | None = None
+    file: OriginFile | None = None
 
 
 def load(flags: Flags, environ: Mapping[str, str], places: Places, options: Sequence[Option[Any]] = OPTIONS) -> Loaded:
@@ -80,18 +83,22 @@ def _resolve(option: Option[Any], layers: "Sequence[_Layer]", source: str, probl
             names = " and ".join(str(g.origin) for g in given)
             problems.append(_problem(layer.error, f"{option.name} is given twice, by {names}", "", "keep one of them"))
         elif given:
-            setting = _parsed(option, given[0], layer.error, problems)
+            setting = _parsed(option, given[0], layer, problems)
             chosen = chosen or setting
     return chosen or Setting(option, option.default, SettingOrigin(SettingPlace.DEFAULT))
 
 
-def _parsed(option: Option[Any], given: _Given, error: type[UsageError], problems: list[UsageError]) -> Setting | None:
+def _parsed(option: Option[Any], given: _Given, layer: "_Layer", problems: list[UsageError]) -> Setting | None:
     try:
-        return Setting(option, _value(given), given.origin)
+        value = _value(given)
+        if layer.found and (what := option.not_from_found_file(value)):
+            problems.append(ConfigError(what, subject=str(given.origin), remedy=_NAME_IT))
+            return None
+        return Setting(option, value, given.origin)
     except ValueError as wrong:
         name = given.spelling.key if given.file else str(given.origin)
         subject = str(given.origin) if given.file else ""
-        problems.append(_problem(error, f"{name} {wrong}", subject, f"give {given.spelling.kind.expected}"))
+        problems.append(_problem(layer.error, f"{name} {wrong}", subject, f"give {given.spelling.kind.expected}"))
         return None
 
 
@@ -113,6 +120,8 @@ class _Layer:
     """One place where options can be given."""
 
     error: type[UsageError] = ConfigError
+    found: bool = False
+    """A file that the user did not name: it lies in the working directory."""
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         raise NotImplementedError
@@ -150,6 +159,8 @@ class _EnvironmentLayer(_Layer):
 class _FileLayer(_Layer):
     path: Path
     entries: Mapping[str, tuple[object, int]]
+    origin: OriginFile
+    found: bool
 
     def find(self, option: Option[Any], source: str) -> list[_Given]:
         if option.per_source and source and (own := self._at(option, f"sources.{source}.")):
@@ -163,7 +174,7 @@ class _FileLayer(_Layer):
             if key in self.entries:
                 raw, line = self.entries[key]
                 origin = SettingOrigin(SettingPlace.FILE, f"{self.path}:{line}")
-                found.append(_Given(replace(spelling, key=key), raw, origin, self.path))
+                found.append(_Given(replace(spelling, key=key), raw, origin, self.origin))
         return found
 
 
@@ -177,21 +188,22 @@ class _Files:
         self.layers: list[_FileLayer] = []
         self.problems: list[UsageError] = []
         for path in places.in_order():
-            self._add(path, required=path == places.required)
+            self._add(path, required=path == places.required, found=path == places.found)
 
-    def _add(self, path: Path, *, required: bool) -> None:
-        from logkeep.config.document import read_document  # noqa: PLC0415  YAML is slow to load; most runs have no file
-
-        if not required and not _may_exist(path):
-            return
+    def _add(self, path: Path, *, required: bool, found: bool) -> None:
         try:
-            entries = read_document(path, self.keys, required=required)
+            content = read_text(path, required=required, found=found)
+            if content is not None:
+                self._add_text(path, content, found=found)
         except ConfigError as error:
             self.problems.append(error)
-            return
-        if entries is not None:
-            self.problems.extend(p for e in entries if (p := self._unknown(e.key, e.value, f"{path}:{e.line}")))
-            self.layers.append(_FileLayer(path, {e.key: (e.value, e.line) for e in entries}))
+
+    def _add_text(self, path: Path, content: ConfigText, *, found: bool) -> None:
+        from logkeep.config.document import parse_document  # noqa: PLC0415  YAML is slow; most runs have no file
+
+        entries = parse_document(content.text, path, self.keys)
+        self.problems.extend(p for e in entries if (p := self._unknown(e.key, e.value, f"{path}:{e.line}")))
+        self.layers.append(_FileLayer(path, {e.key: (e.value, e.line) for e in entries}, content.origin, found))
 
     def _unknown(self, key: str, value: object, subject: str) -> ConfigError | None:
         if key in self.keys or (key in self.sections and value is None) or self._of_a_source(key, value):
@@ -207,13 +219,6 @@ class _Files:
         if first != "sources" or not _is_source_name(name):
             return False
         return inner in self.inner or (not dot and value is None)
-
-
-def _may_exist(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return True  # reading it reports the problem
 
 
 def _is_source_name(text: str) -> bool:

@@ -1,9 +1,10 @@
 """An option: one value from which its flag, variable, YAML key and reference line are made.
 
 Most options have one *spelling*. A secret has three, none of which puts the secret on a command line or into a
-configuration file: `<key>_file`, `<key>_command`, and `<key>: env:NAME` (or the variable itself).
+configuration file: `<key>_file`, `<key>_command`, and `<key>: env:NAME` or `file:PATH` (or the variable itself).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -45,6 +46,8 @@ class Option(Generic[T]):
     default_text: str = ""
     typed: str = ""
     """The flag, where it is not the name: two verbs may use the same flag for different options."""
+    not_from_found_file: Callable[[T], str] = lambda _value: ""
+    """Why a value is refused in a file that lies in the working directory; empty if it is not."""
 
     def spellings(self) -> "tuple[Spelling[T], ...]":
         """Each way to give it."""
@@ -122,19 +125,22 @@ class _CommandKind:
 
 @dataclass(frozen=True)
 class _EnvironmentKind:
-    metavar: str = "env:NAME"
-    expected: str = "env:NAME"
+    metavar: str = "env:NAME|file:PATH"
+    expected: str = "env:NAME or file:PATH"
 
     def parse(self, text: str) -> SecretReference | None:
         return EnvironmentReference(text)
 
     def from_yaml(self, value: object) -> SecretReference | None:
+        text = value if isinstance(value, str) else ""
+        if text.startswith("env:") and text[4:].isidentifier():
+            return EnvironmentReference(text[4:])
+        if text.startswith("file:") and text[5:]:
+            return FileReference(FilePath().parse(text[5:]))
         # The value is not repeated in the message: it may be the secret itself.
-        if not isinstance(value, str) or not value.startswith("env:") or not value[4:].isidentifier():
-            raise ValueError(
-                "must name the secret, not contain it: use env:NAME, or the same key with _file or _command"
-            )
-        return EnvironmentReference(value[4:])
+        raise ValueError(
+            "must name the secret, not contain it: use env:NAME or file:PATH, or the same key with _file or _command"
+        )
 
     def show(self, value: object) -> str:
         return str(value)

@@ -29,6 +29,7 @@ _UNITS = {
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
+_CLUSTER_SECRET = "spark.authenticate.secret"  # the name of a setting
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -356,9 +357,11 @@ class SparkConf:
         return self._checked(list(spelled.items()))
 
     def _checked(self, pairs: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        for key, _ in pairs:
+        for key, value in pairs:
             if not key.startswith("spark."):
                 raise ValueError(f"has {key!r}, but Spark settings start with 'spark.'")
+            if key.startswith(_CLUSTER_SECRET) or _CLUSTER_SECRET in value:
+                raise ValueError(f"has the cluster's secret, or its file, in {key!r}: use --spark-secret-file")
             if names_credential(key):
                 raise ValueError(f"has the credential {key!r}, which Spark would show: use the environment or a file")
         return tuple(pairs)

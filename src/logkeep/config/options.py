@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from logkeep.config.option import Option, Where
+from logkeep.config.option import SECRET, Option, SecretOption, Where
 from logkeep.config.option_types import (
     Bool,
     Duration,
@@ -24,6 +24,7 @@ from logkeep.config.option_types import (
     Timestamp,
     ZxidNumber,
 )
+from logkeep.config.spark_code import refuse_code
 
 _AUTO = ("auto", "always", "never")
 
@@ -110,8 +111,13 @@ PARALLEL: Option[int | None] = Option(
     default_text="one per core",
 )
 SPARK_CONF: Option[tuple[tuple[str, str], ...]] = Option(
-    "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf"
-)
+    "spark-conf", SparkConf(), (), "Setting for Spark; may be repeated.", key="engine.spark_conf",
+    not_from_found_file=refuse_code,
+)  # fmt: skip
+SPARK_SECRET = SecretOption(
+    "spark-secret", SECRET, None, "Secret of a standalone Spark cluster (its spark.authenticate.secret).",
+    key="engine.spark_secret",
+)  # fmt: skip
 
 KEEP_LAST: Option[int | None] = Option(
     "keep-last", Int(), None, "Keep the newest N backups.", key="retention.keep_last"
@@ -526,12 +532,16 @@ RESUME_SUBTREE: Option[Path | None] = Option(
 UNDO_SUBTREE: Option[Path | None] = Option(
     "undo-subtree", FilePath(), None, "Undo what the run of this journal did.", where=Where.FLAG, typed="undo"
 )
+MAX_SNAPSHOT_BYTES: Option[int] = Option(
+    "max-snapshot-bytes", Size(), 16 << 30, "Largest snapshot that is accepted from --admin-server, also unpacked.",
+    key="zookeeper.max_snapshot_bytes",
+)  # fmt: skip
 
 Options = tuple[Option[Any], ...]
 STORE_OPTIONS: Options = (REPO, SOURCE)
 RECEIPT_OPTIONS: Options = (*STORE_OPTIONS, STATE_DIR)
 """Of verbs that read or write receipts of restores."""
-ENGINE_OPTIONS: Options = (ENGINE, MASTER, PARALLEL, SPARK_CONF)
+ENGINE_OPTIONS: Options = (ENGINE, MASTER, PARALLEL, SPARK_CONF, SPARK_SECRET)
 WRITE_OPTIONS: Options = (RETRY_FOR, LEASE_TTL, PROGRESS)
 GARBAGE_OPTIONS: Options = (GC_AGE, GC_INTERVAL, LEASE_TTL)
 RETENTION_OPTIONS: Options = (

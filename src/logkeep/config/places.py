@@ -14,9 +14,16 @@ class Places:
 
     required: Path | None
     optional: tuple[Path, ...]
+    found: Path | None = None
+    """The file in the working directory. The user did not name it, so it counts only if no other user can change it."""
 
     def in_order(self) -> tuple[Path, ...]:
-        return (self.required, *self.optional) if self.required else self.optional
+        return (*filter(None, (self.required, self.found)), *self.optional)
+
+
+def project_or_named(directory: Path, name: str, named: Path | None, optional: tuple[Path, ...]) -> Places:
+    """The file in the working directory, or the `named` one instead, and then the `optional` ones."""
+    return Places(named, optional) if named is not None else Places(None, optional, directory / name)
 
 
 NOWHERE = Places(None, ())
@@ -27,9 +34,7 @@ def standard_places(
 ) -> Places:
     """The project's file (or the `named` one instead), the user's two, the system's."""
     user = tuple(home / name for home, name in _user_files(environ))
-    if named is not None:
-        return Places(named, (*user, system))
-    return Places(None, (directory / PROJECT_FILE, *user, system))
+    return project_or_named(directory, PROJECT_FILE, named, (*user, system))
 
 
 def _user_files(environ: Mapping[str, str]) -> list[tuple[Path, str]]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile
 from logkeep.model.secret import Secret
-from logkeep.secret_reading import COMMAND_TIMEOUT_S, as_text, read_file, refuse_writable_by_others, run_command
+from logkeep.secret_reading import COMMAND_TIMEOUT_S, as_text, read_file, refuse_command, run_command
 
 _LARGEST_BYTES = 64 * 1024
 """Enough for a private key with its chain; a larger file is not a secret."""
@@ -25,8 +26,8 @@ class FileReference:
 @dataclass(frozen=True)
 class CommandReference:
     argv: tuple[str, ...]
-    defined_in: Path | None = None
-    """The file that names the command: a user who can write it can run programs as this user."""
+    defined_in: OriginFile | None = None
+    """The file that names the command: a user who can change it can run programs as this user."""
 
     @classmethod
     def split(cls, text: str) -> "CommandReference":
@@ -51,7 +52,7 @@ def fetch(reference: SecretReference, environ: Mapping[str, str], *, timeout_s: 
             plain = read_file(path, private=True, largest_bytes=_LARGEST_BYTES)
         case CommandReference(argv, defined_in):
             if defined_in is not None:
-                refuse_writable_by_others(defined_in)
+                refuse_command(defined_in)
             plain = run_command(argv, subject=_describe(reference), environ=environ, timeout_s=timeout_s)
         case EnvironmentReference(variable):
             plain = _variable(variable, environ)

@@ -1,9 +1,15 @@
-"""Starts a ZooKeeper server on a directory, with a session that can read its whole tree: for boot checks and drills."""
+"""Starts a ZooKeeper server on a directory, with a session that can read its whole tree: for boot checks and drills.
+
+It listens on 127.0.0.1 at a random port. As long as it runs, every user of this host who finds the port can read the
+nodes whose ACLs allow it to everyone, as on the server that was backed up. No other host can.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from logkeep.embedded.ports import random_ports
 from logkeep.embedded.zookeeper import RELEASES, EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.errors import ServerFailed
 from logkeep.zookeeper.model.archived import BackupView
@@ -23,9 +29,12 @@ def boot_of(version: str, cache: Path) -> Boot:
     def start(data_dir: Path) -> Iterator[ZooKeeperSession]:
         beside = data_dir.with_name(f"{data_dir.name}.server")
         options = [f"-Djute.maxbuffer={MAXBUFFER}"]
-        server = EmbeddedZooKeeper(beside, cache, release=release, data_dir=data_dir, java_options=options)
+        server = EmbeddedZooKeeper(
+            beside, cache, release=release, data_dir=data_dir, java_options=options, ports=random_ports
+        )
         credential = Credential("digest", f"super:{server.password}")
-        with _with_log_end(server), server, session(server.client, _ASK_S, [credential]) as opened:
+        asked = partial(session, server.client, _ASK_S, [credential], largest_reply=MAXBUFFER)
+        with _with_log_end(server), server, asked() as opened:
             yield opened
 
     return start

@@ -11,7 +11,8 @@ from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
-from logkeep.engine.spark.jars import resolve_jars, spark_jar
+from logkeep.engine.spark.jars import resolve_jars, spark_jars
+from logkeep.engine.spark.private import make_private
 
 _READY_S = 180.0
 _LOG4J = """\
@@ -39,8 +40,7 @@ class KafkaRelease:
 
     def class_path(self, cache: Path) -> list[Path]:
         """Broker and tools. Spark's logging jars come first: they fit each other. Its Scala library is added."""
-        logging = [spark_jar(pattern) for pattern in _LOGGING]
-        return [*logging, *resolve_jars(self.coordinates, cache), spark_jar("scala-library-*.jar")]
+        return [*spark_jars(*_LOGGING), *resolve_jars(self.coordinates, cache), *spark_jars("scala-library-*.jar")]
 
 
 class EmbeddedKafka:
@@ -80,7 +80,7 @@ class EmbeddedKafka:
 
     def start(self) -> None:
         """Start, and return when the broker answers."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_private(self.directory)
         (self.directory / "log4j2.properties").write_text(_LOG4J)
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))

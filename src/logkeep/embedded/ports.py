@@ -37,6 +37,17 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def random_ports(count: int) -> list[int]:
+    """Ports that are free now, and that no other user of this host can foresee."""
+    ours = server_ports(*_clients())
+    if len(ours) < _ENOUGH:
+        return _any_free(count)
+    try:
+        return choose(ours, secrets.choice(ours), count, _is_free)
+    except OSError:  # too few ports are free
+        return _any_free(count)
+
+
 def server_ports(first_client: int, last_client: int) -> range:
     """The ports below or above those of clients, whichever are more."""
     below, above = range(_FIRST, min(first_client, _LAST + 1)), range(max(last_client + 1, _FIRST), _LAST + 1)

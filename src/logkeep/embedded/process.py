@@ -2,7 +2,7 @@
 
 It runs in a process group of its own, so Ctrl-C in the terminal does not reach it, and the kernel kills it when the
 thread that started it ends (Linux), so it never outlives us: start servers from a thread that lives long enough,
-normally the main one.
+normally the main one. Its working directory is private: only this user can enter it.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ from typing import Self
 
 from logkeep.embedded.refusal import machine_trouble, without_frames
 from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.private import append_private, make_private
 from logkeep.errors import ServerFailed, ServerRefused
 
 _PR_SET_PDEATHSIG = 1
@@ -64,15 +65,17 @@ class ServerProcess:
         return self._process.pid if self._process else None
 
     def start(self) -> Self:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            self._log_from = log.tell()
+        make_private(self._cwd)
+        make_private(self.log.parent)
+        with append_private(self.log) as log:
+            self._log_from = os.fstat(log.fileno()).st_size
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._cwd,
+                env=os.environ | {"PYTHONSAFEPATH": "1"},
                 process_group=0,
                 # Takes no lock and loads nothing between fork and exec, so other threads cannot harm it.
                 preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509

@@ -7,14 +7,15 @@ supports nodes with a time to live, and has a super user that can read the whole
 import base64
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from logkeep.embedded.ports import free_ports
 from logkeep.embedded.process import ServerProcess, java_command, run_tool
-from logkeep.engine.spark.jars import resolve_jars, spark_home, spark_jar
+from logkeep.engine.spark.jars import resolve_jars, spark_home, spark_jars
+from logkeep.engine.spark.private import make_private
 from logkeep.errors import ClusterUnreachable
 from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 
@@ -34,7 +35,7 @@ rootLogger = WARN, out
 _LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
 _OF_SPARK = ("metrics-core-*.jar", "snappy-java-*.jar", "commons-cli-*.jar")
 """Jars that ZooKeeper needs but does not declare as dependencies."""
-_JETTY = ("org.eclipse.jetty:jetty-server:9.4.57.v20241219", "org.eclipse.jetty:jetty-servlet:9.4.57.v20241219")
+JETTY = ("org.eclipse.jetty:jetty-server:9.4.57.v20241219", "org.eclipse.jetty:jetty-servlet:9.4.57.v20241219")
 _JACKSON = ("jackson-core-2*.jar", "jackson-databind-*.jar", "jackson-annotations-*.jar")
 
 
@@ -56,19 +57,13 @@ class ZooKeeperRelease:
 
     def class_path(self, cache: Path, *, admin: bool = False) -> list[Path]:
         """Spark's logging jars come first: they fit each other. Each version is resolved alone, or Ivy evicts one."""
-        path = [spark_jar(pattern) for pattern in _LOGGING]
-        path += self._own_jars(cache)
-        path += [spark_jar(pattern) for pattern in _OF_SPARK]
-        if admin:
-            path += [*resolve_jars(_JETTY, cache), *(spark_jar(pattern) for pattern in _JACKSON)]
-        return path
+        path = [*spark_jars(*_LOGGING), *self._own_jars(cache), *spark_jars(*_OF_SPARK)]
+        return [*path, *resolve_jars(JETTY, cache), *spark_jars(*_JACKSON)] if admin else path
 
     def _own_jars(self, cache: Path) -> list[Path]:
         """The version that PySpark brings along needs no download; Apache's client needs netty."""
-        jars = spark_home() / "jars"
-        brought = [jars / f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")]
-        if all(jar.exists() for jar in brought):
-            return [*brought, *sorted(jars.glob("netty-*.jar"))]
+        if (spark_home() / "jars" / f"zookeeper-{self.version}.jar").exists():
+            return spark_jars(*(f"zookeeper{part}-{self.version}.jar" for part in ("", "-jute")), "netty-*.jar")
         return resolve_jars(self.coordinates, cache)
 
 
@@ -88,6 +83,7 @@ class EmbeddedZooKeeper:
         admin: bool = False,
         java_options: Sequence[str] = (),
         password: str | None = None,
+        ports: Callable[[int], list[int]] = free_ports,
     ) -> None:
         """`settings` are lines of zoo.cfg and win over ours. `data_dir` holds `version-2`, and so does `log_dir`, which
         is the same unless it is named. `my_id` makes it a member of an ensemble, `admin` starts the AdminServer."""
@@ -96,7 +92,7 @@ class EmbeddedZooKeeper:
         self.data_dir = data_dir or directory / "data"
         self.log_dir = log_dir or self.data_dir
         self.my_id = my_id
-        self.port, self.admin_port = free_ports(2)
+        self.port, self.admin_port = ports(2)
         self.client = f"127.0.0.1:{self.port}"
         self.settings = dict(settings or {})
         self.password = password or secrets.token_hex(16)
@@ -193,7 +189,8 @@ class EmbeddedZooKeeper:
         return java_command(self.release.class_path(self._cache, admin=self._admin), main_class, arguments, options)
 
     def _write_files(self) -> None:
-        for needed in (self.directory, self.data_dir, self.log_dir):
+        make_private(self.directory)
+        for needed in (self.data_dir, self.log_dir):
             needed.mkdir(parents=True, exist_ok=True)
         (self.directory / "log4j2.properties").write_text(_LOG4J)
         if self.my_id is not None:

@@ -1,8 +1,8 @@
 """Compiled functions ("kernels"), by numba: the only module that imports it.
 
 Compiled code is stored in the cache directory for the next process: loading numba and its code takes a second or two,
-compiling ten. Where nothing can be written, each process compiles for itself. numba is imported when the first kernel
-is called: a process that only copies archived batches never needs it.
+compiling ten. Where nothing can be written, or where another user can write, each process compiles for itself. numba is
+imported when the first kernel is called: a process that only copies archived batches never needs it.
 
 Kernels live in modules called `…_kernels`. They read untrusted bytes. numba checks no bounds, so every kernel does: an
 index is compared with its end before it is used.
@@ -10,16 +10,20 @@ index is compared with its end before it is used.
 
 import hashlib
 import importlib.resources
+import logging
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from logkeep.model.cache import cache_dir
+from logkeep.errors import ConfigError
+from logkeep.file_owners import private_directory
+from logkeep.model.cache import CACHE_REMEDY, cache_dir
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_log = logging.getLogger(__name__)
 
 
 def _edition() -> str:
@@ -32,6 +36,18 @@ def _edition() -> str:
 
 # numba reads this when it is imported, and only this module imports it.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels" / _edition()))
+
+
+def _cache_is_ours(directory: Path) -> bool:
+    """Stored kernels are machine code: another user who can write there could run code as us."""
+    try:
+        private_directory(directory, remedy=CACHE_REMEDY)
+    except ConfigError as error:
+        _log.warning("compiled kernels are neither loaded nor stored: %s; %s", error, error.remedy)
+        return False
+    except OSError:  # as where nothing can be written
+        return False
+    return True
 
 
 class _Kernel(Generic[P, R]):
@@ -59,9 +75,12 @@ class _Kernel(Generic[P, R]):
     def registered(self) -> bool:
         return self._compiled is not None
 
-    def register(self, njit: Callable[..., Any]) -> None:
+    def register(self, njit: Callable[..., Any], *, use_cache: bool) -> None:
         if not self._stored:
             self._compiled = njit(self._function)
+            return
+        if not use_cache:
+            self._compiled = njit(nogil=True)(self._function)
             return
         try:
             self._compiled = njit(cache=True, nogil=True)(self._function)
@@ -85,8 +104,9 @@ def _register_all() -> None:
         import numba  # noqa: PLC0415 - heavy, and this is the first call
 
         new = [each for each in _KERNELS if not each.ready]
+        use_cache = _cache_is_ours(Path(os.environ["NUMBA_CACHE_DIR"]))
         for each in new:
-            each.register(numba.njit)
+            each.register(numba.njit, use_cache=use_cache)
         for each in new:
             each.link()
         for each in new:

@@ -42,6 +42,7 @@ _LARGEST_WINDOW = 8 << 20
 _UNTOLD_HEAD = MAGIC + bytes((0, 12 << 3))
 """Of a frame that does not say how much it holds; its window is as large as `LARGEST_SHARED`."""
 _CONTENT_FIELD = {0: 0, 1: 2, 2: 4, 3: 8}
+_DICTIONARY_FIELD = (0, 1, 2, 4)
 
 
 def borders(held_bytes: int, sizes: Sequence[int]) -> list[int]:
@@ -140,8 +141,26 @@ def frame_end(data: memoryview, head: FrameHead, subject: str) -> int | None:
     return at if at <= len(data) else None
 
 
+def most_content(frame: memoryview) -> int:
+    """How much a whole frame can hold by its block heads, whatever its own head says; 0 if it is no frame."""
+    if len(frame) < 6 or bytes(frame[:4]) != MAGIC:
+        return 0
+    single, flag = bool(frame[4] & 0x20), frame[4] >> 6
+    dictionary = _DICTIONARY_FIELD[frame[4] & 3]
+    at = 5 + (not single) + dictionary + (1 if single and flag == 0 else _CONTENT_FIELD[flag])
+    most, last = 0, False
+    while not last and at + 3 <= len(frame):
+        block = int.from_bytes(frame[at : at + 3], "little")
+        last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+        at += 3 + (1 if kind == _RLE_BLOCK else size)
+        most += size if kind in (_RAW_BLOCK, _RLE_BLOCK) else _BLOCK_BYTES
+    return most
+
+
 def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
     """The plain bytes of one complete frame; their number must be that of its head."""
+    if content_bytes > most_content(frame):
+        raise Damaged("a frame says that it holds more than its blocks can", subject=subject)
     if content_bytes > LARGEST_SHARED and _first_batch(frame) != content_bytes:
         raise Damaged("a frame is larger than the batch in it", subject=subject)
     try:

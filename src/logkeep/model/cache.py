@@ -6,6 +6,9 @@ Removing the whole directory is always safe.
 from collections.abc import Mapping
 from pathlib import Path
 
+CACHE_REMEDY = "remove this directory (a change of its mode keeps what others put there), or set LOGKEEP_CACHE_DIR"
+"""What to do about a cache that others can change."""
+
 
 def cache_dir(environ: Mapping[str, str], home: Path) -> Path:
     """`LOGKEEP_CACHE_DIR`, else `logkeep` below `XDG_CACHE_HOME`, else `~/.cache/logkeep`."""

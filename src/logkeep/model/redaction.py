@@ -12,9 +12,10 @@ from functools import partial
 from logkeep.model.secret import HIDDEN, Secret, known_spellings
 
 _WORD = (
-    r"[\w.-]*(?:password|passwd|passphrase|secret|credential|(?:api|access|account|private)[_.-]?key"
-    r"|(?:session|access|refresh|bearer|auth|sas|security)[_.-]?token)[\w.-]*"
+    r"(?:password|passwd|passphrase|secret|credential|(?:api|access|account|private)[_.-]?key"
+    r"|(?:session|access|refresh|bearer|auth|sas|security)[_.-]?token)[\w.-]{0,100}"
 )
+"""Repeats are bounded, and nothing before the word is matched: a name of a megabyte must not take minutes."""
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     # A JAAS line contains user and password in any quoting: hide all of it.
     (re.compile(r"(?i)(sasl\.jaas\.config\W{1,4})[^\n]+"), rf"\1{HIDDEN}"),
@@ -25,7 +26,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
     (re.compile(r"(?i)\b((?:basic|bearer)\s+)[A-Za-z0-9+/_.~-]{8,}=*"), rf"\1{HIDDEN}"),
-    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@\"']+@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}://)[^/\s@\"']+@"), rf"\1{HIDDEN}@"),
     (re.compile(r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b"), HIDDEN),
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
     (
@@ -35,8 +36,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
     # The quotes stay, so that JSON stays JSON.
-    (re.compile(rf"(?i)(\b{_WORD}(?:\\?[\"'])?\s*[:=]\s*)(\\?[\"'])(?:(?!\2).)+\2"), rf"\1\2{HIDDEN}\2"),
-    (re.compile(rf"(?i)(\b{_WORD}[\"']?\s*[:=]\s*)[^\s\"',;&)}}\]\\]+"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)({_WORD}(?:\\?[\"'])?\s*[:=]\s*)(\\?[\"'])(?:(?!\2).)+\2"), rf"\1\2{HIDDEN}\2"),
+    (re.compile(rf"(?i)({_WORD}[\"']?\s*[:=]\s*)[^\s\"',;&)}}\]\\]+"), rf"\1{HIDDEN}"),
 )
 _NOT_SECRET = re.compile(r"(?i)(?:_|-)(?:file|command|path|location)[\"']?\s*[:=]\s*$")
 
@@ -67,7 +68,7 @@ def redact_values(value: object) -> object:
 
 def names_credential(key: str) -> bool:
     """Whether a key names a credential: its value must not be shown or passed to Spark's configuration."""
-    named = re.fullmatch(rf"(?i){_WORD}|(?:proxy-)?authorization|sasl\.jaas\.config", key)
+    named = re.fullmatch(rf"(?i)[\w.-]*{_WORD}|(?:proxy-)?authorization|sasl\.jaas\.config", key)
     return named is not None and not _NOT_SECRET.search(f"{key}=")
 
 

@@ -18,6 +18,12 @@ def open_store(url: str) -> Store:
     return ObjectStore(address)
 
 
+def local_root(url: str) -> Path | None:
+    """The directory of a local store; None for any other."""
+    address = parse_address(url) if url else None
+    return Path(address.prefix).absolute() if address is not None and address.kind is StoreKind.LOCAL else None
+
+
 def create_place(url: str) -> None:
     """Create the directory of a local store. Buckets are created with the provider's own tools."""
     address = parse_address(url)

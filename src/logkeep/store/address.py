@@ -81,7 +81,10 @@ def parse_address(url: str) -> Address:
         kind = StoreKind(scheme.group(1).lower())
     except ValueError:
         raise UsageError(f"unknown kind of store {scheme.group(1)}://", remedy=_FORMS) from None
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are no IPv6 address
+        raise UsageError("the store URL is not a URL", remedy=_FORMS) from None
     options = _options(kind, parts)
     if kind is StoreKind.LOCAL:
         return _file_url(parts)

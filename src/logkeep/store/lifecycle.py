@@ -1,14 +1,16 @@
-"""Checks whether a bucket has the lifecycle rule that removes unfinished uploads. Only this module imports boto3.
+"""Checks whether a bucket has the lifecycle rule that removes unfinished uploads.
 
 The parts of an upload stay when its writer is killed; no listing shows them, and they cost money until a lifecycle rule
-removes them. boto3 is optional: without it the answer is "unknown"; the rule is shown either way.
+removes them. If the bucket cannot be asked, the answer is "unknown"; the rule is shown either way.
 """
 
 import json
 from enum import StrEnum
 from typing import Any
 
+from logkeep.model.shell_words import shell_word
 from logkeep.store.address import Address, StoreKind
+from logkeep.store.bucket_requests import BucketRequests, BucketUnknown
 
 _DAYS = 7
 
@@ -24,26 +26,11 @@ class AbortRule(StrEnum):
 def abort_rule(address: Address) -> tuple[AbortRule, str]:
     """Read an S3 bucket's lifecycle rules; the second value says why it is unknown."""
     try:
-        import boto3  # noqa: PLC0415  # optional, and slow to load
-        from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    except ImportError:
-        return AbortRule.UNKNOWN, "boto3 is not installed (pip install 'logkeep[s3]')"
-    config = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 2}, s3={"addressing_style": "path"})
-    try:
-        client = boto3.client(
-            "s3", endpoint_url=address.endpoint or None, region_name=address.region or "us-east-1", config=config
-        )
-        answer = client.get_bucket_lifecycle_configuration(Bucket=address.bucket)
-    except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        return (
-            (AbortRule.ABSENT, "")
-            if code == "NoSuchLifecycleConfiguration"
-            else (AbortRule.UNKNOWN, f"the store answered {code}")
-        )
-    except BotoCoreError as error:
-        return AbortRule.UNKNOWN, f"the request failed ({type(error).__name__})"
+        answer = BucketRequests(address).ask("get_bucket_lifecycle_configuration", "NoSuchLifecycleConfiguration")
+    except BucketUnknown as error:
+        return AbortRule.UNKNOWN, str(error)
+    if answer is None:
+        return AbortRule.ABSENT, ""
     covered = any(_covers(rule, address.prefix) for rule in answer.get("Rules", []))
     return (AbortRule.PRESENT if covered else AbortRule.ABSENT), ""
 
@@ -53,7 +40,7 @@ def rule_remedy(address: Address) -> str:
     if address.kind is StoreKind.GCS:
         rule: dict[str, Any] = {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": _DAYS}}
         document = json.dumps({"lifecycle": {"rule": [rule]}})
-        command = f"gcloud storage buckets update gs://{address.bucket} --lifecycle-file=rule.json"
+        command = f"gcloud storage buckets update {shell_word(f'gs://{address.bucket}')} --lifecycle-file=rule.json"
     else:
         rule = {
             "ID": "logkeep-unfinished-uploads",
@@ -62,9 +49,9 @@ def rule_remedy(address: Address) -> str:
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": _DAYS},
         }
         document = json.dumps({"Rules": [rule]})
-        endpoint = f" --endpoint-url {address.endpoint}" if address.endpoint else ""
+        endpoint = f" --endpoint-url {shell_word(address.endpoint)}" if address.endpoint else ""
         command = (
-            f"aws s3api put-bucket-lifecycle-configuration --bucket {address.bucket}{endpoint}"
+            f"aws s3api put-bucket-lifecycle-configuration --bucket {shell_word(address.bucket)}{endpoint}"
             " --lifecycle-configuration file://rule.json"
         )
     return f"save as rule.json: {document} then run: {command} (this replaces other rules: add them to the file)"

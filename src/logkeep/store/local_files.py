@@ -36,7 +36,7 @@ class SyncedDirectories:
         return SyncedDirectories, ()  # a copy in another process knows nothing yet
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write all bytes: one call may write only a part."""
     rest = memoryview(data)
     while rest:

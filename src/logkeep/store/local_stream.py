@@ -14,8 +14,8 @@ import mmap
 import os
 from contextlib import suppress
 
-from logkeep.errors import StoreError
-from logkeep.store.directory import os_errors_about
+from logkeep.errors import LogkeepError
+from logkeep.store.directory import os_errors_about, translated
 
 _BUFFER_BYTES = 4 << 20
 _ALIGNMENT = 4096
@@ -32,7 +32,7 @@ class DirectStream:
         self._subject = subject
         self._length = 0
         self._filled = 0
-        self._failed = False
+        self._failure: LogkeepError | None = None
         with os_errors_about(subject):
             self.descriptor, self._direct = _create(leaf, directory)
         self._buffer = _large_pages(_BUFFER_BYTES)
@@ -48,7 +48,7 @@ class DirectStream:
             raise
 
     def write(self, data: memoryview | bytes) -> None:
-        """Append. After an error the stream can only be discarded."""
+        """Append. After an error the stream can only be discarded: every further call raises the same error."""
         rest = memoryview(data).cast("B")
         self._length += len(rest)
         while len(rest):
@@ -96,14 +96,15 @@ class DirectStream:
                 self._buffer.close()
 
     def _put(self, *pieces: memoryview) -> None:
-        if self._failed:
-            raise StoreError("an earlier write of this stream failed", subject=self._subject)
-        self._failed = True
+        if self._failure is not None:
+            raise self._failure
         left = [piece for piece in pieces if len(piece)]
-        with os_errors_about(self._subject):
+        try:
             while left:
                 left = _behind(left, self._write_some(left))
-        self._failed = False
+        except OSError as error:
+            self._failure = translated(error, self._subject)
+            raise self._failure from error
 
     def _write_some(self, pieces: list[memoryview]) -> int:
         try:

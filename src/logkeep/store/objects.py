@@ -21,6 +21,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
+from logkeep.model.process_memory import hide_memory
 from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
@@ -245,6 +246,7 @@ def _connected(address: Address, retry: "RetryConfig") -> Client:
 
 
 def _client(address: Address, common: dict[str, Any]) -> Client:
+    hide_memory()  # it holds the credentials
     settings: dict[str, Any] = {}
     if address.kind is StoreKind.GCS:
         settings["base_url"] = address.endpoint
@@ -253,8 +255,10 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
     if address.kind is StoreKind.AZURE:
         settings["account_name"] = address.account
     if address.kind is StoreKind.S3:
-        # One DELETE per object: not every S3 server supports the bulk request.
-        settings |= {"region": address.region, "disable_bulk_delete": True, **file_credentials()}
+        # One DELETE per object: not every S3 server supports the bulk request. Buckets with object lock refuse writes
+        # without a checksum. SHA-256 costs nothing more: each request is signed with it already.
+        settings |= {"region": address.region, "disable_bulk_delete": True, "checksum_algorithm": "SHA256"}
+        settings |= file_credentials()
     given = {name: value for name, value in settings.items() if value}
     client: Client = _CLIENTS[address.kind](address.bucket, **given, **common)
     return client

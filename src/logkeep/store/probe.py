@@ -1,7 +1,8 @@
 """`store probe`: tries out what a store can do.
 
-Runs the conformance checks below a random prefix and checks whether the transport is encrypted and whether unfinished
-uploads are removed. Reports whether commits and leases would be safe, why, and what to do.
+Runs the conformance checks below a random prefix and checks whether the transport is encrypted, whether unfinished
+uploads are removed, and whether the bucket keeps versions and locks them. Reports whether commits and leases would be
+safe, why, and what to do.
 """
 
 from enum import StrEnum
@@ -15,7 +16,10 @@ from logkeep.store.base import Store
 from logkeep.store.conformance import CheckOutcome, Stake, run_checks
 from logkeep.store.lifecycle import AbortRule, abort_rule, rule_remedy
 from logkeep.store.trial import QUICK, Scale
+from logkeep.store.versions import bucket_protection
 
+VERSIONS = "versions"
+"""Slug of the line about versions and locks."""
 _STAKES = {
     Stake.COMMITS: "use another store, or a newer release of this one: backups could be lost",
     Stake.LEASES: "make sure that only one run at a time writes to this repository",
@@ -99,7 +103,7 @@ def _check_transport_and_uploads(store: Store) -> list[ProbeCheck]:
         return []  # a store in memory
     if address.kind is StoreKind.LOCAL:
         return []
-    return [_check_encryption(address), *_check_unfinished_uploads(address)]
+    return [_check_encryption(address), *_check_unfinished_uploads(address), *_check_versions(address)]
 
 
 def _check_encryption(address: Address) -> ProbeCheck:
@@ -127,3 +131,11 @@ def _check_unfinished_uploads(address: Address) -> list[ProbeCheck]:
     what = "the bucket has no such rule" if rule is AbortRule.ABSENT else f"not known: {why}"
     remedy = rule_remedy(address)
     return [ProbeCheck(slug="unfinished-uploads", title=title, result=ProbeResult.WARNING, what=what, remedy=remedy)]
+
+
+def _check_versions(address: Address) -> list[ProbeCheck]:
+    """A line to know: a repository is safe with and without."""
+    if address.kind is not StoreKind.S3:
+        return []
+    title, what = "versions and locks of the bucket", str(bucket_protection(address))
+    return [ProbeCheck(slug=VERSIONS, title=title, result=ProbeResult.PASSED, what=what)]

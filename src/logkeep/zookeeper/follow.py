@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from logkeep.errors import ClusterError, Locked, LogkeepError, TaskFailed
+from logkeep.errors import ClusterError, Locked, LogkeepError, StoreFull, TaskFailed
 from logkeep.formats.zookeeper.names import counter_of
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.follow import LONGEST_PAUSE_S, RetryPause, SourceState
@@ -61,9 +61,9 @@ class FollowedEnsemble:
         return SourceState(self._newest_id, 0, int(self.interval_s * 3) + 60)
 
     def retry_cures(self, error: LogkeepError) -> bool:
-        """A round begins from the start, and copies again what no commit names: one that failed because of the files,
-        or because the store is full, is not repeated."""
-        return error.retry_helps or isinstance(error, Locked | TaskFailed)
+        """A round begins from the start, and copies again what no commit names: one that failed because of the files is
+        not repeated. One that found the store full has deleted what it stored."""
+        return error.retry_helps or isinstance(error, Locked | TaskFailed | StoreFull)
 
     def _unchanged(self, known: Known) -> bool:
         return all(self._is_unchanged(place, known) for place in self.options.members)

@@ -1,6 +1,7 @@
 """A small program around the Spark engine, run by the tests as a process of its own.
 
-`python -m tests.integration.spark.engine_program TASK UNITS CACHE TRACES [MASTER]` prints one JSON document.
+`python -m tests.integration.spark.engine_program TASK UNITS CACHE TRACES [MASTER [CONF]]` prints one JSON document. The
+variable SECRET_FILE names the file of the cluster's secret.
 """
 
 import json
@@ -13,11 +14,14 @@ from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.processes import descendants
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import LogkeepError
+from logkeep.model.secret import Secret
 from tests.integration.spark import tasks as spark_tasks
 
 
 def main(task: str, units: str, cache: str, traces: str, master: str = "local[2]", *conf: str) -> int:
-    settings = SparkSettings(Path(cache), master, dict(pair.split("=", 1) for pair in conf))
+    file = os.environ.get("SECRET_FILE")
+    secret = Secret(Path(file).read_text().strip()) if file else None
+    settings = SparkSettings(Path(cache), master, dict(pair.split("=", 1) for pair in conf), secret)
     work = [spark_tasks.Unit(number, traces) for number in range(int(units))]
     with closing(SparkEngine(settings)) as engine:
         try:

@@ -1,8 +1,11 @@
 """Tasks for the engine's tests: top-level functions of an importable module, as real ones are."""
 
 import ctypes
+import json
 import os
 import signal
+import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +46,13 @@ def _leave_trace(unit: Unit) -> int:
 def echo(unit: Unit, progress: Progress) -> Answer:
     progress(unit.number)
     return Answer(f"unit {unit.number}", os.getpid())
+
+
+def surroundings(unit: Unit, progress: Progress) -> Answer:
+    """The directory that the worker runs in, its mode, and where it imports from."""
+    here = Path.cwd()
+    found = (str(here), stat.S_IMODE(here.stat().st_mode), bool(sys.flags.safe_path), sys.path)
+    return Answer(json.dumps(found), os.getpid())
 
 
 def fail_twice(unit: Unit, progress: Progress) -> Answer:

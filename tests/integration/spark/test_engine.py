@@ -1,5 +1,6 @@
 """The Spark engine on a real local session, shared by all tests of this file."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.processes import descendants
 from logkeep.engine.spark.query import Query
 from logkeep.engine.spark.query import QueryResult as QueryAnswer
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.model.cache import cache_dir
+from tests.integration.spark import rpc_attack
 from tests.integration.spark import tasks as spark_tasks
 from tests.integration.spark.tasks import Answer, Unit, weight
 
@@ -46,7 +50,8 @@ def sink() -> RecordingSink:
 
 @pytest.fixture(scope="module")
 def engine(sink: RecordingSink) -> Iterator[SparkEngine]:
-    settings = SparkSettings(cache_dir(os.environ, Path.home()), "local[2]")
+    asked = {"spark.speculation": "true"}
+    settings = SparkSettings(cache_dir(os.environ, Path.home()), "local[2]", asked)
     with closing(SparkEngine(settings, sink=sink)) as engine:
         yield engine
 
@@ -62,6 +67,40 @@ def test_results_come_in_the_order_of_the_units(engine: SparkEngine, sink: Recor
 
 def test_no_units_need_no_work(engine: SparkEngine) -> None:
     assert engine.map(spark_tasks.echo, [], Answer, label="nothing", weight=weight) == []
+
+
+def test_another_user_does_not_reach_java_deserialisation(engine: SparkEngine) -> None:
+    engine.map(spark_tasks.echo, [Unit(1)], Answer, label="echo", weight=weight)
+    (jvm,) = [each.pid for each in descendants(os.getpid()) if Path(f"/proc/{each.pid}/exe").readlink().name == "java"]
+    ports = rpc_attack.listening_ports(jvm)
+    assert len(ports) >= 2, "the driver's RPC and its block manager"
+    replies = [rpc_attack.reply_to_another_user(port) for port in ports]
+    log = Path(f"/proc/{jvm}/fd/1").read_text()
+    assert not [line for line in log.splitlines() if rpc_attack.CLASS in line], "its class was looked for"
+    assert not [reply for reply in replies if rpc_attack.CLASS.encode() in reply]
+    assert b"no answer" not in replies, "the connection stays open"
+
+
+def test_the_running_session_is_protected_and_does_not_speculate(engine: SparkEngine) -> None:
+    engine.map(spark_tasks.echo, [Unit(1)], Answer, label="echo", weight=weight)
+    running = SparkContext.getOrCreate().getConf()
+    for key, value in {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.saslFallback": "false",
+        "spark.authenticate.enableSaslEncryption": "false",
+        "spark.speculation": "false",
+    }.items():
+        assert running.get(key) == value, key
+
+
+def test_workers_start_in_a_private_directory_and_import_nothing_from_it(engine: SparkEngine) -> None:
+    (answer,) = engine.map(spark_tasks.surroundings, [Unit(1)], Answer, label="where", weight=weight)
+    directory, mode, safe, paths = json.loads(answer.text)
+    assert (mode, safe) == (0o700, True)
+    assert Path(directory).name.startswith("logkeep-")
+    assert directory not in paths
+    assert "" not in paths
 
 
 def test_an_exception_is_retried_and_its_bytes_are_counted_once(

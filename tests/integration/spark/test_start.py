@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path
     assert _echo(cache, tmp_path) == []
     (archive,) = (cache / "classes").iterdir()
     assert archive.suffix == ".jsa"
+    assert [_mode(cache / name) for name in ("classes", "logs")] == [0o700, 0o700]
     assert _echo(cache, tmp_path) == [str(archive)]
     archive.chmod(0o600)
     with archive.open("r+b") as file:
@@ -84,8 +86,13 @@ def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
     error = _expect_unavailable(settings, f"Spark did not start: {expected}")
     (log,) = (tmp_path / "cache" / "logs").iterdir()
     assert str(log) in error.remedy
+    assert (_mode(log), _mode(log.parent)) == (0o600, 0o700)
     assert error.__notes__[0] in log.read_text()
     assert capfd.readouterr() == ("", "")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 def _expect_unavailable(settings: SparkSettings, what: str) -> EngineUnavailable:

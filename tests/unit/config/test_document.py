@@ -1,11 +1,13 @@
 """YAML files: strict, with file and line in every refusal."""
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
 
-from logkeep.config.document import ConfigEntry, read_document
+from logkeep.config.document import ConfigEntry, parse_document
+from logkeep.config.file_text import read_text
 from logkeep.errors import ConfigError
 
 
@@ -13,6 +15,11 @@ def _write(tmp_path: Path, text: str | bytes) -> Path:
     path = tmp_path / "logkeep.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def read_document(path: Path, leaves: Container[str], *, required: bool = False) -> list[ConfigEntry] | None:
+    content = read_text(path, required=required)
+    return None if content is None else parse_document(content.text, path, leaves)
 
 
 def test_values_with_their_lines(tmp_path: Path) -> None:

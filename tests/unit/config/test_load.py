@@ -26,6 +26,7 @@ from logkeep.config.places import NOWHERE, Places, standard_places
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import ConfigError, UsageError
+from logkeep.file_owners import OriginFile
 
 SERVERS: Option[str | None] = Option(
     "bootstrap-servers", Text(), None, "Brokers.", key="kafka.bootstrap_servers", per_source=True
@@ -197,7 +198,8 @@ def test_secrets_are_references(tmp_path: Path) -> None:
     assert reference({}, {"LOGKEEP_KAFKA_PASSWORD_FILE": "/f"}) == FileReference(Path("/f"))
     assert reference({}, {"LOGKEEP_KAFKA_PASSWORD": "pw"}) == EnvironmentReference("LOGKEEP_KAFKA_PASSWORD")
     assert reference({}, {}, "kafka: {password: 'env:PW'}") == EnvironmentReference("PW")
-    assert reference({}, {}, "kafka: {password_command: [a, b]}") == CommandReference(("a", "b"), path)
+    assert reference({}, {}, "kafka: {password_command: [a, b]}") == CommandReference(("a", "b"), OriginFile(path))
+    assert reference({}, {}, "kafka: {password: 'file:/f'}") == FileReference(Path("/f"))
     assert reference({"--source": "p"}, {}, "sources: {p: {password_file: /s}}") == FileReference(Path("/s"))
 
 

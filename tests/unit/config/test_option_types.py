@@ -90,6 +90,10 @@ def test_reads_text(kind: OptionType[object], text: str, value: object) -> None:
         (SparkConf(), "spark.a"),
         (SparkConf(), "memory=1"),
         (SparkConf(), "spark.hadoop.fs.s3a.secret.key=abc"),
+        (SparkConf(), "spark.authenticate.secret=abc"),
+        (SparkConf(), "spark.authenticate.secret.file=/f"),
+        (SparkConf(), "spark.driver.extraJavaOptions=-Dspark.authenticate.secret=abc"),
+        (SparkConf(), "spark.executorEnv._SPARK_AUTH_SECRET=abc"),
         (SparkConf(), "'open"),
     ),
 )

@@ -11,8 +11,10 @@ import pytest
 
 from logkeep.config.secrets import CommandReference, EnvironmentReference, FileReference, fetch
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile
 from logkeep.model.redaction import names_credential, redact, redact_values
 from logkeep.model.secret import Secret
+from logkeep.secret_reading import read_content
 
 CANARY = 'kanari/"Ä"+=%&8842'
 
@@ -71,17 +73,32 @@ def test_a_command_that_hangs_or_is_missing(tmp_path: Path) -> None:
         fetch(CommandReference((str(tmp_path / "none"),)), {})
 
 
-@pytest.mark.parametrize("mode", (0o620, 0o602))
+def _origin(path: Path) -> OriginFile:
+    return read_content(path, private=False, largest_bytes=100).origin
+
+
+@pytest.mark.parametrize("mode", (0o622, 0o602))
 def test_a_command_from_a_file_that_others_can_change_is_not_run(tmp_path: Path, mode: int) -> None:
     ran = tmp_path / "ran"
     file = _private(tmp_path / "logkeep.yaml", "", mode)
-    with pytest.raises(ConfigError, match="others can change it"):
-        fetch(CommandReference(("touch", str(ran)), file), os.environ)
-    assert not ran.exists()
+    unsafe = _origin(file)
     file.chmod(0o644)
+    with pytest.raises(ConfigError, match="others can change it: every user can write to the file"):
+        fetch(CommandReference(("touch", str(ran)), unsafe), os.environ)  # safe again, but not when it was read
+    assert not ran.exists()
     with pytest.raises(ConfigError, match="the secret is empty"):
-        fetch(CommandReference(("touch", str(ran)), file), os.environ)
+        fetch(CommandReference(("touch", str(ran)), _origin(file)), os.environ)
     assert ran.exists()
+
+
+def test_a_command_from_a_file_below_a_directory_that_others_can_change_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "open" / "mine").mkdir(parents=True)
+    file = _private(tmp_path / "open" / "mine" / "client.properties", "")
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(ConfigError, match=f"every user can write to {tmp_path}/open "):
+        fetch(CommandReference(("echo", "x"), _origin(file)), os.environ)
+    (tmp_path / "open").chmod(0o1777)
+    assert fetch(CommandReference(("echo", "x"), _origin(file)), os.environ).reveal() == "x"
 
 
 def test_environment() -> None:

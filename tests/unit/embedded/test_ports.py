@@ -4,12 +4,13 @@ import os
 import socket
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from logkeep.embedded import ports
-from logkeep.embedded.ports import choose, free_ports, server_ports
+from logkeep.embedded.ports import choose, free_ports, random_ports, server_ports
 
 PORTS = range(20, 25)
 
@@ -50,6 +51,15 @@ def test_what_one_process_has_another_does_not_get() -> None:
     program = "from logkeep.embedded.ports import free_ports; print(*free_ports(2))"
     theirs = map(int, subprocess.check_output([sys.executable, "-c", program], text=True).split())
     assert len({*ours, *theirs, *free_ports(3)}) == 8
+
+
+def test_ports_of_scratch_servers_cannot_be_foreseen() -> None:
+    """Ports in turn are a neighbour of the last one; these are anywhere in the range."""
+    found = [random_ports(2) for _ in range(20)]
+    assert len({first for first, _ in found}) > 15
+    steps = [abs(after[0] - before[0]) for before, after in pairwise(found)]
+    assert max(steps) > 1000
+    assert all(len(set(pair)) == 2 for pair in found)
 
 
 @pytest.mark.parametrize("clients", ["1024 65535", "9000 65500", "nonsense"])

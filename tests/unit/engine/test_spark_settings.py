@@ -11,6 +11,7 @@ from logkeep.engine.spark.failures import one_line, start_failure
 from logkeep.engine.spark.session import end_patience_s
 from logkeep.engine.spark.settings import (
     SparkSettings,
+    absolute_paths,
     attempts,
     effective_master,
     is_local,
@@ -59,11 +60,13 @@ def test_the_users_settings_win_except_where_they_would_be_unsafe() -> None:
         "spark.speculation": "true",
         "spark.driver.extraJavaOptions": "-Da=b",
         "spark.task.maxFailures": "7",
+        "spark.authenticate": "false",
     }
     settings = SparkSettings(Path("/c"), "spark://host:1", users)
-    conf = session_conf(settings, Path("/tmp/with space"), "token", ["-XX:X=1"])
+    conf = session_conf(settings, Path("/tmp/with space"), "token", ["-XX:X=1"], {"spark.authenticate": "true"})
     assert conf["spark.driver.memory"] == "3g"
     assert conf["spark.speculation"] == "false"
+    assert conf["spark.authenticate"] == "true"
     assert conf["spark.driver.extraJavaOptions"].endswith("-XX:X=1 -Da=b")
     assert "'-Djava.io.tmpdir=/tmp/with space'" in conf["spark.driver.extraJavaOptions"]
     assert "spark.driver.host" not in conf
@@ -72,10 +75,27 @@ def test_the_users_settings_win_except_where_they_would_be_unsafe() -> None:
 
 def test_unix_sockets_are_off_where_their_names_would_be_too_long() -> None:
     def enabled(scratch: str) -> str:
-        conf = session_conf(SparkSettings(Path("/c")), Path(scratch), "token", [])
+        conf = session_conf(SparkSettings(Path("/c")), Path(scratch), "token", [], {})
         return conf["spark.python.unix.domain.socket.enabled"]
 
     assert (enabled("/tmp/logkeep-1"), enabled("/tmp/" + "x" * 60)) == ("true", "false")
+
+
+def test_relative_paths_of_settings_stay_below_the_users_directory() -> None:
+    given = {
+        "spark.jars": "a.jar,/b.jar,s3a://c/d.jar",
+        "spark.archives": "env.tar.gz#env",
+        "spark.driver.extraClassPath": "conf:/x",
+        "spark.eventLog.dir": "events",
+        "spark.executor.memory": "1g",
+    }
+    assert absolute_paths(given, Path("/work")) == {
+        "spark.jars": "/work/a.jar,/b.jar,s3a://c/d.jar",
+        "spark.archives": "/work/env.tar.gz#env",
+        "spark.driver.extraClassPath": "/work/conf:/x",
+        "spark.eventLog.dir": "/work/events",
+        "spark.executor.memory": "1g",
+    }
 
 
 @pytest.mark.parametrize(

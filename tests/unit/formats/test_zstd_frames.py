@@ -113,7 +113,7 @@ def _claiming(content: int, frame: bytes) -> memoryview:
 def test_a_frame_that_lies_about_its_size_is_refused() -> None:
     for content in (len(LOG) - 1, len(LOG) + 1):
         lying = _claiming(content, RAW)
-        with pytest.raises(Damaged, match="cannot be unpacked"):
+        with pytest.raises(Damaged, match=r"cannot be unpacked|more than its blocks can"):
             opened(lying, frame_head(lying, "x").content_bytes, "x")
     for content in (0, 1 << 40):
         with pytest.raises(Damaged, match="says that it holds"):

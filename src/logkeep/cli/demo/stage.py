@@ -13,6 +13,7 @@ import msgspec
 
 from logkeep.cli.terminal.text import duration
 from logkeep.errors import LogkeepError
+from logkeep.model.shell_words import shell_line, shell_word
 
 _TIMEOUT_S = 600
 
@@ -47,16 +48,17 @@ class Stage:
         yield
         seconds = time.monotonic() - started
         self.steps.append(DemoStep(title=title, seconds=round(seconds, 3)))
-        self.say(f"   done in {duration(seconds)}\n")
+        self.say(f"   done in {duration(seconds)}")
+        self.say("")
 
     def export(self, name: str, value: str) -> None:
         """Set an environment variable for later commands, as a user would."""
-        self.say(f"$ export {name}={value}")
+        self.say(f"$ export {name}={shell_word(value)}")
         self.exported[name] = value
 
     def logkeep(self, *arguments: str) -> str:
         """Run a real command the way a user would, and show it with what it printed."""
-        self.say(f"$ logkeep {' '.join(arguments)}")
+        self.say(f"$ {shell_line('logkeep', *arguments)}")
         done = subprocess.run(
             [sys.executable, "-m", "logkeep.cli", *arguments],
             capture_output=True,
@@ -69,6 +71,6 @@ class Stage:
             self.say(f"  {line}".rstrip())
         if done.returncode not in {0, 2}:
             raise LogkeepError(
-                f"the command ended with exit code {done.returncode}", subject=f"logkeep {' '.join(arguments)}"
+                f"the command ended with exit code {done.returncode}", subject=shell_line("logkeep", *arguments)
             )
         return done.stdout

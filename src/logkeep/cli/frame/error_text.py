@@ -7,15 +7,15 @@ goes to the log file or to a crash log.
 import json
 import os
 import platform
-import traceback
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from logkeep import __version__
-from logkeep.cli.frame.logs import open_private
-from logkeep.cli.terminal.text import TerminalStyle, printable
+from logkeep.cli.frame.logs import open_private, safe_traceback
+from logkeep.cli.terminal.console import one_line
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError
@@ -28,11 +28,11 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 
 def as_text(error: LogkeepError, look: TerminalStyle) -> str:
     """One line each for what happened, the subject and the remedy, where there is one."""
-    lines = [f"{look.paint('error:', 'red')} {printable(error.what)}"]
+    lines = [f"{look.paint('error:', 'red')} {one_line(error.what)}"]
     if error.subject:
-        lines.append(f"   {look.paint('at:', 'bold')} {printable(error.subject)}")
+        lines.append(f"   {look.paint('at:', 'bold')} {one_line(error.subject)}")
     if error.remedy:
-        lines.append(f"  {look.paint('try:', 'bold')} {printable(error.remedy)}")
+        lines.append(f"  {look.paint('try:', 'bold')} {one_line(error.remedy)}")
     return "\n".join(lines)
 
 
@@ -85,10 +85,6 @@ def _sentence(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-def redacted_traceback(error: BaseException) -> str:
-    return redact("".join(traceback.format_exception(error)))
-
-
 def keep_traceback(error: BaseException, argv: list[str], cache: Path, now: datetime) -> Path | None:
     """Write a crash log below the cache directory, readable by its owner only; None when that is not possible."""
     path = cache / "crashes" / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.log"
@@ -96,7 +92,7 @@ def keep_traceback(error: BaseException, argv: list[str], cache: Path, now: date
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open_private(path) as file:
-            file.write(head + redact(f"arguments: {argv}\n") + redacted_traceback(error))
+            file.write(head + redact(f"arguments: {argv}\n") + safe_traceback(error) + "\n")
     except (OSError, LogkeepError):
         return None
     return path

@@ -6,7 +6,7 @@ Errors pass through untouched: `program` shows them.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from logkeep.cli.frame.metrics import MetricSample, MetricsFile
 from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console, standard_console
+from logkeep.cli.terminal.escaping import safe_json, shown_values
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.load import Flags, load
@@ -43,6 +44,7 @@ from logkeep.config.options import (
 from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
+from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import ProgressSink
 
@@ -162,7 +164,7 @@ def _update(file: Path, run: BaseRun, samples: Iterable[MetricSample]) -> bool:
 
 
 def _json(run: BaseRun, document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=None if run.world.streaming else 2, ensure_ascii=run.ascii_json)
+    return safe_json(json.dumps(document, indent=None if run.world.streaming else 2, ensure_ascii=run.ascii_json))
 
 
 @dataclass(frozen=True)
@@ -198,10 +200,15 @@ class Run(BaseRun):
     def progress(self) -> ProgressSink:
         return choose_progress(self[PROGRESS], self.console, self.world.monotonic, quiet=self[QUIET])
 
-    def line(self, text: str, document: msgspec.Struct) -> None:
+    def line(self, text: Callable[[ReportT], str], document: ReportT) -> None:
         """Print one line of the answer now: for runs of many rounds. With --json, the document in one line."""
         self.world.streaming = True
-        self.console.answer(_json(self, self.document(document)) if self[JSON] else self.console.look.text(text))
+        json_line = _json(self, self.document(document)) if self[JSON] else ""
+        self.console.answer(json_line or self.console.look.text(text(shown_values(document))))
+
+    def show(self, text: Callable[[ReportT, TerminalStyle], str], report: ReportT) -> None:
+        """Print a report to stderr, such as the plan before a question. `text` gets its values escaped."""
+        self.console.show(text(shown_values(report), self.console.err_look))
 
     def document(self, content: msgspec.Struct) -> dict[str, Any]:
         """The JSON document of a report."""
@@ -255,10 +262,16 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     def command() -> CommandAnswer:
         report = job.function(run, **arguments)
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
-        document = run.document(report) if world.json else {}
-        return CommandAnswer(document, partial(job.text, report), job.exit_code(report), samples)
+        document = _with_findings(run.document(report), world.findings) if world.json else {}
+        return CommandAnswer(document, partial(job.text, shown_values(report)), job.exit_code(report), samples)
 
     return execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
+
+
+def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
+    """The text has them as warnings already."""
+    added = msgspec.to_builtins(findings)
+    return {**document, "findings": [*document.get("findings", ()), *added]} if added else document
 
 
 def _update_now(

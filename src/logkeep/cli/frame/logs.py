@@ -1,17 +1,21 @@
 """Logs: where they go, and how a record becomes a line of text or JSON without secrets.
 
 Every module logs with `logging.getLogger(__name__).info("retrying", extra={"attempt": 2})`. Redaction is done by the
-root handler's formatter: events, extra values and exception texts, of Logkeep and of libraries.
+root handler's formatter: events, extra values and exception texts, of Logkeep and of libraries. In lines of text the
+same are escaped, so that none of them begins a line or controls a terminal; JSON escapes them anyway.
 """
 
 import json
 import logging
 import os
+import traceback
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from logkeep.cli.terminal.console import Console
+from logkeep.cli.terminal.console import Console, one_line, text_to_redact
+from logkeep.cli.terminal.escaping import shown
 from logkeep.errors import ConfigError
 from logkeep.model.redaction import redact, redact_values
 
@@ -65,7 +69,7 @@ class _ConsoleHandler(logging.Handler):
         if self._to_stdout:
             self._console.answer(line)
         else:
-            self._console.note(line, redacted=True)
+            self._console.show(line, redacted=True)
 
 
 class _FileHandler(logging.StreamHandler[IO[str]]):
@@ -109,16 +113,42 @@ class _RedactingFormatter(logging.Formatter):
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
         }
         if record.exc_info and record.exc_info[0]:
-            event["exception"] = self.formatException(record.exc_info)
-        shown = redact_values(event)
-        assert isinstance(shown, dict)  # noqa: S101  a mapping in is a mapping out
+            make = self.formatException if self._json else safe_traceback
+            event["exception"] = make(record.exc_info)
+        if not self._json:
+            event = {name: text_to_redact(value) if isinstance(value, str) else value for name, value in event.items()}
+        redacted = redact_values(event)
+        assert isinstance(redacted, dict)  # noqa: S101  a mapping in is a mapping out
         # A secret that only appears when values are joined is hidden in the finished line. In JSON that could break it.
-        return json.dumps(shown) if self._json else redact(_as_line(shown))
+        return json.dumps(redacted) if self._json else redact(_as_line(redacted))
 
 
 def _as_line(event: dict[str, Any]) -> str:
-    """`2026-11-15T10:30:00Z warning retrying attempt=2 [logkeep.store]`, the traceback below it."""
+    """`2026-11-15T10:30:00Z warning retrying attempt=2 [logkeep.store]`, the traceback below it, indented."""
     moment, level, name, text = (event.pop(field) for field in ("timestamp", "level", "logger", "event"))
     trace = event.pop("exception", "")
-    extra = "".join(f" {key}={value}" for key, value in sorted(event.items()))
-    return f"{moment} {level:<7} {text}{extra} [{name}]" + (f"\n{trace}" if trace else "")
+    extra = "".join(f" {shown(f'{key}={value}')}" for key, value in sorted(event.items()))
+    return f"{moment} {level:<7} {shown(text.strip())}{extra} [{name}]" + (f"\n{trace}" if trace else "")
+
+
+def safe_traceback(exc_info: BaseException | tuple[Any, ...]) -> str:
+    """The traceback, redacted, in indented lines. The text of an exception stays one line, whatever newlines it has."""
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
+    return "\n".join(f"  {one_line(line)}" for line in _traceback_lines(error))
+
+
+def _traceback_lines(error: BaseException) -> Iterator[str]:
+    found = traceback.TracebackException.from_exception(error)
+    _join_notes(found)
+    for part in found.format():
+        if part.startswith("  File "):  # a frame: its lines are source code
+            yield from part.rstrip("\n").split("\n")
+        else:
+            yield part.strip("\n")
+
+
+def _join_notes(found: traceback.TracebackException | None) -> None:
+    """Notes become one line each; Python would print every line of a note as a line of its own."""
+    while found is not None:
+        found.__notes__ = [one_line(str(note)) for note in found.__notes__ or ()]
+        found = found.__cause__ or found.__context__

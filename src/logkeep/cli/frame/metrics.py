@@ -3,19 +3,28 @@
 One file may serve several sources and verbs: an update reads the file and replaces only the values of this run, under a
 lock, so that two runs that end together lose nothing. The file is replaced in one step and has mode 0644, because the
 collector runs as another user and nothing in it is secret. A file with other content is left alone.
+
+The directory may belong to the collector's user. All work is done below one descriptor of it, in a draft with a random
+name, so that no link leads us to another file. A directory that every user can write to is refused.
 """
 
+import errno
 import fcntl
 import os
+import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from logkeep.errors import ConfigError
+from logkeep.file_owners import facts_of, who_can_write
 
 _PREFIXES = ("logkeep_", "zkbackup_")
 _LARGEST = 16 * 1024 * 1024
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -105,44 +114,62 @@ class MetricsFile:
         """Raise ConfigError before the work starts when the file could not be updated after it."""
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise self._error("the directory of the metrics file is missing or not writable")
-        self._read()
+        with self._reporting(), _opened(self.path.parent) as directory:
+            self._refuse_shared(directory)
+            self._read(directory)
 
     def update(self, samples: Iterable[MetricSample]) -> None:
         """Replace values with the same labels, add to counters, keep all others. Raises ConfigError."""
-        try:
-            with _only_writer(self.path.parent):
-                earlier = {s.key: s for s in self._read()}
-                merged = earlier | {s.key: s.after(earlier.get(s.key)) for s in samples}
-                self._write(render(merged.values()))
-        except OSError as error:
-            raise self._error(f"the metrics file cannot be written: {error.strerror}") from error
+        with self._reporting(), _opened(self.path.parent) as directory:
+            self._refuse_shared(directory)
+            # On the directory itself: it needs no lock file, and the system releases it when the process ends.
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            earlier = {s.key: s for s in self._read(directory)}
+            merged = earlier | {s.key: s.after(earlier.get(s.key)) for s in samples}
+            self._write(render(merged.values()), directory)
 
-    def _read(self) -> list[MetricSample]:
+    def _refuse_shared(self, directory: int) -> None:
+        if reason := who_can_write(facts_of(directory), "its directory"):
+            raise self._error(f"the metrics file is not written: {reason}")
+
+    def _read(self, directory: int) -> list[MetricSample]:
         try:
-            with self.path.open("rb") as file:
-                text = file.read(_LARGEST + 1).decode()
-            if len(text) > _LARGEST:
-                raise ValueError("too large")  # noqa: TRY301  handled like other content
-            return parse(text)
+            # Neither a link nor a named pipe of another user may lead us elsewhere or block us.
+            descriptor = os.open(self.path.name, _READ, dir_fd=directory)
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise self._error(f"the metrics file cannot be read: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b"?"
+        try:
+            if len(data) > _LARGEST:
+                raise ValueError("too large")  # noqa: TRY301  handled like other content
+            return parse(data.decode())
         except ValueError:
             raise self._error("this file has other content than Logkeep's metrics and was left alone") from None
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, directory: int) -> None:
         # The collector reads only *.prom, so it never sees a half-written draft.
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        draft = f".{self.path.name}.{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(draft, _NEW, 0o600, dir_fd=directory)
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                os.fchmod(file.fileno(), 0o644)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-        finally:
-            draft.unlink(missing_ok=True)
+                os.fchmod(descriptor, 0o644)
+                os.fsync(descriptor)
+            os.replace(draft, self.path.name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft, dir_fd=directory)
+            raise
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            what = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be used: {error.strerror}"
+            raise self._error(f"the metrics file {what}") from error
 
     def _error(self, what: str) -> ConfigError:
         return ConfigError(what, subject=str(self.path), remedy="name another file with --metrics-file")
@@ -184,11 +211,9 @@ def _escaped(value: str) -> str:
 
 
 @contextmanager
-def _only_writer(directory: Path) -> Iterator[None]:
-    """A lock on the directory itself: it needs no lock file, and the system releases it when the process ends."""
+def _opened(directory: Path) -> Iterator[int]:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)

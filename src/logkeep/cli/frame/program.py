@@ -17,12 +17,14 @@ import click
 
 from logkeep import __version__
 from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
-from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, redacted_traceback, unexpected
+from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, unexpected
+from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
+from logkeep.model.process_memory import forbid_core_dumps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,9 @@ class Program:
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
+        # What is made without a mode is for this user alone; files for others get their mode explicitly.
+        os.umask(0o077)
+        forbid_core_dumps()
         listen()
         argv = sys.argv[1:]
         sys.exit(self.call(argv, self.real_world(argv)))
@@ -67,7 +72,7 @@ class Program:
             except LogkeepError as error:
                 return self._fail(error, argv, world)
             except click.exceptions.NoArgsIsHelpError as error:
-                world.console.note(error.format_message())
+                world.console.show(error.format_message())
                 return 40
             except click.ClickException as error:
                 return self._fail(from_click(error, self.name), argv, world)
@@ -88,17 +93,17 @@ class Program:
         command = next((word for word in argv if word in names), "")
         world.console.live("")
         if world.json:
-            world.console.note(self.error_json(command, error), redacted=True)
+            world.console.show(self.error_json(command, error), redacted=True)
         else:
             error.remedy = self.remedy(error)
-            world.console.note(as_text(error, world.console.err_look))
+            world.console.show(as_text(error, world.console.err_look))
         return self.exit_code(command, error)
 
 
 def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:
     """An unexpected exception as an error that says where its traceback is stored."""
     if world.verbose > 1:
-        world.console.note(redacted_traceback(error))
+        world.console.show(safe_traceback(error))
     if world.log_file is not None:
         logging.getLogger(__name__).error("unexpected error", exc_info=error)
         return unexpected(error, str(world.log_file))

@@ -9,11 +9,17 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logkeep.cli.terminal.console import Console
 from logkeep.config.places import Places
 from logkeep.model.cache import cache_dir
+from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
+
+if TYPE_CHECKING:
+    from logkeep.engine.spark.directories import SharedDirectory
+    from logkeep.engine.spark.engine import SparkEngine
 
 PlacesOf = Callable[[Path | None], Places]
 """The configuration files to read, given the one that `--config` named, or None."""
@@ -35,6 +41,12 @@ class World:
     verbose: int = 0
     streaming: bool = False
     """Lines of the answer were already printed, so with --json the last document is one line too."""
+    spark: "SparkEngine | None" = None
+    """The one Spark session of the call, for all of its phases; none before it is needed."""
+    directories: "list[SharedDirectory]" = field(default_factory=list)
+    """Local directories that units use: every worker of a cluster must see them."""
+    findings: list[Finding] = field(default_factory=list)
+    """About the run itself, whatever the verb; they are added to the report's findings."""
     resources: ExitStack = field(default_factory=ExitStack)
     """Closed when the call ends, however it ends."""
 

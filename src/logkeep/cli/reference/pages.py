@@ -45,13 +45,18 @@ A YAML key `section.key` is written as `key:` below `section:`. Unknown keys, du
 type are errors; an unknown `LOGKEEP_` variable is a warning. `logkeep config show` prints each value with its origin,
 `logkeep config validate` shows all mistakes at once.
 
+`./logkeep.yaml` is read only if the file and its directory belong to you or root and no one else can write to them;
+otherwise the run ends with 40, and `--config ./logkeep.yaml` says that you trust the file. Settings for Spark that may
+name code (options for Java, jars, listeners, modules, any text that is not a number, a size, a time or a switch) are
+refused in it: pass them as flags, or put them into your own file. [Files](files.md) has all rules.
+
 Sizes: `16MiB`, `16M` or `16777216` (K, M, G, T are powers of 1024). Durations: `10s`, `5m`, `24h`, `7d`, `2w`, also
 joined (`1h30m`). Parts: `1/7`, `2.5%`, `0.1`. Lists: repeat the flag, separate by commas in a
 variable, write a YAML list.
 
 Secrets are never given as values of flags or YAML keys, only by reference: the key with `_file` (a file that only its
-owner can read), with `_command` (run without a shell; its output is the secret), as `env:NAME`, or in the key's own
-variable.
+owner can read), with `_command` (run without a shell; its output is the secret), as `env:NAME` or `file:PATH`, or in
+the key's own variable.
 
 | flag | YAML key | variables | default | meaning |
 |---|---|---|---|---|
@@ -135,9 +140,10 @@ def metrics_page() -> str:
 
 `--metrics-file FILE` (or `metrics.file`) writes values for node_exporter's textfile collector when a run ends, also
 when it failed. All are gauges with the label `source`. One file may serve several sources and commands: values of other
-runs stay. The file is replaced in one step and has mode 0644, because the collector runs as another user. A file with
-other content is left alone, and the run is refused before it starts. When the file cannot be written after the work is
-done, exit code 0 becomes 2.
+runs stay. The file is replaced in one step and has mode 0644, because the collector runs as another user. Its directory
+may belong to the collector, but a directory that every user or a shared group can write to is refused, unless it has
+the sticky bit. A file with other content, or a symbolic link, is left alone, and the run is refused before it starts.
+When the file cannot be written after the work is done, exit code 0 becomes 2.
 
 `kafka backup` writes `logkeep_backup_*` except the counts of files and of damaged pieces, also when it fails; `status`
 writes `logkeep_backup_last_success_timestamp_seconds` of what the repository really holds; `verify` writes

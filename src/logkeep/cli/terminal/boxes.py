@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from logkeep.cli.terminal.text import TerminalStyle, cell_width, printable
+from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
+from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition
 
@@ -36,13 +37,21 @@ _SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "N
 """Beginnings of lines that are sentences, not commands, and may be wrapped."""
 
 
-def fit_terminal(text: str, look: TerminalStyle) -> str:
-    """The text in characters that this terminal can show, with long sentences wrapped."""
+def fit_terminal(lines: list[str], look: TerminalStyle) -> str:
+    """The lines, each escaped, in characters that this terminal can show, with long sentences wrapped.
+
+    A newline in a line comes from a name or message in it, and is escaped too.
+    """
+    return "\n".join(_wrapped(_fitted(line, look), look) for line in lines)
+
+
+def _fitted(line: str, look: TerminalStyle) -> str:
+    line = shown(line)
     if not look.unicode:
-        text = text.replace("├─", "|-").replace("└─", "`-")
+        line = line.replace("├─", "|-").replace("└─", "`-")
         for sign, ascii_form in _ASCII_FORMS.items():
-            text = text.replace(sign, ascii_form)
-    return "\n".join(_wrapped(line, look) for line in look.text(text).split("\n"))
+            line = line.replace(sign, ascii_form)
+    return look.text(line)
 
 
 def _wrapped(line: str, look: TerminalStyle) -> str:
@@ -66,20 +75,20 @@ def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows with their cells aligned, without a frame."""
-    safe = [[printable(cell) for cell in row] for row in rows]
+    safe = [[shown(cell, LONGEST_CELL) for cell in row] for row in rows]
     widths = [max(cell_width(row[i]) for row in safe) for i in range(len(safe[0]))] if safe else []
     return ["  ".join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in safe]
 
 
 def framed(headers: Sequence[str], rows: Sequence[Sequence[str]], look: TerminalStyle) -> str:
     """A table with lines around its cells; a plain table where the terminal is too narrow."""
-    cells = [[fit_terminal(printable(cell), look) for cell in row] for row in (headers, *rows)]
+    cells = [[_fitted(shown(cell, LONGEST_CELL), look) for cell in row] for row in (headers, *rows)]
     widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
     if look.width is not None and sum(widths) + 3 * len(widths) + 1 > look.width:
         return look.table(headers, cells[1:], right=headers[0])
     lines = ["│ " + " │ ".join(_padded(c, w) for c, w in zip(row, widths, strict=True)) + " │" for row in cells]
     top, middle, bottom = _rule(widths, "┌", "┬", "┐"), _rule(widths, "├", "┼", "┤"), _rule(widths, "└", "┴", "┘")
-    return fit_terminal("\n".join([top, lines[0], middle, *lines[1:], bottom]), look)
+    return "\n".join(_fitted(line, look) for line in (top, lines[0], middle, *lines[1:], bottom))
 
 
 def _rule(widths: Sequence[int], left: str, between: str, right: str) -> str:
@@ -114,5 +123,5 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
 
 
 def _finding(finding: Finding) -> list[str]:
-    line = [f"  {_SEVERITIES[finding.severity]} {printable(finding.where)}: {printable(finding.what)}"]
-    return line + ([f"              try: {printable(finding.remedy)}"] if finding.remedy else [])
+    line = [f"  {_SEVERITIES[finding.severity]} {shown(finding.where)}: {shown(finding.what)}"]
+    return line + ([f"              try: {shown(finding.remedy)}"] if finding.remedy else [])

@@ -2,6 +2,10 @@
 
 What goes to stderr is redacted. At most one live line (the progress bar) is at the bottom of stderr; `note` prints
 above it. A closed pipe on stdout is not an error; a full disk is.
+
+`note`, `warn`, `live` and `confirm` take one line and escape all of it, newlines too: a name in it cannot control the
+terminal or begin a line. Text of several lines goes through `answer` or `show`, which only the frame calls, with text
+made of escaped values; colours and newlines are all that passes there.
 """
 
 import os
@@ -10,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import TextIO
 
+from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, LogkeepError
 from logkeep.model.redaction import redact
@@ -31,8 +36,9 @@ class Console:
 
     def answer(self, text: str) -> None:
         """Print the answer to stdout and flush it. Raises LogkeepError when it cannot be written."""
+        safe = without_controls(text, colour=self.look.colour)
         try:
-            self._out.write(text if text.endswith("\n") or not text else text + "\n")
+            self._out.write(safe if safe.endswith("\n") or not safe else safe + "\n")
             self._out.flush()
         except BrokenPipeError:
             _silence(self._out)
@@ -44,22 +50,25 @@ class Console:
                 remedy="free space and run again",
             ) from error
 
-    def note(self, text: str, *, redacted: bool = False) -> None:
-        """Print a line to stderr, redacted, above the live line if there is one.
+    def note(self, line: str) -> None:
+        """Print a line to stderr, redacted and escaped, above the live line if there is one."""
+        self._print_above(one_line(line))
+
+    def show(self, text: str, *, redacted: bool = False) -> None:
+        """Print finished lines to stderr: their values are escaped, and the text may have colours.
 
         The caller has redacted JSON value by value and passes `redacted`: redaction of a whole line would break it.
         """
-        safe = self.err_look.text(text if redacted else redact(text))
-        self._write_err(f"{self._erase()}{safe}\n{self._live}")
+        self._print_above(without_controls(text if redacted else redact(text), colour=self.err_look.colour))
 
     def live(self, line: str) -> None:
         """Show or replace the live line; empty removes it. Only for terminals."""
         erase = self._erase()
-        self._live = self.err_look.text(redact(line))
+        self._live = self.err_look.text(one_line(line))
         self._write_err(f"{erase}{self._live}")
 
     def warn(self, text: str) -> None:
-        self.note(f"{self.err_look.paint('warning:', 'yellow')} {text}")
+        self._print_above(f"{self.err_look.paint('warning:', 'yellow')} {one_line(text)}")
 
     def confirm(self, question: str, *, flag: str = "--yes", typed: str = "") -> None:
         """Return when the user agrees. Raises Declined otherwise, or when there is no terminal to ask on.
@@ -72,10 +81,14 @@ class Console:
                 remedy=f"nothing was changed; run it on a terminal, or pass {flag}",
             )
         wanted = f"type {typed} to continue" if typed else "[y/N]"
-        self._write_err(self._erase() + self.err_look.text(redact(f"{question} {wanted} ")))
+        asked = f"{one_line(question, LONGEST_QUESTION)} {one_line(wanted, LONGEST_QUESTION)} "
+        self._write_err(self._erase() + self.err_look.text(asked))
         reply = self._read.readline().strip()
         if reply != typed if typed else reply.lower() not in {"y", "yes"}:
             raise Declined("not confirmed", remedy="nothing was changed")
+
+    def _print_above(self, safe: str) -> None:
+        self._write_err(f"{self._erase()}{self.err_look.text(safe)}\n{self._live}")
 
     def _erase(self) -> str:
         return "\r\x1b[K" if self._live else ""
@@ -86,6 +99,16 @@ class Console:
             self._err.flush()
         except OSError:
             _silence(self._err)  # stderr is closed; the exit code still reports the result
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    """A line that may contain values from outside: redacted, escaped, shortened."""
+    return shown(redact(text_to_redact(text)), longest)
+
+
+def text_to_redact(text: str) -> str:
+    """More of the text than is ever shown: no half of a secret is left at the end, and a megabyte is not searched."""
+    return text[: 4 * LONGEST]
 
 
 def standard_console(

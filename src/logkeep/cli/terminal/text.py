@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
+from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
+
 _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "░": ".", "’": "'"}
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _TEXT_LEAST, _FREE_LEAST = 12, 16
@@ -29,7 +31,7 @@ class TerminalStyle:
     """For times; None is the local zone."""
 
     def text(self, text: str) -> str:
-        """The text in characters that this terminal can show."""
+        """The text in characters that this terminal can show. It escapes nothing else: for values there is `line`."""
         if self.unicode:
             return text.encode("utf-8", "backslashreplace").decode()  # argv may contain bytes that are not text
         for character, ascii_form in _ASCII.items():
@@ -37,8 +39,8 @@ class TerminalStyle:
         return text.encode("ascii", "backslashreplace").decode()
 
     def line(self, text: str) -> str:
-        """One line of text from outside, with control characters escaped."""
-        return self.text(printable(text))
+        """One line of text from outside, with control characters escaped; shortened where it is very long."""
+        return self.text(shown(text))
 
     def prose(self, text: str, *, indent: int = 0) -> str:
         """Like `line`, and wrapped between words at the terminal's width; further lines are indented."""
@@ -82,7 +84,7 @@ class TerminalStyle:
         in `free` columns first, and never wrapped: a line stays a row. Right-aligned columns are never cut, because an
         id or number without its end is wrong; neither are columns in `whole`.
         """
-        cells = [[self.text(printable(str(cell))) for cell in row] for row in [headers, *rows]]
+        cells = [[self.text(shown(str(cell), LONGEST_CELL)) for cell in row] for row in [headers, *rows]]
         widths = [max(cell_width(row[i]) for row in cells) for i in range(len(headers))]
         flush, loose = _names(right), [i for i, h in enumerate(headers) if h in _names(free)]
         kept = self._kept(headers, widths, [h for h in spare.split(",") if h], loose)
@@ -143,11 +145,6 @@ class TerminalStyle:
 
 def _names(text: str) -> set[str]:
     return set(text.split(","))
-
-
-def printable(text: str) -> str:
-    """Without control characters: content of a repository must not control the terminal."""
-    return "".join(repr(c)[1:-1] if unicodedata.category(c) in {"Cc", "Zl", "Zp"} else c for c in text)
 
 
 def cell_width(text: str) -> int:

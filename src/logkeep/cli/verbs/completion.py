@@ -18,7 +18,7 @@ class CompletionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: CompletionReport, _look: TerminalStyle) -> str:
-    return report.script
+    return _script(report.shell)  # the field has its newlines escaped here, as every value has
 
 
 @verb(
@@ -34,8 +34,12 @@ def _text(report: CompletionReport, _look: TerminalStyle) -> str:
 )
 def completion(_run: Run, shell: str) -> CompletionReport:
     """Print the completion script for a shell."""
+    return CompletionReport(shell=shell, script=_script(shell))
+
+
+def _script(shell: str) -> str:
     kind = get_completion_class(shell)
     if kind is None:
         raise UsageError(f"there is no completion for {shell}", remedy=f"choose one of {', '.join(_SHELLS)}")
     maker = kind(click.Command("logkeep"), {}, "logkeep", "_LOGKEEP_COMPLETE")
-    return CompletionReport(shell=shell, script=maker.source_template % maker.source_vars())
+    return maker.source_template % maker.source_vars()

@@ -93,7 +93,7 @@ class FollowReporter(ABC, Generic[DoneT, ReportT, RoundT]):
         report = self.report_of(one.done) if one.done is not None else None
         self.last_round = self.document(one, report, _shared_fields(one, report))
         self._add(one, report)
-        self.run.line(self.text(self.last_round), self.last_round)
+        self.run.line(self.text, self.last_round)
         self._print_new_findings(one, report)
         if isinstance(one.error, BackupFailed):
             self.engines.renew()

@@ -5,7 +5,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, printable
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import REASON, STORE_OPTIONS
 from logkeep.reports.backups import read_source
@@ -23,7 +23,7 @@ class PinReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: PinReport, look: TerminalStyle) -> str:
-    state = "is not held" if report.held is None else "is held" + (f": {printable(report.held)}" if report.held else "")
+    state = "is not held" if report.held is None else "is held" + (f": {report.held}" if report.held else "")
     would = "" if not report.dry_run else " (dry run: nothing was changed)"
     return look.text(f"backup {report.id} of {report.source} {state}{would}")
 

@@ -18,7 +18,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.store.access import create_place, place_exists
 from logkeep.store.address import parse_address
 from logkeep.store.base import Store
-from logkeep.store.probe import ProbeReport, ProbeResult, probe
+from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult, probe
 
 State = Literal["OK", "WARN", "FAIL"]
 
@@ -133,6 +133,7 @@ def check(run: Run) -> CheckReport:
         for c in probed.checks
         if c.result is ProbeResult.WARNING
     ]
+    found += [CheckLine(what=c.title, state="OK", detail=c.what) for c in probed.checks if c.slug == VERSIONS]
     found += list(_repository_lines(run, store))
     return CheckReport(url=store.url, checks=tuple(found))
 

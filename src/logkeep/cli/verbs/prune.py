@@ -188,7 +188,7 @@ def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
 def _show(run: Run, planned: RemovalReport) -> None:
     """Before the question; without a terminal there is no question."""
     if run.console.interactive:
-        run.console.note(_text(planned, run.console.err_look))
+        run.show(_text, planned)
 
 
 def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:

@@ -31,6 +31,7 @@ from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import VerifySample
+from logkeep.repository.verify.name_versions import DOUBTS
 from logkeep.repository.verify.run import Verifier
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _code(report: VerifyReport) -> int:
     if report.verdict != GOOD or _lost_transactions(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
+    doubtful = doubtful or any(f.code in DOUBTS for f in report.findings)
     return 2 if doubtful or report.level != report.asked_level else 0
 
 

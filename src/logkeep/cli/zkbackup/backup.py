@@ -1,6 +1,5 @@
 """`zkbackup backup`: copy one server's files while it runs, check the copy, and report how good it is."""
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from logkeep.engine.threads import ThreadedEngine
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.segments import Codec
+from logkeep.model.shell_words import shell_word
 from logkeep.repository.object_writer import DEFAULT_LEVEL
 from logkeep.zookeeper.backup.rounds import RoundSettings
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions, back_up, check_apart
@@ -89,10 +89,10 @@ def backup_text(
         *finding_lines([*gathered.findings, *(f for f in new if not is_of_the_backup(f))]),
         "",
         "Next steps:",
-        f"  zkbackup verify --backup-dir {shlex.quote(str(bundle))}",
-        f"  zkbackup info {done.name} --backup-base-dir {shlex.quote(str(bundle.parent))}",
+        f"  zkbackup verify --backup-dir {shell_word(bundle)}",
+        f"  zkbackup info {shell_word(done.name)} --backup-base-dir {shell_word(bundle.parent)}",
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def _facts(gathered: Gathered, took_s: float) -> list[str]:

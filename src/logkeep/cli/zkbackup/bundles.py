@@ -15,6 +15,7 @@ from typing import Final
 from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.options import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
+from logkeep.model.shell_words import shell_word
 from logkeep.model.time import within_reason
 from logkeep.zookeeper.bundle.layout import SNAPSHOTS, TXNLOGS
 from logkeep.zookeeper.model.condition import Condition
@@ -68,7 +69,7 @@ def list_bundles(base: Path) -> list[ListedBundle]:
 
 def find(base: Path, wanted: str) -> Path:
     """The directory of one backup, by its id. Raises UnknownBackup."""
-    remedy = f"`zkbackup list --backup-base-dir {base}` shows the ids"
+    remedy = f"`zkbackup list --backup-base-dir {shell_word(base)}` shows the ids"
     if not _is_id(wanted) or not (base / wanted).is_dir():
         raise UnknownBackup("there is no backup with this id", subject=wanted, remedy=remedy)
     return base / wanted

@@ -154,7 +154,7 @@ def _level(settings: Settings) -> str:
 def _with_directory(file: Path) -> Path:
     """Create the log file's directory where it is missing, as the default one is at first."""
     try:
-        file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
             f"the log file's directory cannot be created: {error.strerror}",

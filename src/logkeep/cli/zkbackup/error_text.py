@@ -2,7 +2,7 @@
 
 A failed backup ends with 20, a failed restore with 30, a usage or configuration error with 40, a declined question with
 3. Finer codes remain where a script needs them: 21 (transactions are lost), 10 (the backup is damaged), 31 (the target
-is in use).
+is in use), 52 (another user owns or can exchange what is in the way).
 """
 
 import json
@@ -14,7 +14,7 @@ from logkeep.errors import LogkeepError
 from logkeep.model.redaction import redact
 
 _STAYS = {3, 40, 130, 143}
-_FINER = {"backup": {21}, "restore": {10, 31}, "verify": {10}, "info": {10}}
+_FINER = {"backup": {21}, "restore": {10, 31, 52}, "verify": {10}, "info": {10}}
 _COARSE = {"backup": 20, "restore": 30}
 
 
@@ -35,6 +35,7 @@ _CATEGORIES: tuple[tuple[type[LogkeepError], Category], ...] = (
     (errors.Declined, Category.USER),
     (errors.Interrupted, Category.USER),
     (errors.TargetUnsafe, Category.USER),
+    (errors.OtherOwner, Category.USER),
     (errors.ClusterError, Category.ZOOKEEPER),
     (errors.ServerFailed, Category.ZOOKEEPER),
     (errors.Damaged, Category.CORRUPTION),

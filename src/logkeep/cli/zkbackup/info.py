@@ -1,6 +1,5 @@
 """`zkbackup info`: all about one backup, from its document alone."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, FORMAT
 from logkeep.errors import Damaged, StoreDenied
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.document import WITHOUT_DOCUMENT
 from logkeep.zookeeper.model.condition import Condition
 
@@ -67,7 +67,7 @@ def _command_parts(directory: Path, known: Claims) -> list[str]:
         return []
     server = known.zookeeper
     places = {"--backup-dir": str(directory), "--zk-data-dir": server.data_dir, "--zk-log-dir": server.log_dir}
-    return [f"{flag} {shlex.quote(path)}" for flag, path in places.items()]
+    return [f"{flag} {shell_word(path)}" for flag, path in places.items()]
 
 
 def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
@@ -81,7 +81,7 @@ def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
         *_quality(known, condition),
         *_restore(directory, known),
     ]
-    return fit_terminal("\n".join(look.line(line) for line in lines) if look.unicode else "\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def _restore(directory: Path, known: Claims) -> list[str]:
@@ -90,7 +90,7 @@ def _restore(directory: Path, known: Claims) -> list[str]:
         begin = "  zkbackup restore "
         lines = [f"{begin}{parts[0]}", *(f"{'':{len(begin)}}{part}" for part in parts[1:])]
         return ["Restore command:", *(f"{line} \\" for line in lines[:-1]), lines[-1]]
-    checking = f"zkbackup verify --backup-dir {shlex.quote(str(directory))}"
+    checking = f"zkbackup verify --backup-dir {shell_word(directory)}"
     if _unverified(known):
         return ["It was never verified, or not to the end. To check whether it can be restored:", f"  {checking}"]
     return ["Its end cannot be restored. To see what can, and what --fix may repair:", f"  {checking}"]

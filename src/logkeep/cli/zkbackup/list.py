@@ -9,6 +9,7 @@ from logkeep.cli.zkbackup.bundles import ListedBundle, list_bundles
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.options import BASE_DIR, LIMIT, LIST_FORMAT, SORT_BY
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.shell_words import shell_word
 from logkeep.model.time import rfc3339
 from logkeep.zookeeper.model.condition import Condition
 
@@ -75,8 +76,9 @@ def _text(base: str, total: int, shown: list[ListedBundle], look: TerminalStyle)
     legend = ["", "Status:", *(f"  - {SIGNS[s]} {s.value}: {text}" for s, text in _MEANINGS.items())]
     legend += [f"  - unproven end: {_UNPROVEN}"] if any(one.unproven_end for one in shown) else []
     legend += [f"  - not read back: {_UNREAD}"] if any(not one.read_back for one in shown) else []
-    tail = [*more, *problems, *legend, "", f"'zkbackup info <backup-id> --backup-base-dir {base}' shows details"]
-    return "\n".join([fit_terminal("\n".join(head), look), table, fit_terminal("\n".join(tail), look)])
+    details = f"`zkbackup info <backup-id> --backup-base-dir {shell_word(base)}` shows details"
+    tail = [*more, *problems, *legend, "", details]
+    return "\n".join([fit_terminal(head, look), table, fit_terminal(tail, look)])
 
 
 def _row(one: ListedBundle, look: TerminalStyle) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ and the next prune removes the rest of it.
 """
 
 import logging
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +28,7 @@ from logkeep.cli.zkbackup.options import (
     KEEP_MIN_COUNT,
     PRUNE_CONFIRMATION,
 )
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.retention import AgedBundle, BundleFate, BundleRetention, Fate, judge
 from logkeep.zookeeper.model.condition import Condition
 
@@ -69,7 +69,7 @@ def prune(run: CommandRun) -> CommandAnswer:
         return CommandAnswer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
     if (going or plan.left_over) and not run[FORCE] and run[PRUNE_CONFIRMATION]:
         if run.console.interactive:
-            run.console.note("\n".join(_plan_lines(plan, run.console.err_look)))
+            run.console.show(fit_terminal(_plan_lines(plan), run.console.err_look))
         run.confirm(_question(plan))
     for one in going:
         _delete(one, plan)
@@ -141,11 +141,11 @@ def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
-    lines = _plan_lines(plan, look)
+    lines = _plan_lines(plan)
     skipped = plan.of(Fate.SKIP)
     if dry_run:
         lines += ["Nothing was deleted: this was a dry run."]
-        return fit_terminal("\n".join(lines), look)
+        return fit_terminal(lines, look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
     done += [f"  ⏭️ {one.name} (skipped: {one.condition})" for one in skipped]
     done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
@@ -153,17 +153,17 @@ def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
     lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
     lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
     lines += [f"  Freed: {size(freed)}", *_unknown(skipped)]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def _unknown(skipped: Sequence[ListedBundle]) -> list[str]:
     """How to verify the backups that never were: until then they are always kept."""
     unknown = [one for one in skipped if one.condition is Condition.UNVERIFIED]
     command = "zkbackup verify --backup-dir"
-    return [f"  {one.problem or 'never verified'}: {command} {shlex.quote(str(one.directory))}" for one in unknown]
+    return [f"  {one.problem or 'never verified'}: {command} {shell_word(one.directory)}" for one in unknown]
 
 
-def _plan_lines(plan: _Plan, look: TerminalStyle) -> list[str]:
+def _plan_lines(plan: _Plan) -> list[str]:
     rules, eligible = plan.rules, plan.of(Fate.DELETE, Fate.SKIP)
     most = f", at most {rules.keep_count}" if rules.keep_count else ""
     age = f"keep {plural(rules.keep_days, 'day')}" if rules.keep_days else "keep any age"
@@ -177,7 +177,7 @@ def _plan_lines(plan: _Plan, look: TerminalStyle) -> list[str]:
         lines += [f"Will free: {size(sum(one.stored_bytes for one in plan.of(Fate.DELETE)))}", ""]
     if plan.left_over:
         lines += ["To remove, left by killed runs:", *branches([path.name for path in plan.left_over]), ""]
-    return [fit_terminal(line, look) for line in lines]
+    return lines
 
 
 def _row(one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:

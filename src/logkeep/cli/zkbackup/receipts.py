@@ -11,11 +11,12 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import RestoreFailed
+from logkeep.directories.folder import Folder
+from logkeep.errors import LogkeepError, RestoreFailed
 from logkeep.model.time import rfc3339
-from logkeep.store.local_files import sync_path
-from logkeep.zookeeper.bundle.info_file import replace_file
-from logkeep.zookeeper.restore.values import RestoreReceipt
+from logkeep.zookeeper.restore.disk import Disk
+from logkeep.zookeeper.restore.target_state import owner_like
+from logkeep.zookeeper.restore.values import FileOwner, RestoreReceipt
 
 _LARGEST: Final = 1 << 26
 
@@ -28,38 +29,48 @@ def unfinished_path(data_dir: str, restore: str) -> Path:
     return Path(data_dir, f"version-2.receipt-{restore}.unfinished")
 
 
-def write_ahead(receipt: RestoreReceipt) -> None:
-    """Write the receipt before any file is moved. Raises RestoreFailed."""
-    path = unfinished_path(receipt.targets[0].data_dir, receipt.restore)
+def write_ahead(folder: Folder, receipt: RestoreReceipt) -> None:
+    """Write the receipt to the dataDir before any file is moved. Raises RestoreFailed."""
+    name = unfinished_path("", receipt.restore).name
     try:
-        replace_file(path, _encoded(receipt))
-    except OSError as error:
-        what = f"the receipt cannot be written: {(error.strerror or 'the system refused').lower()}"
-        raise RestoreFailed(what, subject=str(path), remedy="free space there, and run again") from error
+        _replace(folder, name, _encoded(receipt))
+    except RestoreFailed as error:
+        what, remedy = f"the receipt cannot be written: {error.what}", "free space there, and run again"
+        raise RestoreFailed(what, subject=str(folder.path / name), remedy=remedy) from error
 
 
-def complete(data_dir: str, restore: str, now: datetime) -> Path | None:
+def complete(folder: Folder, restore: str, now: datetime) -> Path | None:
     """Give the receipt its final name; the new data is in place. None where no receipt was written.
 
-    Raises OSError or msgspec's errors; the `.unfinished` file then stays.
+    Raises OSError, LogkeepError or msgspec's errors; the `.unfinished` file then stays.
     """
-    path, ahead = receipt_path(data_dir, restore), unfinished_path(data_dir, restore)
-    if path.exists():
-        return path
-    if not ahead.exists():
+    name, ahead = receipt_path("", restore).name, unfinished_path("", restore).name
+    if folder.find(name) is not None:
+        return folder.path / name
+    if folder.find(ahead) is None:
         return None
-    with ahead.open("rb") as file:
+    with open(folder.open_file(ahead), "rb") as file:  # noqa: PTH123 - a descriptor has no path
         receipt = msgspec.json.decode(file.read(_LARGEST), type=RestoreReceipt)
-    replace_file(path, _encoded(msgspec.structs.replace(receipt, finished=rfc3339(now))))
-    ahead.unlink()
-    sync_path(path.parent)
-    return path
+    _replace(folder, name, _encoded(msgspec.structs.replace(receipt, finished=rfc3339(now))))
+    folder.remove(ahead)
+    folder.sync()
+    return folder.path / name
 
 
-def drop(data_dir: str, restore: str) -> None:
+def drop(folder: Folder, restore: str) -> None:
     """Delete the unfinished receipt: the old data is in place."""
-    with suppress(OSError):  # its name says that it is unfinished
-        unfinished_path(data_dir, restore).unlink(missing_ok=True)
+    with suppress(OSError, LogkeepError):  # its name says that it is unfinished
+        folder.remove(unfinished_path("", restore).name)
+
+
+def _replace(folder: Folder, name: str, content: bytes) -> None:
+    owner = owner_like(folder)
+    try:
+        Disk().replace(folder, name, content, FileOwner(owner.uid, owner.gid, 0o600, owner.directory_mode))
+    except LogkeepError:
+        with suppress(OSError):
+            folder.remove(f".{name}.new")
+        raise
 
 
 def _encoded(receipt: RestoreReceipt) -> bytes:

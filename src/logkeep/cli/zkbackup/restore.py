@@ -4,7 +4,7 @@ The replaced data is kept beside the new data. Nothing is written before the pla
 tree will be at and how that is proven, what is replaced, whether a server runs there.
 """
 
-import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,13 +46,16 @@ from logkeep.cli.zkbackup.options import (
 from logkeep.cli.zkbackup.receipts import complete, drop, unfinished_path, write_ahead
 from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
+from logkeep.directories.folder import Folder
 from logkeep.errors import ConfigError, LogkeepError, RestoreFailed, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.restore.finish import RestoreEnd, RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.journal import Phase, read_journal
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.run import carry_out, journal_name
+from logkeep.zookeeper.restore.target_dirs import named_folder
 from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget, Sessions, ZooKeeperRestoreOptions
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
@@ -178,7 +181,7 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:
-        run.console.note(plan_text(view, prepared, run.console.err_look))
+        run.console.show(plan_text(view, prepared, run.console.err_look))
     run.confirm(_question(view, prepared.places[0].data_dir))
 
 
@@ -204,20 +207,21 @@ def _question(view: BundleView, data_dir: Path) -> str:
 
 def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
     """The receipt, and its file. A restore that is refused before the first file is moved leaves no receipt."""
-    name, data_dir = journal_name(run.clock(), run.token), prepared.places[0].data_dir
+    name, folder = journal_name(run.clock(), run.token), prepared.places[0].data_folder
+    data_dir, ahead = prepared.places[0].data_dir, partial(write_ahead, folder)
     try:
         with resume_hints(_COMMAND, data_dir, name, more=_host_flag(run)):
-            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=write_ahead)
+            receipt = carry_out(prepared, replace=True, clock=run.clock, token=run.token, name=name, staged=ahead)
     except LogkeepError:  # Ctrl-C too
         if not _can_be_continued(data_dir, name):
-            drop(str(data_dir), name)
+            drop(folder, name)
         raise
-    return receipt, _complete_receipt(run, str(data_dir), name)
+    return receipt, _complete_receipt(run, folder, name)
 
 
 def _host_flag(run: CommandRun) -> str:
     """The command that finishes the restore must ask the same server that the user named."""
-    return f" --zk-host {shlex.quote(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
+    return f" --zk-host {shell_word(run[HOST])}" if run.settings.origin(HOST).place is SettingPlace.FLAG else ""
 
 
 def _can_be_continued(data_dir: Path, restore: str) -> bool:
@@ -228,12 +232,13 @@ def _can_be_continued(data_dir: Path, restore: str) -> bool:
     return journal is not None and journal.restore == restore and journal.phase is not Phase.STAGING
 
 
-def _complete_receipt(run: CommandRun, data_dir: str, restore: str) -> Path | None:
+def _complete_receipt(run: CommandRun, folder: Folder, restore: str) -> Path | None:
     """The data is in place, so a problem with its receipt is only a warning."""
     try:
-        return complete(data_dir, restore, run.clock())
-    except (OSError, msgspec.MsgspecError) as error:
-        run.console.warn(f"the receipt cannot be written ({error}): see {unfinished_path(data_dir, restore)}")
+        return complete(folder, restore, run.clock())
+    except (OSError, LogkeepError, msgspec.MsgspecError) as error:
+        ahead = unfinished_path(str(folder.path), restore)
+        run.console.warn(f"the receipt cannot be written ({error}): see {ahead}")
         return None
 
 
@@ -267,12 +272,12 @@ def _check_finish_options(run: CommandRun) -> None:
 
 
 def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
-    data_dir = ended.data_dirs[0]
+    folder = named_folder(Path(ended.data_dirs[0]))
     if ended.outcome is not RestoreEndState.NEW:
-        drop(data_dir, ended.restore)
+        drop(folder, ended.restore)
         return None
-    receipt = _complete_receipt(run, data_dir, ended.restore)
-    if receipt is None and not unfinished_path(data_dir, ended.restore).exists():
+    receipt = _complete_receipt(run, folder, ended.restore)
+    if receipt is None and folder.find(unfinished_path("", ended.restore).name) is None:
         run.console.warn(
             "there is no receipt: this restore was started by another program or an earlier version of zkbackup"
         )
@@ -298,7 +303,7 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
         *finding_lines(planned.findings),
         *(f"{BAD} in the way: {obstacle} (try: {obstacle.remedy})" for obstacle in planned.obstacles),
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]:
@@ -333,7 +338,7 @@ def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
 def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
     target = receipt.targets[0]
     name, _, port = host.rpartition(":")
-    places = f"--zk-data-dir {shlex.quote(target.data_dir)} --zk-log-dir {shlex.quote(target.log_dir)}"
+    places = f"--zk-data-dir {shell_word(target.data_dir)} --zk-log-dir {shell_word(target.log_dir)}"
     beside = [f"  {path}" for path in target.kept]
     lines = [
         f"{GOOD} Restore completed: {view.name} at {hex_zxid(receipt.zxid)}",
@@ -354,12 +359,12 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
         "   zkServer.sh start",
         "",
         "2. Check its zxid:",
-        f"   echo srvr | nc {name or host} {port or 2181} | grep Zxid",
+        f"   echo srvr | nc {shell_word(name or host)} {shell_word(port or 2181)} | grep Zxid",
         f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}"
         + (f" (its tree is at {hex_zxid(receipt.zxid)})" if receipt.zxid != receipt.named_zxid else ""),
         "",
         "3. Check the data:",
-        f"   zkCli.sh -server {host}",
+        f"   zkCli.sh -server {shell_word(host)}",
         "   ls /",
         "",
         "4. If it is not what you wanted, stop ZooKeeper and roll back:",
@@ -369,7 +374,7 @@ def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, 
         "",
         "If a Logkeep repository holds backups of this server, the next one needs --new-history.",
     ]  # fmt: skip
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 _ENDED: Final = {
@@ -390,7 +395,7 @@ def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = N
         *finding_lines(ended.findings),
         *(f"Next: {step}" for step in ended.next_steps),
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
-COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 130, 143), failed=restore_failed)
+COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)

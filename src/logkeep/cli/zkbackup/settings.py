@@ -9,7 +9,7 @@ from pathlib import Path
 
 from logkeep.cli.zkbackup.options import OPTIONS
 from logkeep.config.load import Flags, examine, first_problem, unknown_variables
-from logkeep.config.places import Places
+from logkeep.config.places import Places, project_or_named
 from logkeep.config.settings import Settings
 
 PROJECT_FILE = "zkbackup.yaml"
@@ -21,7 +21,7 @@ def places(environ: Mapping[str, str], directory: Path, named: Path | None, syst
     """Files to read, strongest first; `named` replaces the one in the working directory."""
     home = environ.get("HOME", "")
     user = (Path(home, f".{PROJECT_FILE}"),) if home else ()
-    return Places(named, (*user, system)) if named else Places(None, (directory / PROJECT_FILE, *user, system))
+    return project_or_named(directory, PROJECT_FILE, named, (*user, system))
 
 
 def load_settings(flags: Flags, environ: Mapping[str, str], where: Places) -> tuple[Settings, tuple[str, ...]]:

@@ -1,6 +1,5 @@
 """`zkbackup verify`: check whether a backup can be restored; `--fix` repairs what can be repaired."""
 
-import shlex
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS
 from logkeep.cli.zkbackup.verify_run import check_bundle
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.document import LogEntry, SnapshotEntry
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.model.condition import Condition
@@ -56,7 +56,7 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Ter
         *finding_lines(findings),
         *("", "Advice:", *_advice(view, checked, fixed=bool(repairs))),
     ]
-    return fit_terminal("\n".join(lines), look)
+    return fit_terminal(lines, look)
 
 
 def _document(checked: Judged) -> str:
@@ -78,10 +78,10 @@ def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
     found = checked.verified
     if found.document_changed:
         return [f"  - {_CHANGED}"]
-    again = f"      zkbackup verify --backup-dir {shlex.quote(str(view.path))}"
+    again = f"      zkbackup verify --backup-dir {shell_word(view.path)}"
     fixing = f"{again} --fix"
     if checked.standing is not None and not found.damaged_files:
-        deeper = f"{again} --level {shlex.quote(checked.standing.level)}"
+        deeper = f"{again} --level {shell_word(checked.standing.level)}"
         return [
             "  - to check whether the earlier damage is still there:",
             deeper,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.engine.spark.java import Java
+from logkeep.file_owners import private_directory
+from logkeep.model.cache import CACHE_REMEDY
 
 _UNUSED_S = 60 * 86_400
 """An archive takes about 160 MB: unused ones are removed after this time."""
@@ -40,8 +42,8 @@ class ClassArchive:
         return [f"-XX:ArchiveClassesAtExit={self.recording}", "-Xlog:cds*=off"]
 
     def prepare(self) -> None:
-        """Make the directory, or mark the archive as used."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
+        """Make the directory, or mark the archive as used. Raises ConfigError if others can change the directory."""
+        private_directory(self.file.parent, remedy=CACHE_REMEDY)
         with suppress(FileNotFoundError):
             os.utime(self.file)
 

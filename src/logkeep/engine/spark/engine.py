@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from logkeep.engine.base import BaseEngine
 from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, to_error
 from logkeep.engine.spark.counters import CounterReceiver
+from logkeep.engine.spark.directories import DirectorySign, SharedDirectory, make_sign, remove_sign, report_host
 from logkeep.engine.spark.failures import job_error
 from logkeep.engine.spark.query import Query, QueryResult, run_query
 from logkeep.engine.spark.session import EngineSession
@@ -25,16 +26,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _POLL_S = 0.25
 _CANCEL_S = 2.0
+_CHECKS_PER_SLOT = 2
 
 
 class SparkEngine(BaseEngine):
-    """Starts Spark with the first `map`; `close` ends everything that it started."""
+    """Starts Spark with the first `map`; `close` ends everything that it started. A later `map` starts it again."""
 
     def __init__(
-        self, settings: SparkSettings, *, sink: ProgressSink | None = None, stop: SignalStop | None = None
+        self,
+        settings: SparkSettings,
+        *,
+        sink: ProgressSink | None = None,
+        stop: SignalStop | None = None,
+        directories: Sequence[SharedDirectory] = (),
     ) -> None:
+        """`directories` may grow: on a cluster, workers must see all that are named before a `map`."""
         super().__init__(sink=sink, stop=stop)
         self._settings = settings
+        self._directories = directories
+        self._signs: dict[SharedDirectory, DirectorySign] = {}
         self._session: EngineSession | None = None
         self._hurry = False
 
@@ -45,6 +55,7 @@ class SparkEngine(BaseEngine):
         with ExitStack() as stack:
             stop = self._stop or stack.enter_context(SignalStop())
             session = self._started(stop)
+            self._check_directories(session, stop)
             group = f"logkeep-{secrets.token_hex(8)}"
             given = frozenset(self._settings.conf)
             action = Background(partial(run_query, session, query, group, given), InheritableThread)
@@ -62,9 +73,12 @@ class SparkEngine(BaseEngine):
 
     def close(self) -> None:
         """End Spark. After an interruption: without waiting for anything."""
+        for sign in self._signs.values():
+            remove_sign(sign)
+        self._signs.clear()
         if self._session is not None:
             self._session.close(hurry=self._hurry)
-            self._session = None
+            self._session, self._hurry = None, False
 
     def _started(self, stop: SignalStop) -> EngineSession:
         if self._session is not None:
@@ -85,8 +99,22 @@ class SparkEngine(BaseEngine):
         self._session = session
         return session
 
+    def _check_directories(self, session: EngineSession, stop: SignalStop) -> None:
+        """On a cluster, when a directory was named since the last check. Raises UsageError if a worker misses one."""
+        if is_local(self._settings.master) or set(self._directories) <= self._signs.keys():
+            return
+        self._signs |= {each: make_sign(each) for each in self._directories if each not in self._signs}
+        slots = session.spark.sparkContext.defaultParallelism
+        self._run_on(session, report_host, list(range(_CHECKS_PER_SLOT * slots)), "directories", stop)
+
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
         session = self._started(stop)
+        self._check_directories(session, stop)
+        return self._run_on(session, task, units, label, stop)
+
+    def _run_on(
+        self, session: EngineSession, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop
+    ) -> dict[int, UnitDone]:
         from pyspark import InheritableThread  # noqa: PLC0415
         from pyspark.cloudpickle import dumps  # noqa: PLC0415
 
@@ -96,7 +124,7 @@ class SparkEngine(BaseEngine):
         receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
         try:
             pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
-            job = WorkerJob(task, receiver.address, attempts(self._settings))
+            job = WorkerJob(task, receiver.address, attempts(self._settings), tuple(self._signs.values()))
             group = f"logkeep-{secrets.token_hex(8)}"
             action = Background(partial(_collect, session, job, pickled, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)

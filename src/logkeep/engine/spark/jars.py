@@ -1,27 +1,38 @@
 """Downloads jars by Maven coordinates with Spark's own Ivy, into the cache directory.
 
 Each set of coordinates is resolved once, in a temporary directory that is renamed when it is complete; after that no
-JVM is started for it. Mirrors are configured as for Spark: `spark.jars.repositories` or `spark.jars.ivySettings` in
-the spark-defaults.conf of `SPARK_CONF_DIR`.
+JVM is started for it. Jars are compared with their pinned hashes after they were downloaded, and again by each process
+that starts a server from them; the cache directory must be one that no other user can change.
+
+Mirrors are configured as for Spark: `spark.jars.repositories` or `spark.jars.ivySettings` in the spark-defaults.conf of
+`SPARK_CONF_DIR`.
 """
 
+import functools
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from logkeep.engine.spark.jar_lock import check_directory, check_files, pins_of, set_name
 from logkeep.engine.spark.java import find_java
 from logkeep.errors import ServerFailed
-from logkeep.model.cache import jars_dir
+from logkeep.file_owners import private_directory
+from logkeep.model.cache import CACHE_REMEDY, jars_dir
 
 _TRIES = 3
 """A registry may drop a request; the next attempt reuses what was downloaded."""
 _TIMEOUT_S = 600
 _REMEDY = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
+
+_WRONG_DOWNLOAD = "the registry sent other files than this release was tested with: use another mirror"
+_WRONG_PYSPARK = "install PySpark again, in the version that Logkeep requires"
 
 
 def spark_home() -> Path:
@@ -34,34 +45,60 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def spark_jar(pattern: str) -> Path:
-    """The one jar inside PySpark that fits, for instance `scala-library-*.jar`."""
-    return next((spark_home() / "jars").glob(pattern))
+def spark_jars(*patterns: str) -> list[Path]:
+    """The jars inside PySpark that fit, for instance `scala-library-*.jar`, compared with their pins."""
+    found = tuple(jar for pattern in patterns for jar in sorted((spark_home() / "jars").glob(pattern)))
+    _check_spark_jars(found)
+    return list(found)
 
 
 def resolve_jars(coordinates: Sequence[str], cache: Path, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark brings along."""
-    names = sorted(coordinates)
-    key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-    place = jars_dir(cache) / key
+    """All jars that `coordinates` (`group:artifact:version`) need, without those that Spark brings along.
+
+    Raises JarsUntrusted if they are not the pinned ones, and ConfigError if others can change the cache directory.
+    """
+    name = set_name(coordinates)
+    pins_of(name)
+    private_directory(jars_dir(cache), remedy=CACHE_REMEDY)
+    place = jars_place(coordinates, cache)
     if not place.is_dir():
-        _resolve(names, place, dict(os.environ if environ is None else environ))
+        with fetched(coordinates, place.parent, dict(os.environ if environ is None else environ)) as jars:
+            check_directory(jars, name, remedy=_WRONG_DOWNLOAD)
+            _publish(jars, place)
+    _check_place(place, name)
     return sorted(place.glob("*.jar"))
 
 
-def _resolve(coordinates: Sequence[str], place: Path, environ: dict[str, str]) -> None:
+def jars_place(coordinates: Sequence[str], cache: Path) -> Path:
+    """The directory of a set of coordinates."""
+    return jars_dir(cache) / hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:16]
+
+
+@functools.cache  # no other user can change the directory, so once per process is enough
+def _check_place(place: Path, name: str) -> None:
+    check_directory(place, name, remedy=f"remove {place} and run again")
+
+
+@functools.cache
+def _check_spark_jars(jars: tuple[Path, ...]) -> None:
+    check_files(jars, f"pyspark:{importlib.metadata.version('pyspark')}", remedy=_WRONG_PYSPARK)
+
+
+@contextmanager
+def fetched(coordinates: Sequence[str], beside: Path, environ: dict[str, str]) -> Iterator[Path]:
+    """Download jars, unchecked, into a temporary directory below `beside`."""
     find_java(environ)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix="resolving-") as name:
+    names = sorted(coordinates)
+    with tempfile.TemporaryDirectory(dir=beside, prefix="resolving-") as name:
         work = Path(name)
         jars = work / "ivy" / "jars"
         for _ in range(_TRIES):
-            finished = _run_ivy(coordinates, work, environ)
+            finished = _run_ivy(names, work, environ)
             if finished.returncode == 0 and jars.is_dir():
-                _publish(jars, place)
+                yield jars
                 return
         raise ServerFailed(
-            f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(coordinates), remedy=_REMEDY
+            f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(names), remedy=_REMEDY
         )
 
 
@@ -75,6 +112,7 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
     command += ["--driver-java-options", f"-Duser.home={work} -XX:TieredStopAtLevel=1 -XX:-UsePerfData"]
     command += ["--packages", ",".join(coordinates), str(program)]
     variables = environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables |= {"PYTHONSAFEPATH": "1"}
     try:
         return subprocess.run(
             command,

@@ -39,21 +39,27 @@ def find_java(environ: Mapping[str, str]) -> Java:
 
 def _executable(environ: Mapping[str, str]) -> Path:
     if home := environ.get("JAVA_HOME"):
-        executable = Path(home) / "bin" / "java"
+        executable = Path(home).absolute() / "bin" / "java"
         if not executable.is_file():
             raise EngineUnavailable("JAVA_HOME does not contain a Java runtime (bin/java)", subject=home)
         return executable
     found = shutil.which("java", path=environ.get("PATH"))
     if found is None:
         raise EngineUnavailable("no Java runtime found")
-    return Path(found)
+    return Path(found).absolute()
 
 
 def _ask_version(executable: Path) -> str:
     command = [str(executable), "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-version"]
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_ANSWER_TIMEOUT_S, check=False
+            command,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineUnavailable("the Java runtime does not start", subject=str(executable)) from error

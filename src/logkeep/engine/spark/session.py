@@ -1,7 +1,8 @@
 """One Spark session: its JVM, its log, its scratch directory, and their end.
 
 The JVM's output goes to a log file in the cache directory; it is removed when the run succeeds. Nothing is written to
-the working directory or the home directory.
+the working directory or the home directory. The JVM and its workers start in the scratch directory, which only this
+user can enter: a file that another user left in the working directory is never imported.
 """
 
 import os
@@ -14,6 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +23,10 @@ import logkeep
 from logkeep.engine.spark.class_archive import ClassArchive, class_archive
 from logkeep.engine.spark.failures import start_failure
 from logkeep.engine.spark.java import find_java
+from logkeep.engine.spark.private import append_private, make_private
 from logkeep.engine.spark.processes import descendants, family_with_argument, kill_all
-from logkeep.engine.spark.settings import SparkSettings, is_local, session_conf
+from logkeep.engine.spark.protection import SECRET_VARIABLE, makes_own_secret, protection
+from logkeep.engine.spark.settings import SparkSettings, absolute_paths, is_local, session_conf
 from logkeep.engine.stop import Background
 from logkeep.errors import EngineUnavailable
 from logkeep.model.cache import archive_dir, log_dir
@@ -30,6 +34,7 @@ from logkeep.model.cache import archive_dir, log_dir
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PATH_VARIABLES = ("JAVA_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _TAIL_LINES = 15
 _STOP_S = 60.0
@@ -46,6 +51,7 @@ class EngineSession:
         self._token = secrets.token_hex(8)
         self._scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
         self._aborted = False
+        self._fixed: dict[str, str] = {}
         self._gateway: Any = None
         self._archive: ClassArchive | None = None
         self._spark: SparkSession | None = None
@@ -58,7 +64,10 @@ class EngineSession:
         return self._spark
 
     def start(self) -> None:
-        """Start the JVM and the session. Raises `EngineUnavailable`, with the end of the JVM's log as a note."""
+        """Start the JVM and the session. Raises `EngineUnavailable`, with the end of the JVM's log as a note, and
+        UsageError for settings that would weaken its protection."""
+        given = self._settings
+        self._fixed = protection(given.master, given.conf, secret_named=given.secret is not None)
         java = find_java(os.environ)
         import pyspark  # noqa: PLC0415  # slow to import, and only needed when Spark is
 
@@ -77,7 +86,7 @@ class EngineSession:
     def _make_directories(self, archive: ClassArchive) -> None:
         try:
             archive.prepare()
-            self.log.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.log.parent)
             self._scratch.mkdir(mode=0o700)
         except OSError as error:
             raise EngineUnavailable(
@@ -88,25 +97,26 @@ class EngineSession:
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
         self._refuse_if_aborted()
-        from py4j.protocol import Py4JError  # noqa: PLC0415
         from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-        from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
-        conf = session_conf(self._settings, self._scratch, self._token, java_options)
+        settings = replace(self._settings, conf=absolute_paths(self._settings.conf, Path.cwd()))
+        conf = session_conf(settings, self._scratch, self._token, java_options, self._fixed)
         if is_local(self._settings.master):
             conf.setdefault("spark.executorEnv.PYTHONPATH", os.pathsep.join(_import_path()))
         spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         try:
-            with self.log.open("ab") as log, _environment(self._environment(home)):
-                popen = {"stdout": log, "stderr": log, "process_group": 0}
+            with append_private(self.log) as log, _environment(self._environment(home)):
+                popen = {"stdout": log, "stderr": log, "process_group": 0, "cwd": self._scratch}
                 self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
                 context.addPyFile(str(package_zip(self._scratch)))
-        except (PySparkException, Py4JError, OSError) as error:
+        except Exception as error:
+            # PySpark and py4j have errors of their own, and any other where the JVM stops the context meanwhile: a
+            # master that refuses the secret.
             self._end_jvm(patience_s=_HURRIED_STOP_S)
             raise self._not_started(error) from error
 
@@ -119,7 +129,11 @@ class EngineSession:
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_DIRS": str(self._scratch),
             "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
+            "PYTHONSAFEPATH": "1",
         }
+        variables |= {name: str(Path(os.environ[name]).absolute()) for name in _PATH_VARIABLES if os.environ.get(name)}
+        if self._settings.secret is not None and not makes_own_secret(self._settings.master):
+            variables[SECRET_VARIABLE] = self._settings.secret.reveal()
         if is_local(self._settings.master):
             variables |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         return variables
@@ -193,7 +207,8 @@ def end_patience_s(*, hurry: bool, recording: bool) -> float:
 def _import_path() -> list[str]:
     """The import path of this process, so that local workers import the same code."""
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-    paths = [str(Path(entry).absolute()) for entry in sys.path]
+    # An empty entry is the working directory, from which workers must not import.
+    paths = [str(Path(entry).absolute()) for entry in sys.path if entry]
     return [path for path in paths if path not in standard and Path(path).exists() and "lib-dynload" not in path]
 
 

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logkeep.engine.outcomes import MAX_ATTEMPTS
+from logkeep.model.secret import Secret
 
 _PLAIN_LOCAL = re.compile(r"local(?:\[(\d+|\*)\])?")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATH_LISTS = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles", "spark.local.dir")
+_CLASS_PATHS = ("spark.driver.extraClassPath", "spark.driver.extraLibraryPath")
+_PATHS = ("spark.eventLog.dir", "spark.jars.ivy", "spark.jars.ivySettings")
+"""Settings whose values the driver reads as local paths."""
 _MAX_SOCKET_DIR = 60
 """A Unix socket's path has at most 107 bytes, and Spark's names take 42 of them."""
 
@@ -20,7 +26,9 @@ class SparkSettings:
     cache_dir: Path
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Passed to Spark unchanged; wins over ours. Must not hold secrets."""
+    """Passed to Spark unchanged; wins over ours, except what `protection` demands. Must not hold secrets."""
+    secret: Secret | None = None
+    """Of the cluster, where Spark does not make its own. Never part of a setting or an argument."""
     keep_log: bool = False
     """Keep the JVM's log also after success."""
 
@@ -54,8 +62,13 @@ def tasks_at_once(master: str, units: int, cores: int) -> int:
     return max(min(units, cores if match[1] == "*" else int(match[1])), 1)
 
 
-def session_conf(settings: SparkSettings, scratch: Path, token: str, java_options: list[str]) -> dict[str, str]:
-    """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI."""
+def session_conf(
+    settings: SparkSettings, scratch: Path, token: str, java_options: list[str], fixed: Mapping[str, str]
+) -> dict[str, str]:
+    """The lean session for jobs whose data never enters the JVM: C1 compiler, serial collector, no UI.
+
+    `fixed` wins over everything, the user's settings too.
+    """
     options = [
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
@@ -89,4 +102,20 @@ def session_conf(settings: SparkSettings, scratch: Path, token: str, java_option
     conf["spark.speculation"] = "false"
     users = settings.conf.get("spark.driver.extraJavaOptions", "")
     conf["spark.driver.extraJavaOptions"] = f"{shlex.join(options)} {users}".strip()
-    return conf
+    return conf | dict(fixed)
+
+
+def absolute_paths(conf: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """The settings with paths relative to `directory` made absolute: the JVM starts in a directory of its own."""
+    separators = dict.fromkeys(_PATH_LISTS, ",") | dict.fromkeys(_CLASS_PATHS, ":") | dict.fromkeys(_PATHS, "\0")
+    return {
+        key: value
+        if key not in separators
+        else separators[key].join(_absolute(each, directory) for each in value.split(separators[key]))
+        for key, value in conf.items()
+    }
+
+
+def _absolute(text: str, directory: Path) -> str:
+    """URLs and empty parts stay as they are; `#name` at the end is Spark's way to rename a file."""
+    return str(directory / text) if text and not _URL.match(text) else text

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import UnitFailed, attempt, encode
 from logkeep.engine.spark.counters import CounterAddress, CounterSender
-from logkeep.model.work import Task
+from logkeep.engine.spark.directories import DirectorySign, refuse_unseen
+from logkeep.model.process_memory import forbid_core_dumps
+from logkeep.model.work import Progress, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +27,12 @@ class WorkerJob:
     task: Task[Any, Any]
     counters: CounterAddress
     attempts: int
+    signs: tuple[DirectorySign, ...] = ()
+    """Of directories that this worker must see."""
+
+    def run(self, unit: Any, progress: Progress) -> Any:
+        refuse_unseen(self.signs)
+        return self.task(unit, progress)
 
 
 def run_partition(
@@ -38,6 +46,7 @@ def run_partition(
     from pyspark import TaskContext  # noqa: PLC0415  # only available in a worker
 
     _freeze_imported_modules()
+    forbid_core_dumps()  # on a cluster no process of ours has started this one
     context = TaskContext.get()
     number = context.attemptNumber() if context else 0
     for batch in batches:
@@ -51,9 +60,9 @@ def run_unit(job: WorkerJob, pickled: bytes, unit: int, attempt_number: int) -> 
     sender = CounterSender(job.counters, unit, attempt_number, time.monotonic)
     failed = None
     try:
-        # The pickle comes from our own driver, over Spark's authenticated channel.
+        # The pickle comes from our own driver, over Spark's authenticated channel (see `protection`).
         value = pickle.loads(pickled)  # noqa: S301
-        outcome = attempt(job.task, value, sender, last=attempt_number + 1 >= job.attempts)
+        outcome = attempt(job.run, value, sender, last=attempt_number + 1 >= job.attempts)
         failed = outcome if isinstance(outcome, UnitFailed) else None
         return encode(outcome)
     finally:

@@ -6,7 +6,8 @@ writes. The same bytes give the same block as long as the library is the same.
 
 Read: a section is one block of its codec: gzip and zstd streams, lz4 frames, snappy either bare or in the framing of
 Java's library (a header of 16 bytes, then blocks preceded by their length). Streams are decompressed step by step, so
-a few bytes that claim to be terabytes cost no more than `LARGEST_BATCH_BYTES`. Buffers are reused: a section is valid
+a few bytes that claim to be terabytes cost no more than `LARGEST_BATCH_BYTES`; a snappy block, which states its length,
+costs no more than it can hold. Buffers are reused: a section is valid
 until the next one is requested.
 """
 
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES, Batches, Longs
+from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES, SNAPPY_RATIO, Batches, Longs
 from logkeep.formats.kafka.record_kernels import Bytes
 
 _LEVELS = {"gzip": 6, "zstd": 3}
@@ -208,4 +209,6 @@ def snappy_block(piece: memoryview, room: int) -> pa.Buffer:
             break
     if size > room:
         raise _too_large(room)
+    if size > len(piece) * SNAPPY_RATIO:
+        raise Damaged("its snappy block claims more bytes than it can hold")
     return pa.Codec("snappy").decompress(pa.py_buffer(piece), decompressed_size=size)

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, CODECS, HEADER, HEADER_BYTES
+from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, CODECS, HEADER, HEADER_BYTES, SNAPPY_RATIO
 from logkeep.formats.kafka.fields import FieldReader
 
 _LIMIT = 256 << 20
+_PIECE_BYTES = 1 << 20
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD = 16
 
@@ -101,9 +102,12 @@ def _gunzipped(data: memoryview) -> bytes:
 def _streamed(data: memoryview, codec: str) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - only topics whose broker compresses need it
 
+    found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-        found: bytes = stream.read(_LIMIT + 1)
-    return _bounded(found, more=len(found) > _LIMIT)
+        # In pieces: a read allocates all that is asked for.
+        while len(found) <= _LIMIT and (piece := stream.read(_PIECE_BYTES)):
+            found += piece
+    return _bounded(bytes(found), more=len(found) > _LIMIT)
 
 
 def _snappy(data: memoryview) -> bytes:
@@ -121,8 +125,8 @@ def _snappy(data: memoryview) -> bytes:
 
 def _block(codec: Any, block: bytes, room: int) -> bytes:
     size = FieldReader(block).unsigned()
-    if size > room:
-        raise Damaged("a batch unpacks to more than the limit")
+    if size > min(room, len(block) * SNAPPY_RATIO):
+        raise Damaged("a batch unpacks to more than the limit, or than its bytes can hold")
     unpacked: bytes = codec.decompress(block, size, asbytes=True)
     return unpacked
 

@@ -95,10 +95,18 @@ class _Unsnapped(_Unpacked):
         if not prefix:
             return None
         size = int.from_bytes(prefix, signed=True)
-        block = self._packed.read(size) if len(prefix) == 4 and 0 < size <= LARGEST_BLOCK else b""
+        block = self._read(size) if len(prefix) == 4 and 0 < size <= LARGEST_BLOCK else b""
         if not block or len(block) != size:
             raise Damaged("the snappy stream ends too early, or a block has an impossible length")
         try:
             return memoryview(snappy_block(memoryview(block), LARGEST_BLOCK))
         except OSError:
             raise Damaged("a block of the snappy stream cannot be unpacked") from None
+
+    def _read(self, size: int) -> bytes:
+        """In pieces: a read allocates all that is asked for."""
+        pieces, left = [], size
+        while left and (piece := self._packed.read(min(left, _PIECE_BYTES))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)

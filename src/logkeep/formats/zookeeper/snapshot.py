@@ -151,11 +151,11 @@ class SnapshotReader:
             return
         self._sum()
         pieces, have = [self._buffer[self._at :]], len(self._buffer) - self._at
-        while have < size and (more := self._source.read(min(_CHUNK, max(_CHUNK, size - have)))):
+        while have < size and (more := self._source.read(_CHUNK)):
             pieces.append(more)
             have += len(more)
         self._before += self._at
-        self._buffer, self._at, self._summed = b"".join(pieces), 0, 0
+        self._buffer, self._at, self._summed = b"".join(pieces) if have >= size else b"", 0, 0
         if have < size:
             raise Damaged("the file ends too early", subject=f"byte {self._before + have}")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, StoreFull
 from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
@@ -41,7 +41,7 @@ def copy_with(
 ) -> CopyResult:
     """The same with randomness and time as arguments."""
     unit = replace(unit, limits=paced(unit.limits))
-    with _jobs(unit, tokens) as jobs:
+    with _jobs(unit, tokens) as jobs, _space_freed(jobs):
         backoff, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
             unit = _one_round(unit, todo, progress, backoff, limiter)
@@ -50,8 +50,19 @@ def copy_with(
             ranges=tuple(job.copy.result() for job in jobs),
             segments=tuple(segment for job in jobs for segment in job.writer.segments),
         )
-    put_receipt(unit.place, receipt_of(unit, result), tokens())
+        put_receipt(unit.place, receipt_of(unit, result), tokens())
     return result
+
+
+@contextmanager
+def _space_freed(jobs: Sequence[RangeJob]) -> Iterator[None]:
+    """In a full store, delete what this attempt has stored: without a receipt no other attempt uses it."""
+    try:
+        yield
+    except StoreFull:
+        for job in jobs:
+            job.writer.delete_segments()
+        raise
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filter
 from logkeep.model.findings import Finding
+from logkeep.model.shell_words import shell_word
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -99,7 +100,8 @@ def _ready(cluster: Cluster, metadata: ClusterMetadata, selects: TopicFilter) ->
 
 
 def _stays_unready(what: str, topic: str) -> ClusterNotReady:
-    remedy = f"see which brokers are down, then run again; or leave the topic out: --exclude '{re.escape(topic)}'"
+    left_out = f"--exclude {shell_word(re.escape(topic))}"
+    remedy = f"see which brokers are down, then run again; or leave the topic out: {left_out}"
     return ClusterNotReady(what, subject=topic, remedy=remedy)
 
 

@@ -20,13 +20,14 @@ from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, Logk
 from logkeep.kafka.client.error_codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
 from logkeep.kafka.client.protocol import Shape, decode, encode, shape
+from logkeep.kafka.client.reply_limits import BEFORE_AUTHENTICATION, fetch_limit, reply_limit
 from logkeep.kafka.client.sasl import authenticate
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
 from logkeep.kafka.client.tcp import dial, error_text
 from logkeep.kafka.client.tls import explain_tls, tls_context
 
 _API_VERSIONS = shape("ApiVersions")
-_LARGEST_FRAME_BYTES = 2**30
+_USUAL_FETCH_BYTES = 8 << 20
 _RENEW_AT = 0.85
 """Part of the lifetime of an authentication: a broker closes the connection when it expires."""
 
@@ -42,6 +43,12 @@ class _Flight:
         """Flexible replies have tagged fields in their header; by definition that of ApiVersions never has."""
         return self.what is not _API_VERSIONS and self.what.flexible(self.version)
 
+    @property
+    def most_bytes(self) -> int:
+        """Of the reply."""
+        api = self.what.api
+        return fetch_limit(_USUAL_FETCH_BYTES) if api == "Fetch" else reply_limit(api)
+
 
 class Connection:
     """Made by `Connection.open`. Knows the API versions of its broker."""
@@ -53,6 +60,9 @@ class Connection:
         self._client_id = settings.client_id
         self._next = 0
         self._flights: collections.deque[_Flight] = collections.deque()
+        self._most_bytes: collections.deque[int] = collections.deque()
+        """Of the replies to whole frames, in the order of sending."""
+        self._authenticated = False
         self._small = ReceiveBuffer()
         self._ranges: dict[int, tuple[int, int]] = {}
         self._renew_at = float("inf")
@@ -75,6 +85,7 @@ class Connection:
             if settings.sasl is not None:
                 lifetime_s = authenticate(made.call, settings.sasl, str(endpoint))
                 made._renew_at = clock() + lifetime_s * _RENEW_AT if lifetime_s else float("inf")
+            made._authenticated = True
         except BaseException:
             made.close()
             raise
@@ -92,6 +103,7 @@ class Connection:
     def close(self) -> None:
         self.closed = True
         self._flights.clear()
+        self._most_bytes.clear()
         self._socket.close()
 
     @property
@@ -156,13 +168,19 @@ class Connection:
         """The body of the oldest reply, in the caller's buffer: valid until that buffer is used again."""
         return self._receive_frame(buffer, self._oldest())
 
-    def send_frame(self, frame: bytes) -> None:
-        """Send a whole request with length and header: the caller matches replies to requests itself."""
+    def send_frame(self, frame: bytes, most_bytes: int) -> None:
+        """Send a whole request with length and header, whose reply may have so many bytes.
+
+        The caller matches replies to requests itself.
+        """
         self._transmit([frame])
+        self._most_bytes.append(most_bytes)
 
     def receive_frame(self, buffer: ReceiveBuffer) -> memoryview:
         """The next reply, starting with its correlation id, in the caller's buffer: valid until that is used again."""
-        return self._next_frame(buffer, "a reply")
+        if not self._most_bytes:
+            raise self._nothing_due()
+        return self._next_frame(buffer, "a reply", self._most_bytes.popleft())
 
     def _negotiate(self) -> None:
         """Send ApiVersions 3 first; a broker that does not know it answers in version 0 with its versions."""
@@ -186,8 +204,11 @@ class Connection:
 
     def _oldest(self) -> _Flight:
         if not self._flights:
-            raise ClusterUnreachable("no reply is due: the connection was lost before", subject=str(self.endpoint))
+            raise self._nothing_due()
         return self._flights[0]
+
+    def _nothing_due(self) -> ClusterUnreachable:
+        return ClusterUnreachable("no reply is due: the connection was lost before", subject=str(self.endpoint))
 
     def _transmit(self, parts: Sequence[Bytes]) -> None:
         if self.closed:
@@ -204,12 +225,16 @@ class Connection:
             self.close()  # a signal in the middle of a frame: nothing can be sent after it
             raise
 
-    def _next_frame(self, buffer: ReceiveBuffer, what: str) -> memoryview:
+    def _next_frame(self, buffer: ReceiveBuffer, what: str, most_bytes: int) -> memoryview:
         try:
             (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
-            if not 4 <= size <= _LARGEST_FRAME_BYTES:
+            if size < 4:
                 self._not_kafka()
-            return self._fill(buffer.view(size))
+            if size > (most_bytes if self._authenticated else min(most_bytes, BEFORE_AUTHENTICATION)):
+                self._too_large(size, what)
+            for room in buffer.rooms(size):
+                self._fill(room)
+            return buffer.view(size)
         except OSError as error:
             self._lost(error, f"waiting for {what}")
         except BaseException:
@@ -217,7 +242,7 @@ class Connection:
             raise
 
     def _receive_frame(self, buffer: ReceiveBuffer, flight: _Flight) -> memoryview:
-        frame = self._next_frame(buffer, flight.what.api)
+        frame = self._next_frame(buffer, flight.what.api, flight.most_bytes)
         self._flights.popleft()
         (correlation,) = struct.unpack_from(">i", frame)
         if correlation != flight.correlation:
@@ -236,10 +261,21 @@ class Connection:
             got += count
         return view
 
-    def _not_kafka(self) -> NoReturn:
+    def _too_large(self, size: int, what: str) -> NoReturn:
+        """Read as a length, the first bytes of an HTTP or TLS server are a huge number: the likely cause at first."""
+        if not self._authenticated:
+            self._not_kafka(f": it announces an answer of {size} bytes to {what}")
         self.close()
         raise ClusterError(
-            "the server does not speak Kafka's protocol",
+            f"the broker announces an answer of {size} bytes to {what}, more than such an answer can have",
+            subject=str(self.endpoint),
+            remedy="check that this host is a broker of the cluster, and the network to it; then run again",
+        )
+
+    def _not_kafka(self, found: str = "") -> NoReturn:
+        self.close()
+        raise ClusterError(
+            f"the server does not speak Kafka's protocol{found}",
             subject=str(self.endpoint),
             remedy="check host and port, and whether this listener wants TLS (security.protocol)",
         )

@@ -1,9 +1,12 @@
 """Reads secrets from the places that the settings name, by the safe ways of `secret_reading`."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep import secret_reading
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile
 from logkeep.kafka.client.jaas import parse_jaas
 from logkeep.kafka.client.java_properties import parse_properties
 from logkeep.kafka.client.settings import CommandSecret, FileSecret, PropertySecret, SecretPlace
@@ -29,13 +32,23 @@ def read_file(path: Path, *, private: bool) -> bytes:
     return secret_reading.read_file(path, private=private, largest_bytes=_LARGEST_BYTES)
 
 
-def read_properties(path: Path, *, private: bool) -> dict[str, str]:
-    """A properties file as a mapping, read as Latin-1 like in Java, so that passwords have the same bytes."""
-    return parse_properties(read_file(path, private=private).decode("latin-1"), str(path))
+@dataclass(frozen=True)
+class PropertiesFile:
+    """Keys and values of one file, and its mode and origin when they were read."""
+
+    found: Mapping[str, str]
+    mode: int
+    origin: OriginFile
+
+
+def read_properties(path: Path, *, private: bool) -> PropertiesFile:
+    """A properties file, read as Latin-1 like in Java, so that passwords have the same bytes."""
+    content = secret_reading.read_content(path, private=private, largest_bytes=_LARGEST_BYTES)
+    return PropertiesFile(parse_properties(content.data.decode("latin-1"), str(path)), content.mode, content.origin)
 
 
 def _property(path: Path, key: str, option: str) -> str:
-    found = read_properties(path, private=True).get(key)
+    found = read_properties(path, private=True).found.get(key)
     if found is not None and option:
         found = parse_jaas(found, str(path)).options.get(option)
     if found is None:
@@ -43,7 +56,7 @@ def _property(path: Path, key: str, option: str) -> str:
     return found
 
 
-def _run(argv: tuple[str, ...], defined_in: Path) -> str:
+def _run(argv: tuple[str, ...], defined_in: OriginFile) -> str:
     subject = f"token command {argv[0]}"
-    secret_reading.refuse_writable_by_others(defined_in)
+    secret_reading.refuse_command(defined_in)
     return secret_reading.as_text(secret_reading.run_command(argv, subject=subject), subject).strip()

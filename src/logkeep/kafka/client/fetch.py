@@ -23,6 +23,10 @@ from logkeep.kafka.client.frames import encode_varint
 _API, _VERSION = 1, 13
 _NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1
 _LEAVE_TO_BROKER = -1
+_CLIENT_AT = 12
+"""Of a request: after its length, API, version and correlation id."""
+_BEFORE_MAX_BYTES = 13
+"""Tags of the header, then replica, wait and smallest size."""
 _VARINT_BITS = 35
 _DIVERGING = 0
 _LEADER = 1
@@ -143,6 +147,13 @@ def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: i
     parts += [encode_varint(1), encode_varint(len(rack) + 1), rack, b"\0"]
     body = b"".join(parts)
     return struct.pack(">i", len(body)) + body
+
+
+def asked_bytes(request: bytes) -> int:
+    """The `max_bytes` of a request that `encode` made."""
+    (client_bytes,) = struct.unpack_from(">h", request, _CLIENT_AT)
+    (asked,) = struct.unpack_from(">i", request, _CLIENT_AT + 2 + client_bytes + _BEFORE_MAX_BYTES)
+    return int(asked)
 
 
 def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:

@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -10,18 +10,36 @@ Bytes = bytes | bytearray | memoryview
 _MOST_PARTS = 512
 _AFTER_CORRELATION = 4
 _WORTH_WAKING_BYTES = 1 << 20
+_FIRST_GROWTH_BYTES = 256 * 1024
 
 
 class ReceiveBuffer:
-    """Memory for one reply at a time: the next receive overwrites the last view."""
+    """Memory for one reply at a time: the next receive overwrites the last view.
+
+    It grows with the bytes that arrived, not to the length that a server promises.
+    """
 
     def __init__(self, size_bytes: int = 64 * 1024) -> None:
         self._memory = bytearray(size_bytes)
 
+    def rooms(self, size_bytes: int) -> Iterator[memoryview]:
+        """Parts of the memory to fill one after the other, until they are `size_bytes` together."""
+        filled = 0
+        while filled < size_bytes:
+            if filled == len(self._memory):
+                self._grow(min(size_bytes, max(2 * filled, _FIRST_GROWTH_BYTES)))
+            end = min(size_bytes, len(self._memory))
+            yield memoryview(self._memory)[filled:end]
+            filled = end
+
     def view(self, size_bytes: int) -> memoryview:
-        if len(self._memory) < size_bytes:
-            self._memory = bytearray(size_bytes)  # a new one: views of the old one stay valid
+        """What the rooms were filled with."""
         return memoryview(self._memory)[:size_bytes]
+
+    def _grow(self, size_bytes: int) -> None:
+        larger = bytearray(size_bytes)  # a new one: views of the old one stay valid
+        larger[: len(self._memory)] = self._memory
+        self._memory = larger
 
 
 def send_all(made: socket.socket, parts: Sequence[Bytes]) -> None:

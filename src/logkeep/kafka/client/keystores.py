@@ -10,6 +10,7 @@ from pathlib import Path
 from logkeep.errors import ConfigError
 from logkeep.kafka.client.credentials import read_file
 from logkeep.kafka.client.settings import KeyStore, PropertySecret, StoreKind, TrustStore
+from logkeep.model.shell_words import shell_word
 
 _JKS_MAGIC = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 _DER_SEQUENCE = b"\x30"
@@ -59,7 +60,8 @@ def _kind(location: Path, *, private: bool) -> StoreKind:
         raise ConfigError(
             "is a JKS store, which only Java can read",
             subject=str(location),
-            remedy=f"convert it: keytool -importkeystore -srckeystore {location} -destkeystore {location.stem}.p12 "
+            remedy=f"convert it: keytool -importkeystore -srckeystore {shell_word(location)} "
+            f"-destkeystore {shell_word(f'{location.stem}.p12')} "
             "-deststoretype PKCS12",
         )
     kind: StoreKind = "PEM" if b"-----BEGIN " in data else "PKCS12"

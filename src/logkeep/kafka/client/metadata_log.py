@@ -17,6 +17,7 @@ from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
 from logkeep.kafka.client.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
 from logkeep.kafka.client.tls import tls_context
@@ -119,7 +120,8 @@ class MetadataLog:
     def _fetch(self, offset: int, epoch: int, max_bytes: int) -> FetchedPartition:
         self._correlation += 1
         wanted = PartitionFetch(_ID, 0, offset, self._epoch, epoch)
-        self._connection.send_frame(encode([wanted], FetchLimits(max_bytes=max_bytes), self._correlation))
+        request = encode([wanted], FetchLimits(max_bytes=max_bytes), self._correlation)
+        self._connection.send_frame(request, fetch_limit(max_bytes))
         reply = parse(self._connection.receive_frame(self._buffer), self._correlation)
         for found in reply.partitions:
             if found.error in {UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}:

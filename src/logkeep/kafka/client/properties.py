@@ -14,6 +14,7 @@ from typing import cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile
 from logkeep.kafka.client.credentials import read_properties
 from logkeep.kafka.client.jaas import JaasEntry, parse_jaas
 from logkeep.kafka.client.keystores import key_store, trust_store
@@ -28,6 +29,7 @@ from logkeep.kafka.client.settings import (
     SecretPlace,
     endpoints,
 )
+from logkeep.secret_reading import refuse_readable_by_others
 
 _SECRET_KEYS = ("sasl.jaas.config", "ssl.keystore.key")
 _USED = {
@@ -55,15 +57,16 @@ _SAFE_TLS = {"TLSv1.2", "TLSv1.3", "TLS"}
 
 def load_settings(path: Path, *, bootstrap: str = "") -> ClientSettings:
     """Settings from a file; `bootstrap` overrides the file's. Raises `ConfigError`, never with a secret in it."""
-    path = path.absolute()
-    return settings_from(read_properties(path, private=False), path, bootstrap=bootstrap)
+    file = read_properties(path.absolute(), private=False)
+    if any(key in _SECRET_KEYS or key.endswith(".password") for key in file.found):
+        refuse_readable_by_others(file.mode, path.absolute())
+    return settings_from(file.found, file.origin, bootstrap=bootstrap)
 
 
-def settings_from(found: Mapping[str, str], path: Path, *, bootstrap: str = "") -> ClientSettings:
-    """The same for keys already read: workers will read the secrets from `path`."""
+def settings_from(found: Mapping[str, str], origin: OriginFile, *, bootstrap: str = "") -> ClientSettings:
+    """The same for keys already read: workers will read the secrets from the path of `origin`."""
+    path = origin.path
     _refuse(found, path)
-    if any(key in _SECRET_KEYS or key.endswith(".password") for key in found):
-        read_properties(path, private=True)
     usual = ClientSettings(())
     settings = ClientSettings(
         bootstrap=endpoints(bootstrap or found.get("bootstrap.servers", "")),
@@ -80,11 +83,18 @@ def settings_from(found: Mapping[str, str], path: Path, *, bootstrap: str = "") 
     if settings.tls:
         settings = replace(settings, trust=trust_store(found, path), identity=key_store(found, path))
     if settings.protocol.startswith("SASL_"):
-        settings = replace(settings, sasl=_sasl(found, path))
-    if settings.sasl and not settings.tls and settings.sasl.mechanism in {"PLAIN", "OAUTHBEARER"}:
-        note = f"{path.name}: {settings.sasl.mechanism} without TLS sends the secret in clear"
+        settings = replace(settings, sasl=_sasl(found, origin))
+    if settings.sasl and not settings.tls:
+        note = f"{path.name}: {settings.sasl.mechanism} without TLS {_without_tls(settings.sasl.mechanism)}"
         settings = replace(settings, notes=(*settings.notes, note))
     return settings
+
+
+def _without_tls(mechanism: Mechanism) -> str:
+    """What a listener on the network gets."""
+    if mechanism in {"PLAIN", "OAUTHBEARER"}:
+        return "sends the secret in clear"
+    return "lets others on the network guess the password offline, and read and change all that is sent"
 
 
 def _refuse(found: Mapping[str, str], path: Path) -> None:
@@ -121,7 +131,8 @@ def _number(found: Mapping[str, str], key: str, default: float, path: Path) -> i
     return int(text)
 
 
-def _sasl(found: Mapping[str, str], path: Path) -> Sasl:
+def _sasl(found: Mapping[str, str], origin: OriginFile) -> Sasl:
+    path = origin.path
     named = found.get("sasl.mechanism", "GSSAPI").strip()
     if named not in get_args(Mechanism):
         known = ", ".join(get_args(Mechanism))
@@ -135,7 +146,7 @@ def _sasl(found: Mapping[str, str], path: Path) -> Sasl:
             remedy="provide the token with logkeep.oauthbearer.token.file or logkeep.oauthbearer.token.command",
         )
     if mechanism == "OAUTHBEARER":
-        return Sasl(mechanism, "", _token(found, path))
+        return Sasl(mechanism, "", _token(found, origin))
     entry = parse_jaas(found.get("sasl.jaas.config", ""), str(path))
     return _password(mechanism, entry, path)
 
@@ -161,10 +172,10 @@ def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
     return Sasl(mechanism, entry.options["username"], PropertySecret(path, "sasl.jaas.config", "password"))
 
 
-def _token(found: Mapping[str, str], path: Path) -> SecretPlace:
+def _token(found: Mapping[str, str], origin: OriginFile) -> SecretPlace:
     command = found.get("logkeep.oauthbearer.token.command", "").strip()
     if command:
-        return CommandSecret(tuple(shlex.split(command)), path)
+        return CommandSecret(tuple(shlex.split(command)), origin)
     file = found.get("logkeep.oauthbearer.token.file", "").strip()
     url = urlsplit(found.get("sasl.oauthbearer.token.endpoint.url", "").strip())
     if not file and url.scheme == "file":
@@ -173,7 +184,7 @@ def _token(found: Mapping[str, str], path: Path) -> SecretPlace:
         return FileSecret(Path(file).absolute())
     raise ConfigError(
         "no source of the token is given",
-        subject=str(path),
+        subject=str(origin.path),
         remedy="set sasl.oauthbearer.token.endpoint.url=file:///…, logkeep.oauthbearer.token.file or "
         "logkeep.oauthbearer.token.command; tokens are not asked for over HTTP",
     )

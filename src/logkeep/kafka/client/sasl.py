@@ -16,6 +16,8 @@ from logkeep.model.secret import Secret
 
 _MOST_STEPS = 5
 _NO_SUCH_MECHANISM = 33
+LEAST_ITERATIONS = 4096
+"""Of SCRAM, as RFC 7677 and Kafka have it. With few iterations a listener finds the password by guessing."""
 Call = Callable[[str, Mapping[str, Any]], Any]
 
 
@@ -46,6 +48,38 @@ class _Bearer:
         return self._done
 
 
+class _Scram:
+    """SCRAM (RFC 5802) that computes no proof for a server which asks for few iterations."""
+
+    def __init__(self, inner: Exchange, where: str) -> None:
+        self._inner, self._where = inner, where
+        self._first = True
+
+    def auth_bytes(self) -> bytes:
+        return self._inner.auth_bytes()
+
+    def receive(self, auth_bytes: bytes) -> None:
+        if self._first:
+            self._check_iterations(auth_bytes)
+        self._first = False
+        self._inner.receive(auth_bytes)
+
+    def is_done(self) -> bool:
+        return self._inner.is_done()
+
+    def _check_iterations(self, server_first: bytes) -> None:
+        """Reads the number as kafka-python does, so that both see the same one. Raises ValueError, KeyError."""
+        iterations = int(dict(pair.split("=", 1) for pair in server_first.decode().split(","))["i"])
+        if iterations < LEAST_ITERATIONS:
+            raise AuthenticationFailed(
+                f"the broker asks for {iterations} iterations of SCRAM, fewer than {LEAST_ITERATIONS}; "
+                "nothing was sent that depends on the password",
+                subject=self._where,
+                remedy="set the password again with iterations=4096 or more (kafka-configs.sh --add-config); if it was "
+                "set so, another server answers for the broker: use TLS",
+            )
+
+
 def authenticate(call: Call, sasl: Sasl, where: str) -> float:
     """Authenticate; returns seconds until the broker requires it again, 0 = never. Raises `AuthenticationFailed`."""
     reply = call("SaslHandshake", {"mechanism": sasl.mechanism})
@@ -58,7 +92,7 @@ def authenticate(call: Call, sasl: Sasl, where: str) -> float:
         )
     if reply.error_code != OK:
         raise ClusterError(f"SaslHandshake ended with {error_name(reply.error_code)}", subject=where)
-    return _exchange_messages(call, _client_side(sasl), sasl, where, offered)
+    return _exchange_messages(call, _client_side(sasl, where), sasl, where, offered)
 
 
 def _exchange_messages(call: Call, side: Exchange, sasl: Sasl, where: str, offered: str) -> float:
@@ -83,13 +117,11 @@ def _refused(sasl: Sasl, where: str, offered: str, why: str) -> AuthenticationFa
     return AuthenticationFailed(f"{sasl.mechanism}{who} failed (the broker offers {offered}): {why}", subject=where)
 
 
-def _client_side(sasl: Sasl) -> Exchange:
+def _client_side(sasl: Sasl, where: str) -> Exchange:
     secret = reveal_place(sasl.secret)
     if sasl.mechanism == "OAUTHBEARER":
         return _Bearer(secret)
-    made: Exchange = (
-        protocol.plain_mechanism(sasl.username, secret.reveal())
-        if sasl.mechanism == "PLAIN"
-        else protocol.scram_mechanism(sasl.mechanism, sasl.username, secret.reveal())
-    )
-    return made
+    if sasl.mechanism == "PLAIN":
+        made: Exchange = protocol.plain_mechanism(sasl.username, secret.reveal())
+        return made
+    return _Scram(protocol.scram_mechanism(sasl.mechanism, sasl.username, secret.reveal()), where)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from logkeep.errors import ConfigError
+from logkeep.file_owners import OriginFile
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -43,7 +44,8 @@ class FileSecret:
 @dataclass(frozen=True)
 class CommandSecret:
     argv: tuple[str, ...]
-    defined_in: Path
+    defined_in: OriginFile
+    """The file that names the command, and whether others could change it when it was read."""
 
 
 SecretPlace = PropertySecret | FileSecret | CommandSecret

@@ -1,12 +1,14 @@
 """TLS contexts that always verify, and error messages for failed handshakes.
 
 TLS 1.2 or newer, certificate authority and host name checked; there is no switch to turn that off. PKCS12 stores are
-read by the `cryptography` package; the private key is then written to a temporary directory that only this user can
-read and that is deleted at once, because Python's `ssl` reads keys only from files.
+read by the `cryptography` package. Python's `ssl` reads keys only from files, so the private key is passed to it in a
+file without a name that exists in memory only: it is gone when this process ends, also by SIGKILL.
 """
 
+import os
 import ssl
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,9 +57,9 @@ def _trust(context: ssl.SSLContext, store: TrustStore) -> None:
 def _identify(context: ssl.SSLContext, store: KeyStore) -> None:
     subject = str(store.location or "ssl.keystore.key")
     password = reveal_place(store.password).reveal() if store.password and store.kind == "PEM" else ""
-    with tempfile.TemporaryDirectory(prefix="logkeep-tls-") as directory:
+    with _chain_file(store) as chain:
         try:
-            context.load_cert_chain(_chain_file(store, Path(directory)), password=lambda: password)
+            context.load_cert_chain(chain, password=lambda: password)
         except ssl.SSLError as error:
             raise TlsFailed(
                 "the private key and its certificate cannot be used together",
@@ -66,20 +68,23 @@ def _identify(context: ssl.SSLContext, store: KeyStore) -> None:
             ) from error
 
 
-def _chain_file(store: KeyStore, directory: Path) -> Path:
+@contextmanager
+def _chain_file(store: KeyStore) -> Iterator[Path]:
+    """A file with the key and its chain, as long as the block lasts."""
     if store.kind == "PEM" and store.location is not None:
         read_file(store.location, private=True)
-        return store.location
+        yield store.location
+        return
     if store.location is not None:
         pems = _pkcs12(store.location, store.password)
     elif store.key is not None:
         pems = Pems(store.chain, reveal_place(store.key).reveal())
     else:
         raise TlsFailed("the key store has no private key", subject="ssl.keystore.key")
-    made = directory / "chain.pem"
-    made.touch(mode=0o600)
-    made.write_text(pems.key + "\n" + pems.certificates)
-    return made
+    with os.fdopen(os.memfd_create("logkeep-tls", os.MFD_CLOEXEC), "wb", buffering=0) as memory:
+        os.fchmod(memory.fileno(), 0o600)
+        memory.write(f"{pems.key}\n{pems.certificates}".encode())
+        yield Path(f"/proc/self/fd/{memory.fileno()}")
 
 
 def _pkcs12(location: Path, password: PropertySecret | None) -> Pems:

@@ -37,26 +37,31 @@ class SegmentWindow:
 def windows(path: Path, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[SegmentWindow]:
     """All batches up to a byte or the end; the last window has the reason why it ends."""
     with opened(path) as file:
-        size = os.fstat(file).st_size
-        size = size if to_byte is None else min(to_byte, size)
-        at, want, buffer = from_byte, CHUNK_BYTES, bytearray()
-        while at < size:
-            want = min(want, size - at)
-            if len(buffer) < want:
-                buffer = bytearray(want)
-            view = memoryview(buffer)[:want]
-            problem = _fill(file, view, at)
-            walked = Walk(walk(b"").batches, WalkEnd.DAMAGED, 0, problem) if problem else walk(view, after)
-            cut_by_us = walked.stop is WalkEnd.TORN and at + want < size
-            if cut_by_us and not walked.stopped_at:
-                want = _whole(view)
-                continue
-            stuck = walked.stop is not WalkEnd.END and not cut_by_us
-            yield SegmentWindow(at, view, walked, stuck)
-            if stuck:
-                return
-            at, want = at + walked.stopped_at, CHUNK_BYTES
-            after = int(walked.batches.last_offsets[-1])
+        yield from windows_of(file, from_byte, to_byte, after)
+
+
+def windows_of(file: int, from_byte: int = 0, to_byte: int | None = None, after: int = -1) -> Iterator[SegmentWindow]:
+    """The same of an open file."""
+    size = os.fstat(file).st_size
+    size = size if to_byte is None else min(to_byte, size)
+    at, want, buffer = from_byte, CHUNK_BYTES, bytearray()
+    while at < size:
+        want = min(want, size - at)
+        if len(buffer) < want:
+            buffer = bytearray(want)
+        view = memoryview(buffer)[:want]
+        problem = _fill(file, view, at)
+        walked = Walk(walk(b"").batches, WalkEnd.DAMAGED, 0, problem) if problem else walk(view, after)
+        cut_by_us = walked.stop is WalkEnd.TORN and at + want < size
+        if cut_by_us and not walked.stopped_at:
+            want = _whole(view)
+            continue
+        stuck = walked.stop is not WalkEnd.END and not cut_by_us
+        yield SegmentWindow(at, view, walked, stuck)
+        if stuck:
+            return
+        at, want = at + walked.stopped_at, CHUNK_BYTES
+        after = int(walked.batches.last_offsets[-1])
 
 
 def only_zeros(path: Path, from_byte: int) -> bool:
@@ -74,7 +79,7 @@ def only_zeros(path: Path, from_byte: int) -> bool:
 def opened(path: Path) -> Iterator[int]:
     """A file opened for reading. Raises LogDirUnusable, with its name."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait for its writer
     except OSError as error:
         raise LogDirUnusable(
             f"cannot be read ({error.strerror})",

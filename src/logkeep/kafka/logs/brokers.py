@@ -8,8 +8,9 @@ from logkeep.errors import ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
-from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection
+from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection, asked_bytes
 from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
@@ -42,7 +43,7 @@ class WireFetchConnection:
         self._connection, self._buffer = connection, ReceiveBuffer()
 
     def send(self, request: bytes) -> None:
-        self._connection.send_frame(request)
+        self._connection.send_frame(request, fetch_limit(asked_bytes(request)))
 
     def receive(self) -> memoryview:
         return self._connection.receive_frame(self._buffer)

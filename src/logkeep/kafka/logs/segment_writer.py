@@ -8,12 +8,13 @@ With zstd, each segment is judged on its own: one that begins mainly with batche
 as it is. Frames could only make it larger, and would cost a second hash of every byte.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 
-from logkeep.errors import SourceDamaged
+from logkeep.errors import SourceDamaged, StoreError
 from logkeep.formats.kafka.batch_index import BatchIndex, encode, index_of, join
 from logkeep.formats.kafka.batches import Batches, first_broken
 from logkeep.formats.zstd_frames import compressed_balance
@@ -88,6 +89,19 @@ class SegmentWriter:
         if self._open:
             self._open.abort()
             self._open = None
+
+    def delete_segments(self) -> None:
+        """Discard everything, finished segments too. What cannot be deleted is garbage, which `prune` collects."""
+        with suppress(StoreError):
+            self.abort()
+        for segment in self.segments:
+            if segment.has_object:
+                with suppress(StoreError):
+                    self._place.store.delete(layout.segment(self._place.source, segment))
+                    self._place.store.delete(
+                        layout.index_of(self._place.source, self._log, segment.first, segment.token)
+                    )
+        self.segments.clear()
 
     def _begin(self, batches: Batches) -> "_OpenSegment":
         codec = Codec.NONE if compressed_balance(batches) > 0 else self._codec

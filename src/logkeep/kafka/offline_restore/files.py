@@ -2,26 +2,24 @@
 
 import hashlib
 import os
+import stat
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
+from logkeep.directories.folder import Folder
 from logkeep.formats.kafka.batches import Batches, BatchStretch, Longs
 from logkeep.formats.kafka.relabel import Plain, relabel
 from logkeep.kafka.offline_restore.proof import Fingerprint, written_file
 from logkeep.kafka.offline_restore.segment_rolling import OpenFile, borders, file_name
-from logkeep.kafka.offline_restore.staging import copy_owner, failing_at
+from logkeep.kafka.offline_restore.staging import failing_at
 from logkeep.kafka.offline_restore.values import RestoredSegment
-from logkeep.store.local_stream import DirectStream
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class SegmentFiles:
     """`add` archived batches in order, then `finish`. The name of the first file sets the log start."""
 
-    def __init__(self, directory: Path, start: int, limit_bytes: int, like: Path) -> None:
+    def __init__(self, directory: Folder, start: int, limit_bytes: int, like: os.stat_result) -> None:
         self._directory, self._limit, self._like = directory, limit_bytes, like
         self._file = _File(directory, start)
         self.written: list[RestoredSegment] = []
@@ -56,19 +54,15 @@ class SegmentFiles:
 class _File:
     """The file being written."""
 
-    directory: Path
+    directory: Folder
     base: int
     _fingerprint: Fingerprint = field(default_factory=Fingerprint)
 
     def __post_init__(self) -> None:
-        self._path = self.directory / file_name(self.base)
+        self._path = self.directory.path / file_name(self.base)
         self._sha256, self._size = hashlib.sha256(), 0
         with failing_at(self._path):
-            below = os.open(self.directory, _DIRECTORY)
-            try:
-                self._stream = DirectStream(self._path.name, below, str(self._path), 0)
-            finally:
-                os.close(below)
+            self._file = self.directory.create(self._path.name, direct=True)
 
     @property
     def state(self) -> OpenFile:
@@ -82,15 +76,14 @@ class _File:
         self._fingerprint.take(batches, crcs)
         self._size += len(piece)
         with failing_at(self._path):
-            self._stream.write(piece)
+            self._file.write(piece)
 
-    def finish(self, like: Path) -> RestoredSegment:
+    def finish(self, like: os.stat_result) -> RestoredSegment:
         with failing_at(self._path):
-            self._stream.finish()
-            os.fsync(self._stream.descriptor)
+            self._file.set_owner(like.st_uid, like.st_gid, stat.S_IMODE(like.st_mode))
+            self._file.finish()
             self.close()
-            copy_owner(self._path, like)
         return written_file(self._path.name, self._size, self._sha256.hexdigest(), self._fingerprint)
 
     def close(self) -> None:
-        self._stream.close()
+        self._file.close()

@@ -6,12 +6,12 @@ all brokers are stopped, and the same restore runs on each; it writes the same b
 """
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from logkeep.kafka.offline_restore.values import OfflineRestoreOptions, ProcedureKind
+from logkeep.model.shell_words import shell_line, shell_word
 from logkeep.model.time import rfc3339
 
 HELD_OFF: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -89,7 +89,7 @@ def create_command(topic: TopicToCreate, target: OfflineTarget, way: ProcedureKi
     else:
         where = f"--partitions {topic.partitions} --replication-factor {topic.replication_factor}"
     held = " ".join(f"--config {name}={value}" for name, value in HELD_OFF.items())
-    return f"kafka-topics.sh {_SERVER} --create --topic {topic.name} {where} {held}"
+    return f"kafka-topics.sh {_SERVER} --create --topic {shell_word(topic.name)} {where} {held}"
 
 
 def _stop(target: OfflineTarget, way: ProcedureKind) -> str:
@@ -102,7 +102,7 @@ def _restore(target: OfflineTarget, way: ProcedureKind) -> str:
     here = ("--here-only",) if way is ProcedureKind.EVERY and "--here-only" not in target.restore_words else ()
     dirs = ("--to-log-dirs", ",".join(target.roots))
     words = (str(target.backup), "--source", target.source, *dirs, *target.restore_words, *here)
-    line = shlex.join(("logkeep", "kafka", "restore", *words))
+    line = shell_line("logkeep", "kafka", "restore", *words)
     if way is ProcedureKind.EVERY:
         what = "Run this on every broker, each with its own log.dirs, with the same backup and the same options:"
         return _step(what, [line])
@@ -117,7 +117,7 @@ def _start(way: ProcedureKind) -> str:
 
 def _check(topics: Sequence[TopicToCreate]) -> str:
     lines = [
-        f"kafka-get-offsets.sh {_SERVER} --topic {t.name} --time {when}"
+        f"kafka-get-offsets.sh {_SERVER} --topic {shell_word(t.name)} --time {when}"
         for t in topics
         for when in ("earliest", "latest")
     ]
@@ -130,7 +130,7 @@ def _check(topics: Sequence[TopicToCreate]) -> str:
 def _expected(topics: Sequence[TopicToCreate]) -> Iterator[str]:
     for topic in topics:
         for partition, start, end in topic.bounds:
-            yield f"{topic.name}:{partition} from {start} to {end}"
+            yield f"{shell_word(topic.name)}:{partition} from {start} to {end}"
 
 
 def _reassign(topics: Sequence[TopicToCreate], target: OfflineTarget) -> str:
@@ -170,18 +170,18 @@ def _configs(topics: Sequence[TopicToCreate]) -> str:
 
 def _groups(target: OfflineTarget) -> str:
     words = ("--backup", str(target.backup), "--source", target.source, *target.group_words)
-    line = f'{shlex.join(("logkeep", "kafka", "groups", "restore", *words))} --bootstrap-servers "$BROKERS"'
+    line = f'{shell_line("logkeep", "kafka", "groups", "restore", *words)} --bootstrap-servers "$BROKERS"'
     return _step("Set the groups; offsets are the old ones, so every group goes on where it was:", [line])
 
 
 def config_commands(topic: TopicToCreate) -> list[str]:
     """Commands that change the configs of the restore to the archived ones."""
-    entity = f"kafka-configs.sh {_SERVER} --alter --entity-type topics --entity-name {topic.name}"
+    entity = f"kafka-configs.sh {_SERVER} --alter --entity-type topics --entity-name {shell_word(topic.name)}"
     unset = [name for name in HELD_OFF if name not in topic.configs]
     found = [f"{entity} --delete-config {','.join(unset)}"] if unset else []
     if topic.configs:
         pairs = ",".join(f"{name}={_value(value)}" for name, value in sorted(topic.configs.items()))
-        found.insert(0, f"{entity} --add-config {shlex.quote(pairs)}")
+        found.insert(0, f"{entity} --add-config {shell_word(pairs)}")
     return found
 
 

@@ -3,12 +3,12 @@
 Brokers ignore the file. It is the same on all brokers that get the same restore.
 """
 
-from pathlib import Path
+import os
 
 import msgspec
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import LogDirUnusable
-from logkeep.kafka.disks.segment_windows import opened
 from logkeep.kafka.offline_restore.values import DirectoryState, OfflineUnit, OldFile, RestoredSegment
 from logkeep.model.segments import LogName
 
@@ -53,35 +53,38 @@ def encoded(note: Note) -> bytes:
     return msgspec.json.format(msgspec.json.encode(note), indent=1) + b"\n"
 
 
-def read_note(directory: Path) -> Note | None:
-    """None when there is no note, or an unreadable one."""
-    path = directory / NOTE
-    if not path.is_file() or path.stat().st_size > _LARGEST:
+def read_note(directory: Folder) -> Note | None:
+    """None when there is no note, an unreadable one, or one that another user made."""
+    try:
+        with directory.opened(NOTE) as file:
+            status = os.fstat(file)
+            if status.st_size > _LARGEST or status.st_uid not in directory.trusted:
+                return None
+            return msgspec.json.decode(os.pread(file, _LARGEST, 0), type=Note)
+    except FileNotFoundError:
         return None
-    with opened(path):
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Note)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
+    except OSError as error:
+        raise LogDirUnusable(f"cannot be read ({error.strerror})", subject=str(directory.path / NOTE)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
-def old_files(directory: Path) -> tuple[OldFile, ...]:
+def old_files(directory: Folder) -> tuple[OldFile, ...]:
     """All files that a restore removes: all except the topic id. Raises LogDirUnusable."""
     try:
-        found = [OldFile(p.name, p.stat().st_size) for p in sorted(directory.iterdir()) if p.name != METADATA]
+        return tuple(OldFile(name, status.st_size) for name, status in directory.entries() if name != METADATA)
     except OSError as error:
-        raise LogDirUnusable(f"cannot be listed ({error.strerror})", subject=str(directory)) from error
-    return tuple(found)
+        raise LogDirUnusable(f"cannot be listed ({error.strerror})", subject=str(directory.path)) from error
 
 
-def directory_state(directory: Path, files: tuple[OldFile, ...], origin: RestoredFrom) -> DirectoryState:
+def directory_state(directory: Folder, files: tuple[OldFile, ...], origin: RestoredFrom) -> DirectoryState:
     if matching_note(directory, origin) is not None:
         return DirectoryState.RESTORED
     holds = any(f.name.endswith(".log") and f.size_bytes for f in files)
     return DirectoryState.RECORDS if holds else DirectoryState.EMPTY
 
 
-def matching_note(directory: Path, origin: RestoredFrom) -> Note | None:
+def matching_note(directory: Folder, origin: RestoredFrom) -> Note | None:
     """The note of an earlier run of the same restore, if the files still have the sizes in it."""
     note = read_note(directory)
     if note is None or note.origin != origin:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks, FoundCopy, list_directories
@@ -21,6 +22,7 @@ from logkeep.kafka.offline_restore.instructions import (
     usual_way,
 )
 from logkeep.kafka.offline_restore.locks import broker_stopped
+from logkeep.kafka.offline_restore.log_folders import open_root, partition_folder
 from logkeep.kafka.offline_restore.ownership_note import directory_state, old_files, origin_of
 from logkeep.kafka.offline_restore.safety import about_replicas
 from logkeep.kafka.offline_restore.values import (
@@ -60,8 +62,9 @@ def plan_offline_restore(
     disks = _read_disks(options.roots)
     image, problems = newest_image(disks.metadata_logs)
     here = _find_directories(disks)
+    roots = {str(root): open_root(root) for root in options.roots}
     logs = [
-        _plan_log(log, ranges[log.log], segments[log.log], here[log.target], place, options)
+        _plan_log(log, ranges[log.log], segments[log.log], here[log.target], roots, place, options)
         for log in chosen.logs
         if log.target in here
     ]
@@ -75,7 +78,7 @@ def plan_offline_restore(
             own_cluster=disks.cluster_id == view.record.cluster_id,
             logs=tuple(logs),
             elsewhere=tuple(str(log.target) for log in chosen.logs if log.target not in here),
-            running=_running(options.roots),
+            running=_running(list(roots.values())),
             findings=tuple(findings),
             procedure=_procedure(place, chosen, ranges, disks, image, options),
             topics=len(chosen.topics),
@@ -121,10 +124,12 @@ def _plan_log(
     wanted: Range,
     segments: Sequence[Segment],
     found: FoundCopy,
+    roots: Mapping[str, Folder],
     place: SourceRef,
     options: OfflineRestoreOptions,
 ) -> OfflineRestoreLog:
-    directory = Path(found.copy.directory)
+    root, name = os.path.split(found.copy.directory)
+    directory = partition_folder(roots[root], name)
     files = old_files(directory)
     planned = OfflineRestoreLog(
         log=log.log,
@@ -133,7 +138,7 @@ def _plan_log(
         start=wanted.start,
         end=wanted.end,
         segments=tuple(s for s in segments if s.has_object),
-        root=str(directory.parent),
+        root=root,
         topic_id=found.topic_id.hex if found.topic_id else "",
         state=DirectoryState.EMPTY,
         old_files=files,
@@ -170,7 +175,7 @@ def check_room(logs: Sequence[OfflineRestoreLog]) -> None:
             )
 
 
-def _running(roots: Sequence[Path]) -> bool:
+def _running(roots: Sequence[Folder]) -> bool:
     try:
         with broker_stopped(roots):
             return False

@@ -7,14 +7,16 @@ archived batches in order, with every byte that their checksums cover.
 
 import hashlib
 import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
+from logkeep.directories.folder import Folder
+from logkeep.errors import LogDirUnusable
 from logkeep.formats.kafka.batches import Batches, Longs, first_broken
 from logkeep.formats.kafka.relabel import original
-from logkeep.kafka.disks.segment_windows import SegmentWindow, opened, windows
+from logkeep.kafka.disks.segment_windows import SegmentWindow, windows_of
 from logkeep.kafka.offline_restore.values import RestoredSegment
 from logkeep.model.work import Progress
 
@@ -45,11 +47,11 @@ class Fingerprint:
         return self._sha256.hexdigest()
 
 
-def prove(directory: Path, expected: Sequence[RestoredSegment], progress: Progress) -> str:
+def prove(directory: Folder, expected: Sequence[RestoredSegment], progress: Progress) -> str:
     """The first problem of these files; empty if there is none."""
     after = -1
     for file in expected:
-        found = _read_back(directory / file.name, after, progress)
+        found = _read_back(directory, file.name, after, progress)
         if isinstance(found, str):
             return f"{file.name}: {found}"
         if found != file:
@@ -58,18 +60,28 @@ def prove(directory: Path, expected: Sequence[RestoredSegment], progress: Progre
     return ""
 
 
-def _read_back(path: Path, after: int, progress: Progress) -> RestoredSegment | str:
-    """The values of the file; or the problem of its batches."""
-    _drop_page_cache(path)
+def _read_back(directory: Folder, name: str, after: int, progress: Progress) -> RestoredSegment | str:
+    """The values of the file; or the problem of its batches. Raises LogDirUnusable."""
     fingerprint, sha256, size = Fingerprint(), hashlib.sha256(), 0
-    for window in windows(path, after=after):
-        sha256.update(window.data[: window.walked.stopped_at])
-        problem = _take(window, fingerprint)
-        if problem:
-            return problem
-        size += window.walked.stopped_at
-        progress(window.walked.stopped_at)
-    return written_file(path.name, size, sha256.hexdigest(), fingerprint)
+    with _readable(directory, name) as file:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # read from the disk, not from the page cache
+        for window in windows_of(file, after=after):
+            sha256.update(window.data[: window.walked.stopped_at])
+            problem = _take(window, fingerprint)
+            if problem:
+                return problem
+            size += window.walked.stopped_at
+            progress(window.walked.stopped_at)
+    return written_file(name, size, sha256.hexdigest(), fingerprint)
+
+
+@contextmanager
+def _readable(directory: Folder, name: str) -> Iterator[int]:
+    try:
+        with directory.opened(name) as file:
+            yield file
+    except OSError as error:
+        raise LogDirUnusable(f"cannot be read ({error.strerror})", subject=str(directory.path / name)) from error
 
 
 def written_file(name: str, size_bytes: int, sha256: str, fingerprint: Fingerprint) -> RestoredSegment:
@@ -105,9 +117,3 @@ def _difference(found: RestoredSegment, expected: RestoredSegment) -> str:
         if getattr(found, name) != getattr(expected, name)
     ]
     return f"it is not what was archived ({', '.join(what)})"
-
-
-def _drop_page_cache(path: Path) -> None:
-    """Read from the disk, not from the page cache."""
-    with opened(path) as file:
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

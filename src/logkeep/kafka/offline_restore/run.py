@@ -5,16 +5,19 @@ what is not safe → store the plan → each partition in a task: write, prove, 
 Another run proves existing files and writes missing ones.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import LogkeepError
 from logkeep.kafka.disks.directories import checkpointed_starts, list_directories
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.offline_restore.locks import broker_stopped, exclude_other_restores
+from logkeep.kafka.offline_restore.log_folders import check_owners, open_root
 from logkeep.kafka.offline_restore.plan import check_room, plan_offline_restore, unit_of
 from logkeep.kafka.offline_restore.receipt import begin_offline, put_report
 from logkeep.kafka.offline_restore.safety import check, check_configs, check_starts, check_topics
-from logkeep.kafka.offline_restore.staging import recover_directory
+from logkeep.kafka.offline_restore.staging import leftovers, recover_directory
 from logkeep.kafka.offline_restore.task import restore_log
 from logkeep.kafka.offline_restore.values import (
     LogWritten,
@@ -53,14 +56,16 @@ def restore_offline(
     `state`: the source for plan and receipt; the repository itself, unless it is read-only.
     """
     started = rfc3339(clock())
+    roots = [open_root(root) for root in options.roots]
     with (
         reading(place, options.backup, this_process(tokens()), _OPERATION, tokens) as entry,
-        broker_stopped(options.roots),
-        exclude_other_restores(options.roots),
+        broker_stopped(roots),
+        exclude_other_restores(roots),
     ):
-        _recover_directories(options)
+        _recover_directories(options, roots)
         prepared = plan_offline_restore(place, entry, options)
         plan = prepared.plan
+        _check_owners(options, roots, plan)
         check(plan, options)
         check_topics(prepared.image, plan.logs)
         check_configs(prepared.image, plan.logs)
@@ -91,11 +96,22 @@ def _restored(units: list[OfflineUnit], engine: Engine) -> list[LogWritten]:
     )
 
 
-def _recover_directories(options: OfflineRestoreOptions) -> None:
+def _recover_directories(options: OfflineRestoreOptions, roots: Sequence[Folder]) -> None:
     """Recover partitions that a crash left without a directory."""
+    for root in roots:
+        check_owners(root, ())
+    opened = dict(zip(options.roots, roots, strict=True))
     for copy in list_directories(options.roots).copies:
         if copy.state is LogDirState.DELETED:
-            recover_directory(Path(copy.copy.directory).parent, *copy.log)
+            recover_directory(opened[Path(copy.copy.directory).parent], *copy.log)
+
+
+def _check_owners(options: OfflineRestoreOptions, roots: Sequence[Folder], plan: OfflineRestorePlan) -> None:
+    """Raises OtherOwner where a task could not read or move what is there."""
+    for path, root in zip(options.roots, roots, strict=True):
+        here = [log for log in plan.logs if log.root == str(path)]
+        left = [name for log in here for name in leftovers(root, log.topic, log.partition)]
+        check_owners(root, [*(log.name for log in here), *left])
 
 
 def _findings(result: LogWritten) -> list[Finding]:

@@ -17,6 +17,7 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestorePlan,
 )
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.shell_words import shell_word
 
 _MOST_NAMED = 5
 
@@ -79,7 +80,7 @@ def check_configs(image: ClusterImage | None, logs: Iterable[OfflineRestoreLog])
                 f"the topic has {', '.join(wrong)}: records would be removed as soon as the broker starts",
                 subject=topic,
                 remedy="start the broker again, run kafka-configs.sh --alter --entity-type topics --entity-name "
-                f"{topic} --add-config {held}, and stop it",
+                f"{shell_word(topic)} --add-config {held}, and stop it",
             )
 
 

@@ -9,24 +9,24 @@ Where the file system cannot exchange two names, the old directory is renamed fi
 leaves the partition without a directory; `recover_directory` restores one of the two.
 """
 
-import ctypes
 import errno
 import os
-import shutil
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import RestoreFailed, StoreError
+from logkeep.kafka.offline_restore.log_folders import read_small
 from logkeep.kafka.offline_restore.ownership_note import METADATA, NOTE
-from logkeep.store.local_files import sync_path, write_all
 
 _OURS, _GOING = b"logkeep:".hex(), "-delete"
 _TOKEN = 16
 """Hex digits that differ from one attempt to the next."""
 _LONGEST_NAME = 255
-_EXCHANGE, _AT_FDCWD = 2, -100
+_BROKER_FILE = re.compile(r"[0-9]{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint")
 _CANNOT_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 
 
@@ -36,13 +36,13 @@ def staged_name(topic: str, partition: int, token: str) -> str:
     return topic[: _LONGEST_NAME - len(suffix)] + suffix
 
 
-def leftovers(root: Path, topic: str, partition: int) -> list[Path]:
-    """Staged directories that other attempts left for this partition."""
+def leftovers(root: Folder, topic: str, partition: int) -> list[str]:
+    """Names of staged directories that other attempts left for this partition."""
     before, after = staged_name(topic, partition, "0" * _TOKEN)[: -_TOKEN - len(_GOING)], _GOING
     known = len(before) + _TOKEN + len(after)
-    return sorted(
-        p for p in root.iterdir() if p.name.startswith(before) and p.name.endswith(after) and len(p.name) == known
-    )
+    with failing_at(root.path):
+        names = root.names()
+    return [n for n in names if n.startswith(before) and n.endswith(after) and len(n) == known]
 
 
 @contextmanager
@@ -61,79 +61,107 @@ def _failed(path: Path, what: str) -> RestoreFailed:
     return RestoreFailed(what, subject=str(path), remedy=remedy)
 
 
-def make(directory: Path, staged: Path) -> None:
+def make(root: Folder, directory: Folder, name: str) -> Folder:
     """Create the staged directory with the topic id, the owner and the rights of the old one."""
-    with failing_at(staged):
-        staged.mkdir(mode=0o700)
-        put(staged, METADATA, (directory / METADATA).read_bytes(), like=directory / METADATA)
-        copy_owner(staged, directory)
+    with failing_at(root.path / name):
+        root.make_folder(name)
+        known = os.fstat(directory.descriptor)
+        _existing(root, name).set_owner(known.st_uid, known.st_gid, stat.S_IMODE(known.st_mode))
+        staged = _existing(root, name)  # once more: it may have got another owner, who works in it from now on
+        put(staged, METADATA, read_small(directory, METADATA), like=metadata_status(directory))
+    return staged
 
 
-def put(staged: Path, name: str, data: bytes, like: Path) -> None:
+def metadata_status(directory: Folder) -> os.stat_result:
+    """Of the broker's file whose owner and rights new files get. Raises RestoreFailed."""
+    found = directory.find(METADATA)
+    if found is None:
+        raise _failed(directory.path / METADATA, "no such file")
+    return found
+
+
+def put(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
     """Write a small file and sync it."""
-    with failing_at(staged / name):
-        file = os.open(staged / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with failing_at(staged.path / name):
+        file = staged.create(name)
         try:
-            write_all(file, data)
-            os.fsync(file)
+            file.write(data)
+            file.set_owner(like.st_uid, like.st_gid, stat.S_IMODE(like.st_mode))
+            file.finish()
         finally:
-            os.close(file)
-        copy_owner(staged / name, like)
+            file.close()
 
 
-def copy_owner(path: Path, like: Path) -> None:
-    """Give a path the owner and rights of the broker's file `like`."""
-    known = like.stat()
-    if (os.geteuid(), os.getegid()) != (known.st_uid, known.st_gid):
-        os.chown(path, known.st_uid, known.st_gid)
-    path.chmod(stat.S_IMODE(known.st_mode))
-
-
-def put_in_place(staged: Path, directory: Path) -> None:
+def put_in_place(root: Folder, staged: Folder, directory: Folder) -> None:
     """Give the new directory the name of the old one, durably. The old one gets a staged name."""
-    with failing_at(directory):
-        sync_path(staged)
-        if not _exchanged(staged, directory):
-            _rename_both(staged, directory)
-        sync_path(directory.parent)
+    with failing_at(directory.path):
+        staged.sync()
+        if not _exchanged(root, staged.path.name, directory.path.name):
+            _rename_both(root, staged.path.name, directory.path.name)
+        root.sync()
 
 
-def _exchanged(staged: Path, directory: Path) -> bool:
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    if rename(_AT_FDCWD, os.fsencode(staged), _AT_FDCWD, os.fsencode(directory), _EXCHANGE) == 0:
-        return True
-    if (code := ctypes.get_errno()) in _CANNOT_EXCHANGE:
-        return False
-    raise OSError(code, os.strerror(code))
+def _exchanged(root: Folder, name: str, other: str) -> bool:
+    try:
+        root.exchange(name, other)
+    except OSError as error:
+        if error.errno in _CANNOT_EXCHANGE:
+            return False
+        raise
+    return True
 
 
-def _rename_both(staged: Path, directory: Path) -> None:
+def _rename_both(root: Folder, staged: str, directory: str) -> None:
     """Two renames, for a file system that cannot exchange names."""
-    before, token = staged.name[: -_TOKEN - len(_GOING)], staged.name[-_TOKEN - len(_GOING) : -len(_GOING)]
-    old = staged.with_name(f"{before}{int(token, 16) ^ 1:016x}{_GOING}")
-    directory.rename(old)
-    sync_path(directory.parent)
-    staged.rename(directory)
+    before, token = staged[: -_TOKEN - len(_GOING)], staged[-_TOKEN - len(_GOING) : -len(_GOING)]
+    root.rename(directory, root, f"{before}{int(token, 16) ^ 1:016x}{_GOING}")
+    root.sync()
+    root.rename(staged, root, directory)
 
 
-def recover_directory(root: Path, topic: str, partition: int) -> None:
+def recover_directory(root: Folder, topic: str, partition: int) -> None:
     """After a crash between the two renames: use a finished directory if there is one, else the old one."""
-    directory = root / f"{topic}-{partition}"
-    found = leftovers(root, topic, partition)
-    # The longest names are truncated, and do not show the partition.
-    candidates = [p for p in found if (p / METADATA).is_file() and len(p.name) < _LONGEST_NAME]
-    if candidates and not directory.exists():
-        with failing_at(directory):
-            max(candidates, key=lambda p: (p / NOTE).is_file()).rename(directory)
-            sync_path(root)
-
-
-def discard(root: Path, topic: str, partition: int) -> None:
-    """Remove staged directories, unless the partition has no other directory."""
-    if not (root / f"{topic}-{partition}").is_dir():
+    name = f"{topic}-{partition}"
+    if root.find(name) is not None:
         return
-    for path in leftovers(root, topic, partition):
-        with failing_at(path):
-            shutil.rmtree(path, ignore_errors=False)
+    # The longest names are truncated, and do not show the partition.
+    found = [each for each in leftovers(root, topic, partition) if len(each) < _LONGEST_NAME]
+    with failing_at(root.path / name):
+        folders = {each: _existing(root, each) for each in found}
+        candidates = [each for each in found if folders[each].find(METADATA) is not None]
+        if candidates:
+            root.rename(max(candidates, key=lambda each: folders[each].find(NOTE) is not None), root, name)
+            root.sync()
+
+
+def discard(root: Folder, topic: str, partition: int, recorded: Collection[str]) -> None:
+    """Remove staged directories, unless the partition has no other directory.
+
+    Only files that a broker or a restore makes are removed, and those that the plan recorded. With anything else in it
+    the directory stays: a broker deletes it when it starts.
+    """
+    current = root.find(f"{topic}-{partition}")
+    if current is None or not stat.S_ISDIR(current.st_mode):
+        return
+    for name in leftovers(root, topic, partition):
+        with failing_at(root.path / name):
+            folder = _existing(root, name)
+            for each in folder.names():
+                if each in (METADATA, NOTE) or each in recorded or _BROKER_FILE.fullmatch(each):
+                    folder.remove(each)
+            _remove_if_empty(root, name)
+
+
+def _remove_if_empty(root: Folder, name: str) -> None:
+    try:
+        root.remove_folder(name)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _existing(root: Folder, name: str) -> Folder:
+    found = root.folder(name)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(root.path / name))
+    return found

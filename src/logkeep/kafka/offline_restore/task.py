@@ -4,17 +4,28 @@ Several attempts may run, and an abandoned one may still be running: each has it
 same bytes, and the last step exchanges two names.
 """
 
+import os
 from pathlib import Path
 
 import msgspec
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.kafka.offline_restore.batches import LogBatches
 from logkeep.kafka.offline_restore.files import SegmentFiles
 from logkeep.kafka.offline_restore.locks import broker_stopped
-from logkeep.kafka.offline_restore.ownership_note import METADATA, NOTE, Note, encoded, matching_note, origin_of
+from logkeep.kafka.offline_restore.log_folders import open_root, partition_folder
+from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, encoded, matching_note, origin_of
 from logkeep.kafka.offline_restore.proof import prove
-from logkeep.kafka.offline_restore.staging import discard, make, put, put_in_place, recover_directory, staged_name
+from logkeep.kafka.offline_restore.staging import (
+    discard,
+    make,
+    metadata_status,
+    put,
+    put_in_place,
+    recover_directory,
+    staged_name,
+)
 from logkeep.kafka.offline_restore.values import LogWritten, OfflineUnit
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
@@ -23,20 +34,20 @@ from logkeep.model.work import Progress
 def restore_log(unit: OfflineUnit, progress: Progress, tokens: TokenSource = random_token) -> LogWritten:
     """Restore one log. A damaged archive is reported in the result; then nothing was changed."""
     planned = unit.planned
-    root = Path(planned.root)
+    root = open_root(Path(planned.root))
     with broker_stopped([root]):
         try:
-            return _prove_again(unit, progress) or _restore(unit, tokens, progress)
+            directory = partition_folder(root, planned.name)
+            return _prove_again(unit, directory, progress) or _restore(unit, root, directory, tokens, progress)
         except (Damaged, ObjectMissing, UnsafeName) as error:
             return _failed(unit, str(error))
         finally:
             recover_directory(root, planned.topic, planned.partition)
-            discard(root, planned.topic, planned.partition)
+            discard(root, planned.topic, planned.partition, {file.name for file in planned.old_files})
 
 
-def _prove_again(unit: OfflineUnit, progress: Progress) -> LogWritten | None:
+def _prove_again(unit: OfflineUnit, directory: Folder, progress: Progress) -> LogWritten | None:
     """The result of an earlier run, proven again; None when the log has to be written."""
-    directory = unit.planned.directory
     note = matching_note(directory, origin_of(unit))
     if note is None:
         return None
@@ -44,22 +55,20 @@ def _prove_again(unit: OfflineUnit, progress: Progress) -> LogWritten | None:
     return None if problem and unit.replace else _answer(unit, note, problem, again=True)
 
 
-def _restore(unit: OfflineUnit, tokens: TokenSource, progress: Progress) -> LogWritten:
-    planned, directory = unit.planned, unit.planned.directory
-    staged = directory.with_name(staged_name(planned.topic, planned.partition, tokens()))
-    make(directory, staged)
-    note = _write(unit, staged, progress)
-    put(staged, NOTE, encoded(note), like=directory / METADATA)
+def _restore(unit: OfflineUnit, root: Folder, directory: Folder, tokens: TokenSource, progress: Progress) -> LogWritten:
+    planned, like = unit.planned, metadata_status(directory)
+    staged = make(root, directory, staged_name(planned.topic, planned.partition, tokens()))
+    note = _write(unit, staged, like, progress)
+    put(staged, NOTE, encoded(note), like)
     problem = prove(staged, note.files, progress)
     if problem:
         return _failed(unit, f"the written files do not read back: {problem}")
-    put_in_place(staged, directory)
+    put_in_place(root, staged, directory)
     return _answer(unit, note, "", again=False)
 
 
-def _write(unit: OfflineUnit, staged: Path, progress: Progress) -> Note:
+def _write(unit: OfflineUnit, staged: Folder, like: os.stat_result, progress: Progress) -> Note:
     batches = LogBatches(unit.place, unit.planned, progress)
-    like = unit.planned.directory / METADATA
     files = SegmentFiles(staged, unit.planned.start, unit.segment_bytes, like)
     try:
         for stretch in batches.stretches():

@@ -165,8 +165,12 @@ def hold(source: str, backup_id: BackupId, token: str) -> str:
     return f"{holds(source)}{padded(backup_id)}.{token}.json"
 
 
+def collection_root(source: str, collection: Collection) -> str:
+    return f"{source_root(source)}{collection}/"
+
+
 def log_root(source: str, log: LogName) -> str:
-    return f"{source_root(source)}{log.collection}/{log.name}/{log.history}/partition={log.partition}/"
+    return f"{collection_root(source, log.collection)}{log.name}/{log.history}/partition={log.partition}/"
 
 
 def object_of(source: str, log: LogName, first: int, token: str, codec: Codec) -> str:

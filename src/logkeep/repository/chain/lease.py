@@ -25,6 +25,9 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import Owner, is_dead
 
 DEFAULT_TTL = timedelta(minutes=5)
+_unreleased: set[str] = set()
+"""Runs of this process that ended without being able to release their lease, in a full store for example. The next run
+of this process acquires it at once, and does not wait until it expires."""
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,14 +64,16 @@ class LeaseState(Enum):
 
 
 def lease_state(document: LeaseDocument, now: datetime, here: Owner) -> LeaseState:
-    """Pure except for reading the process table. A third of the lifetime is added to the expiry: clocks differ."""
+    """Pure except for the process table and the runs that ended here. A third of the lifetime is added to the expiry:
+    clocks differ."""
     if document.released:
         return LeaseState.FREE
     expires = datetime.fromisoformat(document.expires)
     life = expires - datetime.fromisoformat(document.acquired)
     if now > expires + min(life / 3, timedelta(minutes=3)):
         return LeaseState.EXPIRED
-    return LeaseState.OWNER_DEAD if is_dead(document.owner, here) else LeaseState.HELD
+    ended = document.owner.run in _unreleased or is_dead(document.owner, here)
+    return LeaseState.OWNER_DEAD if ended else LeaseState.HELD
 
 
 def check_head(folded: Folded, seen: Head, where: str) -> None:
@@ -165,9 +170,14 @@ class Lease:
             self._put(msgspec.structs.replace(self._document, head=newest, expires=self._expiry()))
 
     def release(self) -> None:
+        """If the store refuses it, the next run of this process can still acquire the lease at once."""
         with self._guard:
             self._check_own()
-            self._put(msgspec.structs.replace(self._document, released=True, backup=None))
+            try:
+                self._put(msgspec.structs.replace(self._document, released=True, backup=None))
+            except StoreError:
+                _unreleased.add(self.run)
+                raise
 
     def _expiry(self) -> str:
         return rfc3339(self._clock() + self._ttl)

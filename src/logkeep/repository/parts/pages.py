@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
+from logkeep.formats.zstd_frames import most_content
 from logkeep.repository.parts.thrift import I64, Reader, Struct
 
 _ZSTD = 6
@@ -103,6 +104,8 @@ def _page_sizes(data: memoryview, values: int) -> Iterable[int]:
             seen += _data_values(header.struct(5))
         else:
             raise Damaged("a page of an unexpected kind")
+        if plain > most_content(data[reader.at : reader.at + stored]):
+            raise Damaged("a page claims more bytes than it can hold")
         yield plain
         reader.skip(stored)
         first = False

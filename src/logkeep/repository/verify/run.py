@@ -41,6 +41,9 @@ from logkeep.repository.verify.checks import (
     check_data,
     hash_objects,
 )
+from logkeep.repository.verify.name_versions import backup_findings, commit_findings
+from logkeep.store.address import Address
+from logkeep.store.versions import versioned_address
 
 
 @dataclass(frozen=True)
@@ -102,15 +105,26 @@ class Verifier:
         """Check one backup at a level and store the result."""
         checked, proven = CheckedObjects([]), DeeperCheck(level)
         folded = check_chain(self.place, checked)
+        versioned = versioned_address(self.place.store.url)
+        if versioned is not None:
+            checked.findings += commit_findings(versioned, self.place)
         if folded is not None:
             with reading(self.place, backup_id, self.owner, "verify", self.tokens) as entry:
-                proven = self._check(folded, entry, level, sample, checked)
+                proven = self._check(folded, entry, level, sample, checked, versioned)
         return self._store_result(backup_id, folded, level, sample, checked, proven)
 
     def _check(
-        self, folded: Folded, entry: BackupEntry, level: str, sample: VerifySample, checked: CheckedObjects
+        self,
+        folded: Folded,
+        entry: BackupEntry,
+        level: str,
+        sample: VerifySample,
+        checked: CheckedObjects,
+        versioned: Address | None,
     ) -> DeeperCheck:
         rows = check_backup(self.place, folded, entry, checked)
+        if versioned is not None and rows is not None:
+            checked.findings += backup_findings(versioned, self.place, folded, entry, rows)
         if rows is None or level == "files":
             return DeeperCheck(level)
         if self.deeper is None:

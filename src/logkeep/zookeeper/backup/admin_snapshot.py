@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, cast
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
 from logkeep.formats.kafka.compression import XERIAL_MAGIC
@@ -26,6 +26,7 @@ from logkeep.zookeeper.backup.server_files import MemberPlace
 from logkeep.zookeeper.model.archived import FileOrigin
 from logkeep.zookeeper.model.sink import BackupSink, Known
 from logkeep.zookeeper.model.tree import tree_of, unresolved
+from logkeep.zookeeper.server.admin_download import LimitedPlain
 from logkeep.zookeeper.server.admin_http import AdminServer, download, sent_in_clear, server_facts
 from logkeep.zookeeper.server.four_letter import ServerState
 from logkeep.zookeeper.timeline.same_ensemble import same_past
@@ -117,7 +118,7 @@ def _fetch(server: AdminServer, directory: Path, sleep: Callable[[float], None])
     path = directory / "fetched"
     began = download(server, path, sleep)
     packing = _packing(path)
-    digest, zxid = _digests(path, packing)
+    digest, zxid = _digests(path, packing, server)
     exact = digest.proves
     at = zxid if exact else digest.needed_from(began)
     named = path.rename(directory / (snapshot_name(at) + (f".{packing}" if packing else "")))
@@ -170,10 +171,10 @@ def _packing(path: Path) -> SnapshotPacking:
     return next((packing for magic, packing in _PACKED if first.startswith(magic)), SnapshotPacking.PLAIN)
 
 
-def _digests(path: Path, packing: SnapshotPacking) -> tuple[_Digest, int]:
-    """The digest of the nodes, the one that the server wrote, and its transaction. Raises Damaged."""
+def _digests(path: Path, packing: SnapshotPacking, server: AdminServer) -> tuple[_Digest, int]:
+    """The digest of the nodes, the one that the server wrote, and its transaction. Raises Damaged, ClusterError."""
     with path.open("rb") as file, opened(file, packing) as plain:
-        reader = SnapshotReader(plain)
+        reader = SnapshotReader(cast("BinaryIO", LimitedPlain(plain, server.limits, server.url)))
         sessions, acls = reader.sessions(), reader.acls()
         tree = tree_of(sessions, acls, reader.nodes())
         ending = reader.ending()

@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.scanned_log import RecordStretch, ScannedLog
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Sink, TransactionColumns, scan, tables
 from logkeep.zookeeper.model.archived import ArchivedLog, BackupView
 from logkeep.zookeeper.model.log_slices import LogPart, require_all
-from logkeep.zookeeper.server.admin_http import scratch_disk
+from logkeep.zookeeper.server.admin_download import scratch_disk
 
 MOST_COPIES: Final = 4
 """The damaged log, two that are compared, and one more."""

@@ -1,14 +1,14 @@
 """Store a ZooKeeper backup in a repository: new data is written, data of the previous backup is carried over."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
 import msgspec
 
-from logkeep.errors import BackupFailed, Damaged, ObjectMissing, UsageError
+from logkeep.errors import BackupFailed, Damaged, ObjectMissing, StoreError, StoreFull, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
@@ -81,10 +81,30 @@ class ArchiveShelf:
     def open_damaged(self, member: str, history: str, name: str, zxid: int) -> StoredWriter:
         return self._open(Kind.SNAPSHOTS, member, DAMAGED, zxid, Codec.NONE)
 
+    def delete_all(self, run: str) -> None:
+        """Delete every object of a run that committed nothing. What cannot be deleted is garbage for `prune`."""
+        place = self.place
+        with suppress(StoreError):
+            for kind in (Kind.SNAPSHOTS, Kind.TXNLOGS):
+                names = [info.name for info in place.store.list(layout.collection_root(place.source, kind))]
+                for name in names:
+                    if f".{run}" in name.rpartition("/")[2]:
+                        place.store.delete(name)
+
     def _open(self, collection: Kind, member: str, history: str, first: int, codec: Codec) -> StoredWriter:
         token = self.tokens()
         name = layout.object_of(self.place.source, log_of(collection, member, history), first, token, codec)
         return StoredWriter(self.place.store.open_new(name), name, token, codec, self.level)
+
+
+@dataclass(frozen=True)
+class RunTokens:
+    """A `TokenSource` whose tokens begin with 8 random digits of one run, so that its objects can be found."""
+
+    run: str
+
+    def __call__(self) -> str:
+        return self.run + random_token()[:8]
 
 
 @dataclass
@@ -100,6 +120,8 @@ class ArchiveSink:
     """The history that the backup must include; None: all that is archived."""
     entry: BackupEntry | None = None
     """The committed backup, set by `complete`."""
+    completing: bool = False
+    """From here on a commit may name what was stored."""
     _ongoing: list[OngoingBackup] = field(default_factory=list)
     _unreadable: list[str] = field(default_factory=list)
     """Names of objects."""
@@ -147,6 +169,7 @@ class ArchiveSink:
         self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags))
 
     def complete(self, gathered: Gathered) -> CompletedBackup:
+        self.completing = True
         ongoing = self._ongoing[-1]
         if any(not config.redacted and _may_hold_secrets(config.name) for config in gathered.config):
             raise UsageError("only bundles can hold files with secrets", remedy="leave --include-secrets out")
@@ -291,5 +314,12 @@ def archiving(
         check_wanted(wanted, session.folded.last_id)
         check_source(place, KIND, {})
         last = last_record(place, session.folded)
-        shelf = ArchiveShelf(place, codec, level, tokens, f"tail-{tokens()}")
-        yield ArchiveSink(session, shelf, last, wanted, tags, history_window)
+        run = tokens()[:8]
+        shelf = ArchiveShelf(place, codec, level, RunTokens(run), f"tail-{tokens()}")
+        sink = ArchiveSink(session, shelf, last, wanted, tags, history_window)
+        try:
+            yield sink
+        except StoreFull:
+            if not sink.completing:
+                shelf.delete_all(run)
+            raise

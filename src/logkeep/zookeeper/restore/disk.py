@@ -1,20 +1,18 @@
-"""The file system operations of a restore, one method each. Decides nothing.
+"""The file system operations of a restore, one method each, on directories that are open already. Decides nothing.
 
 After each step `after` is called with the step's name: tests end the process there and check what is left.
 """
 
 import errno
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import RestoreFailed
-from logkeep.store.local_files import sync_path, write_all
 from logkeep.zookeeper.restore.values import FileOwner, RestoredServerFile
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -23,73 +21,76 @@ class Disk:
     def __init__(self, after: Callable[[str], None] = lambda _step: None) -> None:
         self._after = after
 
-    def make_directory(self, path: Path, owner: FileOwner) -> None:
+    def make_directory(self, above: Folder, name: str, owner: FileOwner) -> None:
         """Readable for this process only until its owner is set."""
-        with _as_restore_failed(path):
-            path.mkdir(mode=0o700)
+        with _as_restore_failed(above.path / name):
+            above.make_folder(name)
             self._after("mkdir")
-            _set_owner(path, owner, owner.directory_mode)
+            made = above.folder(name)
+            if made is None:
+                raise FileNotFoundError(errno.ENOENT, "it was removed at once", str(above.path / name))
+            made.set_owner(owner.uid, owner.gid, owner.directory_mode)
             self._after("own directory")
-            self.sync(path.parent)
+            self.sync(above)
 
-    def write(self, path: Path, pieces: Iterable[bytes], owner: FileOwner) -> RestoredServerFile:
+    def write(self, folder: Folder, name: str, pieces: Iterable[bytes], owner: FileOwner) -> RestoredServerFile:
         """Create a file and sync it; the caller syncs the directory."""
         sha256, size = hashlib.sha256(), 0
-        with _as_restore_failed(path):
-            descriptor = os.open(path, _NEW, 0o600)
+        with _as_restore_failed(folder.path / name):
+            file = folder.create(name)
             try:
                 self._after("create")
                 for piece in pieces:
-                    write_all(descriptor, piece)
+                    file.write(piece)
                     sha256.update(piece)
                     size += len(piece)
                 self._after("write")
-                _set_owner(descriptor, owner, owner.file_mode)
-                os.fsync(descriptor)
+                file.set_owner(owner.uid, owner.gid, owner.file_mode)
+                file.finish()
                 self._after("sync file")
             finally:
-                os.close(descriptor)
-        return RestoredServerFile(name=path.name, size_bytes=size, sha256=sha256.hexdigest())
+                file.close()
+        return RestoredServerFile(name=name, size_bytes=size, sha256=sha256.hexdigest())
 
-    def replace(self, path: Path, content: bytes, owner: FileOwner) -> None:
+    def replace(self, folder: Folder, name: str, content: bytes, owner: FileOwner) -> None:
         """Replace a small file atomically."""
-        beside = path.with_name(f".{path.name}.new")
-        self.remove(beside)
-        self.write(beside, [content], owner)
-        self.move(beside, path)
-        self.sync(path.parent)
+        beside = f".{name}.new"
+        self.remove(folder, beside)
+        self.write(folder, beside, [content], owner)
+        self.move(folder, beside, folder, name)
+        self.sync(folder)
 
-    def move(self, old: Path, new: Path) -> None:
-        with _as_restore_failed(old):
-            old.rename(new)
+    def move(self, folder: Folder, name: str, to: Folder, new_name: str) -> None:
+        with _as_restore_failed(folder.path / name):
+            folder.rename(name, to, new_name)
         self._after("move")
 
-    def remove(self, path: Path) -> None:
-        with _as_restore_failed(path):
-            path.unlink(missing_ok=True)
+    def remove(self, folder: Folder, name: str) -> None:
+        with _as_restore_failed(folder.path / name), suppress(FileNotFoundError):
+            folder.remove(name)
         self._after("remove")
 
-    def remove_directory(self, path: Path) -> None:
-        """Remove a directory with its files. Raises RestoreFailed if it holds directories."""
-        with _as_restore_failed(path):
-            if not path.is_dir():
-                return
-            for entry in sorted(path.iterdir()):
-                self.remove(entry)
-            path.rmdir()
+    def remove_directory(self, above: Folder, folder: Folder, removable: Container[str]) -> bool:
+        """Remove these files from a directory, and then the directory if nothing else is in it."""
+        names = self.names(folder)
+        for name in names:
+            if name in removable:
+                self.remove(folder, name)
+        if not all(name in removable for name in names):
+            return False
+        with _as_restore_failed(folder.path):
+            above.remove_folder(folder.path.name)
         self._after("rmdir")
+        return True
 
-    def sync(self, directory: Path) -> None:
-        with _as_restore_failed(directory):
-            sync_path(directory)
+    def names(self, folder: Folder) -> list[str]:
+        with _as_restore_failed(folder.path):
+            return folder.names()
+
+    def sync(self, folder: Folder) -> None:
+        with _as_restore_failed(folder.path):
+            folder.sync()
         self._after("sync directory")
-
-
-def _set_owner(what: Path | int, owner: FileOwner, mode: int) -> None:
-    """Owner first, then mode: a change of owner may clear bits of the mode."""
-    if (os.geteuid(), os.getegid()) != (owner.uid, owner.gid):
-        os.chown(what, owner.uid, owner.gid)
-    os.chmod(what, mode)  # noqa: PTH101 - an open file has no path to be changed by
 
 
 @contextmanager

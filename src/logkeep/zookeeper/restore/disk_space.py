@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 
@@ -25,19 +26,19 @@ class FileSystem(NamedTuple):
     free: int
 
 
-def file_system_of(directory: Path) -> FileSystem:
-    stat = os.statvfs(directory)
-    return FileSystem(directory.stat().st_dev, stat.f_bavail * stat.f_frsize)
+def file_system_of(folder: Folder) -> FileSystem:
+    stat = os.fstatvfs(folder.descriptor)
+    return FileSystem(folder.status.st_dev, stat.f_bavail * stat.f_frsize)
 
 
 def check_free_space(
-    places: Sequence[ServerDirectories], sizes: Sizes, read: Callable[[Path], FileSystem] = file_system_of
+    places: Sequence[ServerDirectories], sizes: Sizes, read: Callable[[Folder], FileSystem] = file_system_of
 ) -> None:
     """Raises TargetUnsafe when a file system has too little space for all members together."""
     wanted: dict[int, tuple[Path, int, int]] = {}
     for place in places:
         for live, size in ((place.data, sizes.data), (place.log, sizes.logs)):
-            device, free = read(live.path.parent)
+            device, free = read(live.above)
             first, before, _ = wanted.get(device, (live.path.parent, 0, 0))
             wanted[device] = (first, before + size, free)
     for directory, size, free in wanted.values():

@@ -6,19 +6,19 @@ Both work from every state that a restore, or an earlier continue or rollback, m
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
 
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, read_journal
+from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, check_members, journal_of
 from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.next_steps import steps_after_end, steps_after_nothing
 from logkeep.zookeeper.restore.numbers import reused_numbers
 from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
+from logkeep.zookeeper.restore.target_checks import check_old_data, check_owners
 from logkeep.zookeeper.restore.target_dirs import MARKER, ServerDirectories, place_of
-from logkeep.zookeeper.restore.target_state import check_old_data, fingerprint_of
+from logkeep.zookeeper.restore.target_state import fingerprint_of
 from logkeep.zookeeper.restore.values import ServerTarget
 
 
@@ -55,21 +55,21 @@ def roll_back(target: ServerTarget, *, disk: Disk | None = None, ask: Ask = ask_
 
 
 def _end(target: ServerTarget, disk: Disk, ask: Ask, *, forward: bool) -> RestoreEnd:
-    data_dir = place_of(target).data_dir
-    journal = _journal_of(data_dir)
-    places = [_with_host(each.place(), data_dir, target) for each in journal.places]
+    named = place_of(target)
+    journal = _journal_of(named)
+    places = [_with_host(each.place(named.opened), named, target) for each in journal.places]
     with locked(places):
-        journal = _journal_of(data_dir)  # another process may have ended the restore since
-        if journal.phase is not Phase.STAGING:
-            check_members(journal)
+        journal = _same_members(_journal_of(named), journal)  # another process may have ended the restore since
+        check_members(journal, places)
+        check_owners(places, journal.restore)
         seen = find_running_servers(places, ask)
         if journal.phase in (Phase.OLD, Phase.NEW) or not forward:
             for refusal in seen.refusals():
                 raise refusal
         if not forward:
-            check_old_data(journal)
-        outcome = _forward(journal, places, disk) if forward else _back(journal, disk)
-        findings = () if outcome is RestoreEndState.NEW else tuple(reused_numbers(journal))
+            check_old_data(journal, places)
+        outcome = (_forward if forward else _back)(journal, places, disk)
+        findings = () if outcome is RestoreEndState.NEW else tuple(reused_numbers(journal, places))
     return RestoreEnd(
         journal.restore,
         outcome,
@@ -87,34 +87,42 @@ def _next_steps(outcome: RestoreEndState, journal: RestoreJournal) -> Iterator[s
     return steps_after_end(new=outcome is RestoreEndState.NEW, was_done=journal.was_done)
 
 
-def _journal_of(data_dir: Path) -> RestoreJournal:
-    journal = read_journal(data_dir)
+def _journal_of(named: ServerDirectories) -> RestoreJournal:
+    journal = journal_of(named.data_folder, named.opened)
     if journal is None:
         what = "no restore has left a journal there"
-        raise UsageError(what, subject=str(data_dir), remedy="there is nothing to continue or roll back")
+        raise UsageError(what, subject=str(named.data_dir), remedy="there is nothing to continue or roll back")
     return journal
 
 
-def _with_host(place: ServerDirectories, data_dir: Path, target: ServerTarget) -> ServerDirectories:
-    return replace(place, host=target.host, host_from=target.host_from) if place.data_dir == data_dir else place
+def _same_members(journal: RestoreJournal, earlier: RestoreJournal) -> RestoreJournal:
+    """The directories of the first reading are open and locked. Raises TargetUnsafe if there are others now."""
+    if [(p.data_dir, p.log_dir) for p in journal.places] != [(p.data_dir, p.log_dir) for p in earlier.places]:
+        what, remedy = "its journal was replaced by one of other directories", "run again"
+        raise TargetUnsafe(what, subject=journal.places[0].data_dir, remedy=remedy)
+    return journal
+
+
+def _with_host(place: ServerDirectories, named: ServerDirectories, target: ServerTarget) -> ServerDirectories:
+    return replace(place, host=target.host, host_from=target.host_from) if place.data_dir == named.data_dir else place
 
 
 def _forward(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> RestoreEndState:
     if journal.phase is Phase.STAGING:
-        Cleanup(journal, disk).remove_staged()
+        Cleanup(journal, places, disk).remove_staged()
         return RestoreEndState.NOTHING
     if journal.phase is Phase.OLD:
         _check_same(journal, places)
-    swap = Swap(journal, disk)
+    swap = Swap(journal, places, disk)
     swap.forward()
-    Cleanup(swap.journal, disk).remove_empty_directories()
+    Cleanup(swap.journal, places, disk).remove_empty_directories()
     return RestoreEndState.NEW
 
 
 def _check_same(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> None:
     """Before the marker was written a server could start on the old data and write to it. Raises TargetUnsafe."""
     for noted, place in zip(journal.places, places, strict=True):
-        marked = (place.log.path / MARKER).exists()
+        marked = place.log.folder is not None and place.log.folder.find(MARKER) is not None
         if not marked and fingerprint_of(place) != noted.fingerprint:
             raise TargetUnsafe(
                 "the old data has changed since the restore was interrupted",
@@ -123,20 +131,20 @@ def _check_same(journal: RestoreJournal, places: Sequence[ServerDirectories]) ->
             )
 
 
-def _back(journal: RestoreJournal, disk: Disk) -> RestoreEndState:
-    swap = Swap(journal, disk)
+def _back(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> RestoreEndState:
+    swap = Swap(journal, places, disk)
     if journal.phase is not Phase.STAGING:
         swap.back()
         swap.note(Phase.STAGING)
-    Cleanup(swap.journal, disk).remove_staged()
+    Cleanup(swap.journal, places, disk).remove_staged()
     return RestoreEndState.OLD
 
 
 def _kept(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> tuple[str, ...]:
-    beside = [
-        path
+    names = [
+        (live, path)
         for place in places
         for live in place.lives
         for path in (live.kept(journal.restore), live.staged(journal.restore), live.strange(journal.restore))
     ]
-    return tuple(str(path) for path in beside if path.is_dir())
+    return tuple(str(path) for live, path in names if live.beside(path) is not None)

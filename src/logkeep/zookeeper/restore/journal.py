@@ -11,16 +11,30 @@ names directories as the operator did. The names of the directories beside them 
 A continue goes old → new → done, a rollback new → old → nothing. Both are possible from every phase.
 """
 
+import os
+import shlex
+from collections.abc import Container, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from logkeep.errors import Damaged, TargetUnsafe
-from logkeep.zookeeper.restore.target_dirs import JOURNAL, ServerDirectories, unreadable
+from logkeep.directories.folder import Folder
+from logkeep.directories.owner_process import OwnerProcess
+from logkeep.directories.path_walk import user_name
+from logkeep.errors import Damaged, OtherOwner, TargetUnsafe
+from logkeep.formats.zookeeper.names import parse_name
+from logkeep.zookeeper.restore.target_dirs import (
+    JOURNAL,
+    LiveDirectory,
+    ServerDirectories,
+    named_folder,
+    unreadable,
+)
 
 _LARGEST = 1 << 20
+_EPOCH_NAMES = ("currentEpoch", "acceptedEpoch")
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{14}-[0-9a-f]{8}$")]
 
 
@@ -35,14 +49,29 @@ class JournalPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data_dir: str
     log_dir: str
     made: tuple[str, ...]
-    """The `version-2` directories that did not exist before."""
+    """What the restore creates: `version-2` directories that did not exist before, and the staged files."""
     fingerprint: str
     """Of the old data."""
     empty: tuple[str, ...] | None = None
     """The `version-2` directories that existed and were empty; None in a journal of an earlier version."""
 
-    def place(self) -> ServerDirectories:
-        return ServerDirectories(Path(self.data_dir), Path(self.log_dir))
+    def place(self, opened: dict[Path, Folder | LiveDirectory]) -> ServerDirectories:
+        """`opened`: directories that are open already."""
+        return ServerDirectories(Path(self.data_dir), Path(self.log_dir), opened=opened)
+
+    def removable(self, staged: Path) -> Container[str]:
+        """The names in a staging directory that the restore made. A journal of an earlier release does not list them:
+        then names that a restore makes."""
+        named = [Path(path) for path in self.made if ".new-" in Path(path).parent.name]
+        return frozenset(path.name for path in named if path.parent == staged) if named else _RestoreNames()
+
+
+class _RestoreNames:
+    """The names of all files that a restore makes."""
+
+    def __contains__(self, name: object) -> bool:
+        parsed = parse_name(str(name))
+        return str(name) in _EPOCH_NAMES or (parsed is not None and not parsed.stray)
 
 
 class RestoreJournal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="restore-journal-1"):
@@ -66,11 +95,20 @@ def encoded(document: RestoreJournal | Pointer) -> bytes:
 
 
 def read_journal(data_dir: Path) -> RestoreJournal | None:
-    """The journal of the restore that this dataDir belongs to. Raises Damaged for a file that is no journal."""
-    document = _read(data_dir)
+    """As `journal_of`, for a directory that is not open."""
+    return journal_of(named_folder(data_dir), {})
+
+
+def journal_of(folder: Folder, opened: dict[Path, Folder | LiveDirectory]) -> RestoreJournal | None:
+    """The journal of the restore that this dataDir belongs to. Raises Damaged for a file that is no journal,
+    OtherOwner for one that another user made. `opened` gets the directory with the journal."""
+    document, data_dir = _read(folder), folder.path
     if isinstance(document, Pointer):
         pointed = Path(document.data_dir)
-        found = _read(pointed) if pointed.is_absolute() and pointed != data_dir else None
+        if not pointed.is_absolute() or pointed == data_dir:
+            return None
+        elsewhere = opened.setdefault(pointed, named_folder(pointed))
+        found = _read(elsewhere) if isinstance(elsewhere, Folder) else None
         return found if isinstance(found, RestoreJournal) and _names(found, data_dir) else None
     if document is not None and not _names(document, data_dir):
         raise TargetUnsafe(
@@ -87,28 +125,62 @@ def _names(journal: RestoreJournal, data_dir: Path) -> bool:
     return plain and any(Path(place.data_dir) == data_dir for place in journal.places)
 
 
-def check_members(journal: RestoreJournal) -> None:
-    """Raises TargetUnsafe for a member without a pointer to the journal: the journal alone is not trusted."""
-    first, *others = journal.places
-    for place in others:
-        if _read(Path(place.data_dir)) != Pointer(first.data_dir):
+def check_members(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> None:
+    """Raises TargetUnsafe for a member without a pointer to the journal: the journal alone is not trusted.
+
+    While files are staged, members of the journal's own owner need none: a run that died early may not have made it.
+    """
+    first, *others = places
+    members = [place.data_folder for place in others]
+    staging = journal.phase is Phase.STAGING
+    wanted = [each for each in members if not staging or _is_foreign(each, first)] + consenting(places)
+    for folder in wanted:
+        if _read(folder) != Pointer(str(first.data_dir)):
             raise TargetUnsafe(
                 f"the journal in {first.data_dir} names this directory for restore {journal.restore}, but this "
                 "directory has no pointer to that journal",
-                subject=place.data_dir,
+                subject=str(folder.path),
                 remedy="check whether its file system is mounted, and what wrote the journal",
             )
 
 
-def _read(data_dir: Path) -> RestoreJournal | Pointer | None:
-    path = data_dir / JOURNAL
+def consenting(places: Sequence[ServerDirectories]) -> list[Folder]:
+    """Log directories of another owner than the journal's: they have a pointer to it, as other members have.
+
+    Without it, the owner of the journal could have root work in any directory of any user.
+    """
+    first = places[0]
+    return [
+        place.log_folder for place in places if place.log_dir != place.data_dir and _is_foreign(place.log_folder, first)
+    ]
+
+
+def _is_foreign(folder: Folder, first: ServerDirectories) -> bool:
+    return isinstance(first.data_folder.worker, OwnerProcess) and folder.worker.uid != first.data_folder.worker.uid
+
+
+def _read(folder: Folder) -> RestoreJournal | Pointer | None:
+    path = folder.path / JOURNAL
     try:
-        if path.stat().st_size > _LARGEST:
-            raise Damaged("it is too large", subject=str(path))
-        return msgspec.json.decode(path.read_bytes(), type=RestoreJournal | Pointer)
+        with folder.opened(JOURNAL) as file:
+            status = os.fstat(file)
+            if status.st_uid not in folder.trusted:
+                raise _not_trusted(path, status.st_uid)
+            if status.st_size > _LARGEST:
+                raise Damaged("it is too large", subject=str(path))
+            return msgspec.json.decode(os.pread(file, _LARGEST, 0), type=RestoreJournal | Pointer)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise unreadable(path, error) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Damaged("this is not the journal of a restore", subject=str(path)) from error
+
+
+def _not_trusted(path: Path, uid: int) -> OtherOwner:
+    file, away = shlex.quote(str(path)), shlex.quote(f"{path}.away")
+    return OtherOwner(
+        f"{user_name(uid)} made this journal, so it is not followed",
+        subject=str(path),
+        remedy=f"if a restore wrote it: chown {os.geteuid()} {file}; otherwise: mv {file} {away}",
+    )

@@ -4,9 +4,9 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Final
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import Locked, TargetUnsafe
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories, unreadable
 
@@ -23,8 +23,9 @@ def locked(places: Sequence[ServerDirectories]) -> Iterator[None]:
     Raises TargetUnsafe where locks are not supported: two restores at once would move each other's files.
     """
     with ExitStack() as stack:
-        for path in sorted({place.data_dir for place in places}):
-            descriptor = _open(path)
+        folders = {place.data_dir: place.data_folder for place in places}
+        for path in sorted(folders):
+            descriptor = _opened_again(folders[path])
             stack.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -37,14 +38,9 @@ def locked(places: Sequence[ServerDirectories]) -> Iterator[None]:
         yield
 
 
-def _open(directory: Path) -> int:
+def _opened_again(folder: Folder) -> int:
+    """The same directory, for this process alone: a lock on a descriptor that a child has too would outlive us."""
     try:
-        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        what, remedy = (
-            "a directory of the restore is missing",
-            "check whether its file system is mounted, and run again",
-        )
-        raise TargetUnsafe(what, subject=str(directory), remedy=remedy) from error
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder.descriptor)
     except OSError as error:
-        raise unreadable(directory, error) from error
+        raise unreadable(folder.path, error) from error

@@ -12,14 +12,15 @@ its log instead, and the member would keep its later snapshots.
 A rollback restores old files as they are: it can only report which numbers are used again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from logkeep.errors import TargetUnsafe
+from logkeep.directories.folder import Folder
+from logkeep.errors import OtherOwner, TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, epoch_of, hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.zookeeper.restore.journal import RestoreJournal
 from logkeep.zookeeper.restore.limits import warning
-from logkeep.zookeeper.restore.target_dirs import LiveDirectory
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.target_state import epochs_in, highest_zxid
 from logkeep.zookeeper.restore.values import HIGHEST_EPOCH
 
@@ -68,16 +69,17 @@ def member_name(epoch: int) -> int:
     return epoch << 32
 
 
-def reused_numbers(journal: RestoreJournal) -> Iterator[Finding]:
+def reused_numbers(journal: RestoreJournal, places: Sequence[ServerDirectories]) -> Iterator[Finding]:
     """Zxids and epochs that come back with a rollback of a completed restore. Unreadable files are findings too: the
     data is in place already."""
-    for place in (each.place() for each in journal.places if journal.was_done):
+    for place in places if journal.was_done else ():
         where = str(place.data_dir)
-        restored = [LiveDirectory(live.staged(journal.restore)) for live in place.lives]
         try:
-            reached, old = highest_zxid(restored, (FileKind.LOG,)), highest_zxid(place.lives)
-            epoch, old_epoch = _highest_epoch(restored), _highest_epoch(place.lives)
-        except TargetUnsafe as error:
+            restored = [live.beside(live.staged(journal.restore)) for live in place.lives]
+            current = [live.folder for live in place.lives]
+            reached, old = highest_zxid(restored, (FileKind.LOG,)), highest_zxid(current)
+            epoch, old_epoch = _highest_epoch(restored), _highest_epoch(current)
+        except (TargetUnsafe, OtherOwner) as error:
             what = f"the last zxid of the restored server cannot be read: {error}"
             yield warning("zxids-reused", what, _RESTART_CLIENTS, where)
             continue
@@ -95,5 +97,5 @@ def reused_numbers(journal: RestoreJournal) -> Iterator[Finding]:
             yield warning("epoch-lowered", what, _EVERY_MEMBER, where)
 
 
-def _highest_epoch(lives: Iterable[LiveDirectory]) -> int:
-    return max((epoch for live in lives for epoch in epochs_in(live)[0]), default=0)
+def _highest_epoch(folders: Iterable[Folder | None]) -> int:
+    return max((epoch for folder in folders for epoch in epochs_in(folder)[0]), default=0)

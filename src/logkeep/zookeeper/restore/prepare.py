@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe, UsageError
+from logkeep.errors import LogkeepError, OtherOwner, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
@@ -28,8 +28,9 @@ from logkeep.zookeeper.restore.staged_files import (
     exact_files,
     original_files,
 )
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, check_swappable, place_of
-from logkeep.zookeeper.restore.target_state import check_writable, interrupted_restores, read_contents
+from logkeep.zookeeper.restore.target_checks import check_owners, check_swappable, check_writable, interrupted_restores
+from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
+from logkeep.zookeeper.restore.target_state import read_contents
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
@@ -58,6 +59,7 @@ def check_targets(options: ZooKeeperRestoreOptions, *, ask: Ask = ask_server) ->
     for refusal in find_running_servers(places, ask).refusals():
         raise refusal
     check_writable(places)
+    check_owners(places)
 
 
 def prepare(
@@ -188,6 +190,7 @@ def _refused_by_disk(places: Sequence[ServerDirectories], sizes: Sizes) -> Itera
     yield from interrupted_restores(places)
     try:
         check_writable(places)
+        check_owners(places)
         check_free_space(places, sizes)
-    except TargetUnsafe as error:
+    except (TargetUnsafe, OtherOwner) as error:
         yield error

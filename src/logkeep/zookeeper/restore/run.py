@@ -4,23 +4,33 @@ Until the swap begins the target is untouched, and staged files are removed on a
 allows a continue to the new data or a rollback to the old data.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import LogkeepError, RestoreFailed, TargetUnsafe
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Clock, TokenSource, random_token, rfc3339, utc_now
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, Pointer, RestoreJournal, encoded, read_journal
+from logkeep.zookeeper.restore.journal import (
+    JournalPlace,
+    Phase,
+    Pointer,
+    RestoreJournal,
+    check_members,
+    consenting,
+    encoded,
+    journal_of,
+)
 from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.proof import prove
 from logkeep.zookeeper.restore.running_server import find_running_servers
+from logkeep.zookeeper.restore.staged_files import ServerFile
 from logkeep.zookeeper.restore.swap import Cleanup, Swap
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories
-from logkeep.zookeeper.restore.target_state import fingerprint_of, interrupted_error, is_empty, owner_of
+from logkeep.zookeeper.restore.target_checks import interrupted_error
+from logkeep.zookeeper.restore.target_dirs import JOURNAL, LiveDirectory, ServerDirectories
+from logkeep.zookeeper.restore.target_state import fingerprint_of, is_empty, journal_owner, owner_like, owner_of
 from logkeep.zookeeper.restore.values import RestoredServerFile, RestoredTarget, RestoreReceipt
 
 
@@ -50,9 +60,9 @@ def carry_out(
             staged(_receipt(restore, prepared, targets, started, clock()))
             _check_unchanged(prepared)
         except LogkeepError:
-            Cleanup(journal, steps).remove_staged()
+            Cleanup(journal, prepared.places, steps).remove_staged()
             raise
-        _swap(journal, steps)
+        _swap(journal, prepared.places, steps)
         return _receipt(restore, prepared, targets, started, clock())
 
 
@@ -90,10 +100,12 @@ def _earlier(places: Sequence[ServerDirectories], disk: Disk) -> RestoreJournal 
     """The journal of the restore before this one, if it completed. Staged files of one that died early are removed."""
     found = None
     for place in places:
-        journal = read_journal(place.data_dir)
+        journal = journal_of(place.data_folder, place.opened)
         if journal is not None and journal.phase is Phase.STAGING:
-            Cleanup(journal, disk).remove_staged()
-            journal = read_journal(place.data_dir)
+            theirs = [each.place(place.opened) for each in journal.places]
+            check_members(journal, theirs)
+            Cleanup(journal, theirs, disk).remove_staged()
+            journal = journal_of(place.data_folder, place.opened)
         if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
             raise interrupted_error(journal.restore, place)
         found = journal if place is places[0] else found
@@ -106,57 +118,79 @@ def _journal(restore: str, prepared: PreparedRestore, earlier: RestoreJournal | 
         JournalPlace(
             str(place.data_dir),
             str(place.log_dir),
-            tuple(str(live.path) for live in place.lives if not live.path.exists()),
+            (
+                *(str(live.path) for live in place.lives if live.folder is None),
+                *_staged_files(restore, place, prepared),
+            ),
             held.fingerprint,
-            tuple(str(live.path) for live in place.lives if live.path.exists() and is_empty(live)),
+            tuple(str(live.path) for live in place.lives if live.folder is not None and is_empty(live)),
         )
         for place, held in zip(prepared.places, prepared.planned.held, strict=True)
     )
     return RestoreJournal(restore=restore, phase=Phase.STAGING, places=places, earlier=earlier)
 
 
+def _staged_files(restore: str, place: ServerDirectories, prepared: PreparedRestore) -> list[str]:
+    return [str(_live_of(made, place).staged(restore) / made.name) for made in prepared.files]
+
+
+def _live_of(made: ServerFile, place: ServerDirectories) -> LiveDirectory:
+    return place.log if made.in_log_dir else place.data
+
+
 def _stage(journal: RestoreJournal, prepared: PreparedRestore, disk: Disk) -> list[RestoredTarget]:
     first, *others = prepared.places
+    pointer = encoded(Pointer(str(first.data_dir)))
     for place in others:  # before the journal: once it exists, all members point to it
-        disk.replace(place.journal, encoded(Pointer(str(first.data_dir))), owner_of(place.data))
-    disk.replace(first.journal, encoded(journal), owner_of(first.data))
+        disk.replace(place.data_folder, JOURNAL, pointer, journal_owner(place))
+    for folder in consenting(prepared.places):
+        disk.replace(folder, JOURNAL, pointer, owner_like(folder))
+    disk.replace(first.data_folder, JOURNAL, encoded(journal), journal_owner(first))
     return [_stage_one(journal.restore, place, prepared, disk) for place in prepared.places]
 
 
 def _stage_one(restore: str, place: ServerDirectories, prepared: PreparedRestore, disk: Disk) -> RestoredTarget:
     for live in place.lives:
-        disk.make_directory(live.staged(restore), owner_of(live))
+        disk.make_directory(live.above, live.staged(restore).name, owner_of(live))
     files = []
     for made in prepared.files:
-        live = place.log if made.in_log_dir else place.data
-        files.append((live, disk.write(live.staged(restore) / made.name, made.pieces(), owner_of(live))))
+        live = _live_of(made, place)
+        files.append((live, disk.write(_staging(live, restore), made.name, made.pieces(), owner_of(live))))
     for live in place.lives:
-        disk.sync(live.staged(restore))
+        disk.sync(_staging(live, restore))
     for live, file in files:
-        _prove(live.staged(restore), file, prepared)
-    kept = tuple(str(live.kept(restore)) for live in place.lives if live.path.exists() and not is_empty(live))
+        _prove(_staging(live, restore), file, prepared)
+    kept = tuple(str(live.kept(restore)) for live in place.lives if not is_empty(live))
     return RestoredTarget(
         data_dir=str(place.data_dir), log_dir=str(place.log_dir), files=tuple(file for _, file in files), kept=kept
     )
 
 
-def _prove(directory: Path, file: RestoredServerFile, prepared: PreparedRestore) -> None:
+def _staging(live: LiveDirectory, restore: str) -> Folder:
+    found = live.beside(live.staged(restore))
+    if found is None:
+        what, remedy = "the staged files were removed", "find out what removes them, and run again"
+        raise RestoreFailed(what, subject=str(live.staged(restore)), remedy=remedy)
+    return found
+
+
+def _prove(folder: Folder, file: RestoredServerFile, prepared: PreparedRestore) -> None:
     digest = prepared.replayed.tree.digest if prepared.digests else None
-    problem = prove(directory / file.name, file, prepared.planned, digest)
+    problem = prove(folder, file, prepared.planned, digest)
     if problem:
         raise RestoreFailed(
             f"the written file does not read back: {problem}",
-            subject=os.fspath(directory / file.name),
+            subject=str(folder.path / file.name),
             remedy="check the disk; the old data is untouched",
         )
 
 
-def _swap(journal: RestoreJournal, disk: Disk) -> None:
-    swap = Swap(journal, disk)
+def _swap(journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> None:
+    swap = Swap(journal, places, disk)
     try:
         swap.note(Phase.OLD)
         swap.forward()
-        Cleanup(swap.journal, disk).remove_empty_directories()
+        Cleanup(swap.journal, places, disk).remove_empty_directories()
     except RestoreFailed as error:
         remedy = f"{error.remedy.partition(',')[0]}, then continue restore {journal.restore}, or roll it back"
         raise RestoreFailed(error.what, subject=error.subject, remedy=remedy) from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
-from logkeep.zookeeper.restore.target_dirs import ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target_dirs import LiveDirectory, ServerDirectories, unreadable
 from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
 _PROC = Path("/proc")
@@ -97,8 +97,9 @@ def _check_host(place: ServerDirectories, ask: Ask) -> RunningServers:
 def _check_processes(places: list[ServerDirectories]) -> RunningServers:
     if not (_PROC / "self" / "fd").is_dir():
         return RunningServers(unchecked=("this system does not show which files are open",))
-    lives = [live.path for place in places for live in place.lives]
-    inodes = {inode for live in lives for inode in _inodes(live)}
+    found = [live for place in places for live in place.lives]
+    lives = [live.path for live in found]
+    inodes = {inode for live in found for inode in _inodes(live)}
     running, hidden = [], 0
     for process in _processes():
         if _uses(process, {str(live) for live in lives}):
@@ -115,18 +116,14 @@ def _check_processes(places: list[ServerDirectories]) -> RunningServers:
     return RunningServers(tuple(running), (), (unchecked,) if hidden else ())
 
 
-def _inodes(live: Path) -> Iterator[tuple[int, int]]:
+def _inodes(live: LiveDirectory) -> Iterator[tuple[int, int]]:
     """Of the files there. Raises TargetUnsafe where they may not be read: then their users cannot be found."""
     try:
-        entries = list(live.iterdir()) if live.is_dir() else []
+        entries = live.folder.entries() if live.folder is not None else []
     except OSError as error:
-        raise unreadable(live, error) from error
+        raise unreadable(live.path, error) from error
     for entry in entries:
-        try:
-            status = entry.lstat()
-        except FileNotFoundError:  # deleted meanwhile
-            continue
-        yield status.st_dev, status.st_ino
+        yield entry.status.st_dev, entry.status.st_ino
 
 
 def _processes() -> Iterator[Path]:

@@ -5,26 +5,44 @@ server of the ensemble starts on a mixture. By the phase of the journal `version
 no list of names is needed, and files that a server wrote meanwhile stay with that data. `Cleanup` removes leftovers.
 """
 
-import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from logkeep.directories.folder import Folder
+from logkeep.errors import OtherOwner, RestoreFailed, TargetUnsafe
 from logkeep.zookeeper.restore.disk import Disk
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
-from logkeep.zookeeper.restore.target_dirs import MARKER, LiveDirectory, marker_text, set_apart
-from logkeep.zookeeper.restore.target_state import owner_of
+from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, consenting, encoded
+from logkeep.zookeeper.restore.target_dirs import (
+    JOURNAL,
+    MARKER,
+    LiveDirectory,
+    ServerDirectories,
+    marker_text,
+    set_apart,
+)
+from logkeep.zookeeper.restore.target_state import journal_owner, owner_of, same_bytes
 
 
 class Swap:
-    """One restore's directories, between `OLD` and `DONE`."""
+    """One restore's directories, between `OLD` and `DONE`. `places`: those of the journal, open."""
 
-    def __init__(self, journal: RestoreJournal, disk: Disk) -> None:
-        self.journal, self._disk = journal, disk
-        self._places = [each.place() for each in journal.places]
+    def __init__(self, journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> None:
+        self.journal, self._places, self._disk = journal, places, disk
 
     def forward(self) -> None:
-        """To `DONE`: the new data is in place, the old data beside it."""
+        """To `DONE`: the new data is in place, the old data beside it. Raises RestoreFailed."""
+        with _as_restore_failed():
+            self._forward()
+
+    def back(self) -> None:
+        """The old data is in place; the new data, and what was written to it, is beside it. Raises RestoreFailed."""
+        with _as_restore_failed():
+            self._back()
+
+    def _forward(self) -> None:
         if self.journal.phase is Phase.OLD:
             self._mark()
             self._move_all(into_live=False, kept=True)
@@ -36,8 +54,7 @@ class Swap:
             self._unmark()
             self.note(Phase.DONE)
 
-    def back(self) -> None:
-        """The old data is in place; the new data, with all that was written to it, is beside it."""
+    def _back(self) -> None:
         if self.journal.phase in (Phase.NEW, Phase.DONE):
             if self.journal.phase is Phase.DONE:  # first: a marker that is found in phase DONE is removed
                 self.note(Phase.NEW)
@@ -48,103 +65,124 @@ class Swap:
             self._mark()
             self._move_all(into_live=True, kept=True)
         self._unmark()
-        for place in self.journal.places:
-            self._remove_new_directories(place)
+        for noted, place in zip(self.journal.places, self._places, strict=True):
+            self._remove_new_directories(noted, place)
 
     def note(self, phase: Phase) -> None:
         """Write the phase that begins now to the journal."""
         was_done = self.journal.was_done or phase is Phase.DONE
         self.journal = msgspec.structs.replace(self.journal, phase=phase, was_done=was_done)
         first = self._places[0]
-        self._disk.replace(first.journal, encoded(self.journal), owner_of(first.data))
+        self._disk.replace(first.data_folder, JOURNAL, encoded(self.journal), journal_owner(first))
 
     def _beside(self, live: LiveDirectory, *, kept: bool) -> Path:
         return live.kept(self.journal.restore) if kept else live.staged(self.journal.restore)
 
     def _files_left(self, *, kept: bool) -> bool:
-        beside = [self._beside(live, kept=kept) for place in self._places for live in place.lives]
-        return any(path.is_dir() and any(path.iterdir()) for path in beside)
+        found = [live.beside(self._beside(live, kept=kept)) for place in self._places for live in place.lives]
+        return any(folder is not None and self._disk.names(folder) for folder in found)
 
     def _mark(self) -> None:
         for place in self._places:
             for live in place.lives:
-                self._ensure(live.path, live)
-            marker = place.log.path / MARKER
+                self._ensured(live.path, live)
+            folder = self._ensured(place.log.path, place.log)
             text = marker_text(self.journal.restore, str(place.data_dir))
-            if not marker.exists() or marker.read_bytes() != text:
-                self._disk.remove(marker)
-                self._disk.write(marker, [text], owner_of(place.log))
-            self._disk.sync(place.log.path)
+            folder.refuse_link(MARKER)
+            if not same_bytes(folder, MARKER, text):
+                self._disk.remove(folder, MARKER)
+                self._disk.write(folder, MARKER, [text], owner_of(place.log))
+            self._disk.sync(folder)
 
     def _unmark(self) -> None:
         for place in self._places:
-            marker = place.log.path / MARKER
-            if marker.exists():
-                self._disk.remove(marker)
-                self._disk.sync(place.log.path)
+            folder = place.log.folder
+            if folder is not None and folder.find(MARKER) is not None:
+                self._disk.remove(folder, MARKER)
+                self._disk.sync(folder)
 
     def _move_all(self, *, into_live: bool, kept: bool) -> None:
         for place in self._places:
             for live in place.lives:
-                beside = self._beside(live, kept=kept)
-                self._ensure(beside, live)
-                source, target = (beside, live.path) if into_live else (live.path, beside)
-                for entry in sorted(source.iterdir()):
-                    if entry.name != MARKER:
-                        self._move(entry, target / entry.name, live)
+                beside = self._ensured(self._beside(live, kept=kept), live)
+                current = self._ensured(live.path, live)
+                source, target = (beside, current) if into_live else (current, beside)
+                for name in self._disk.names(source):
+                    if name != MARKER:
+                        self._move(source, target, name, live)
                 self._disk.sync(target)
                 self._disk.sync(source)
 
-    def _move(self, entry: Path, target: Path, live: LiveDirectory) -> None:
+    def _move(self, source: Folder, target: Folder, name: str, live: LiveDirectory) -> None:
         """If the name exists already, a server that tried to start wrote the file in `version-2`: set it apart."""
-        if not os.path.lexists(target):
-            self._disk.move(entry, target)
+        if target.find(name) is None:
+            self._disk.move(source, name, target, name)
             return
-        strange = live.strange(self.journal.restore)
-        self._ensure(strange, live)
-        intruder = live.path / entry.name
-        self._disk.move(intruder, set_apart(strange, entry.name))
-        if entry != intruder:
-            self._disk.move(entry, target)
+        strange = self._ensured(live.strange(self.journal.restore), live)
+        current = self._ensured(live.path, live)
+        self._disk.move(current, name, strange, set_apart(strange, name))
+        if source is not current:
+            self._disk.move(source, name, target, name)
 
-    def _ensure(self, path: Path, live: LiveDirectory) -> None:
-        if not path.is_dir():
-            self._disk.make_directory(path, owner_of(live))
+    def _ensured(self, path: Path, live: LiveDirectory) -> Folder:
+        """The directory; it is created if there is none."""
+        found = live.beside(path)
+        if found is None:
+            self._disk.make_directory(live.above, path.name, owner_of(live))
+            found = live.beside(path)
+        assert found is not None  # noqa: S101 - it was created, or an error was raised
+        return found
 
-    def _remove_new_directories(self, place: JournalPlace) -> None:
+    def _remove_new_directories(self, noted: JournalPlace, place: ServerDirectories) -> None:
         """Remove a `version-2` that did not exist before, if it is empty."""
-        for live in place.place().lives:
-            if str(live.path) in place.made and live.path.is_dir() and not any(live.path.iterdir()):
-                self._disk.remove_directory(live.path)
+        for live in place.lives:
+            if str(live.path) in noted.made:
+                _remove_if_empty(live, live.path, self._disk)
 
 
 class Cleanup:
-    """Removes what a restore no longer needs. Never touches `version-2`, or data that a server may have written."""
+    """Removes what a restore no longer needs. Never touches `version-2`, or data that a server may have written.
 
-    def __init__(self, journal: RestoreJournal, disk: Disk) -> None:
-        self._journal, self._disk = journal, disk
-        self._places = [each.place() for each in journal.places]
+    Of staged files only those are removed that the restore made: other names, and their directory, stay.
+    """
+
+    def __init__(self, journal: RestoreJournal, places: Sequence[ServerDirectories], disk: Disk) -> None:
+        self._journal, self._places, self._disk = journal, places, disk
 
     def remove_staged(self) -> None:
         """Remove what was staged, then the journal. Called while the old data is in place."""
-        for live in self._lives():
-            if not self._journal.was_done:
-                self._disk.remove_directory(live.staged(self._journal.restore))
+        for noted, place in zip(self._journal.places, self._places, strict=True):
+            for live in place.lives:
+                path = live.staged(self._journal.restore)
+                folder = None if self._journal.was_done else live.beside(path)
+                if folder is not None and self._disk.remove_directory(live.above, folder, noted.removable(path)):
+                    live.forget(path)
         self.remove_empty_directories()
         first, *others = self._places
         if self._journal.earlier is not None:  # a restore of the same members: their pointers stay
-            self._disk.replace(first.journal, encoded(self._journal.earlier), owner_of(first.data))
+            self._disk.replace(first.data_folder, JOURNAL, encoded(self._journal.earlier), journal_owner(first))
             return
-        for place in (first, *others):
-            self._disk.remove(place.journal.with_name(f".{place.journal.name}.new"))
-            self._disk.remove(place.journal)
-            self._disk.sync(place.data_dir)
+        for folder in (first.data_folder, *(place.data_folder for place in others), *consenting(self._places)):
+            self._disk.remove(folder, f".{JOURNAL}.new")
+            self._disk.remove(folder, JOURNAL)
+            self._disk.sync(folder)
 
     def remove_empty_directories(self) -> None:
-        for live in self._lives():
+        for live in [live for place in self._places for live in place.lives]:
             for beside in (live.staged(self._journal.restore), live.kept(self._journal.restore)):
-                if beside.is_dir() and not any(beside.iterdir()):
-                    self._disk.remove_directory(beside)
+                _remove_if_empty(live, beside, self._disk)
 
-    def _lives(self) -> list[LiveDirectory]:
-        return [live for place in self._places for live in place.lives]
+
+def _remove_if_empty(live: LiveDirectory, path: Path, disk: Disk) -> None:
+    folder = live.beside(path)
+    if folder is not None and not disk.names(folder) and disk.remove_directory(live.above, folder, ()):
+        live.forget(path)
+
+
+@contextmanager
+def _as_restore_failed() -> Iterator[None]:
+    """Once files are moved, a link or another user's file is no reason to say that nothing was changed."""
+    try:
+        yield
+    except (TargetUnsafe, OtherOwner) as error:
+        raise RestoreFailed(error.what, subject=error.subject, remedy=error.remedy) from error

@@ -1,20 +1,23 @@
-"""The state of a target before it is changed: its files, zxids, epochs and owner; interrupted restores; old data.
-
-Only reads. A restore is not planned over an interrupted one. A rollback needs the old data beside the restored data:
-without it `version-2` would be left empty, and a server would start with an empty tree.
-"""
+"""The state of a target before it is changed: its files, zxids, epochs and owner. Only reads."""
 
 import hashlib
 import os
 import stat
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper.names import FileKind, FileName, epoch_of, hex_zxid, parse_name
 from logkeep.formats.zookeeper.txnlog import scan
-from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, read_journal
-from logkeep.zookeeper.restore.target_dirs import MARKER, LiveDirectory, ServerDirectories, unreadable
+from logkeep.zookeeper.restore.target_dirs import (
+    MARKER,
+    LiveDirectory,
+    ServerDirectories,
+    server_name,
+    unreadable,
+)
 from logkeep.zookeeper.restore.values import HIGHEST_EPOCH, FileOwner, TargetContents
 
 EPOCH_FILES = ("currentEpoch", "acceptedEpoch")
@@ -23,24 +26,35 @@ NO_FILES_FINGERPRINT = hashlib.sha256().hexdigest()
 _SMALLEST_RECORD = 45
 _MAX_FILE_MODE, _MAX_DIRECTORY_MODE = 0o640, 0o750
 _LONGEST_NUMBER = 20
-_MOUNT = "mount it so that it can be written to, or name another directory"
-_AS_OWNER = "run as the user that the server runs as, or as root"
+
+
+class TargetFile(NamedTuple):
+    """A file in one of the directories."""
+
+    folder: Folder
+    name: str
+    status: os.stat_result
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path / self.name
 
 
 def read_contents(place: ServerDirectories) -> TargetContents:
     """Raises TargetUnsafe for a file that cannot be read, or lies in the wrong directory."""
-    entries = [entry for live in place.lives for entry in _entries(live)]
-    named = list(_named_files(place.lives))
+    folders = [live.folder for live in place.lives]
+    entries = [entry for folder in folders for entry in _entries(folder)]
+    named = list(_named_files(folders))
     _check_kinds(place, named)
     snapshots = [name for _, name in named if name.kind is FileKind.SNAPSHOT]
     logs = [(entry, name) for entry, name in named if name.kind is FileKind.LOG]
     highest, exactly, _ = _highest_in_logs(logs)
-    epochs, no_numbers = epochs_in(place.data)
+    epochs, no_numbers = epochs_in(place.data.folder)
     beside_zxid, beside_epochs, beside_files = _beside(place)
     return TargetContents(
         snapshots=len(snapshots),
         logs=len(logs),
-        size_bytes=sum(min((status := entry.lstat()).st_size, status.st_blocks * 512) for entry in entries),
+        size_bytes=sum(min(entry.status.st_size, entry.status.st_blocks * 512) for entry in entries),
         highest_zxid=max([highest, *(name.zxid for name in snapshots)]),
         exactly=exactly,
         epochs=epochs,
@@ -48,7 +62,7 @@ def read_contents(place: ServerDirectories) -> TargetContents:
         beside_epochs=beside_epochs,
         beside_files=beside_files,
         strays=(*(entry.name for entry, name in named if name.stray), *no_numbers),
-        myid=(place.data_dir / "myid").exists(),
+        myid=place.data_folder.find("myid") is not None,
         fingerprint=fingerprint_of(place),
     )
 
@@ -57,80 +71,103 @@ def fingerprint_of(place: ServerDirectories) -> str:
     """Changes when a file is added, removed or written to."""
     found = hashlib.sha256()
     for number, live in enumerate(place.lives):
-        for entry in _entries(live):
-            status = entry.lstat()
-            found.update(repr((number, entry.name, status.st_size, status.st_mtime_ns)).encode())
+        for entry in _entries(live.folder):
+            found.update(repr((number, entry.name, entry.status.st_size, entry.status.st_mtime_ns)).encode())
     return found.hexdigest()
 
 
-def highest_zxid(lives: Iterable[LiveDirectory], kinds: Container[FileKind] = tuple(FileKind)) -> int:
+def highest_zxid(folders: Iterable[Folder | None], kinds: Container[FileKind] = tuple(FileKind)) -> int:
     """By the names of files and the records of logs, 0 for none. Raises TargetUnsafe for files that cannot be read."""
-    return _highest_with_file(lives, kinds)[0]
+    return _highest_with_file(folders, kinds)[0]
 
 
 def _highest_with_file(
-    lives: Iterable[LiveDirectory], kinds: Container[FileKind] = tuple(FileKind)
+    folders: Iterable[Folder | None], kinds: Container[FileKind] = tuple(FileKind)
 ) -> tuple[int, Path | None]:
     """The highest zxid and the file that holds it."""
-    named = [(entry, name) for entry, name in _named_files(lives) if name.kind in kinds]
+    named = [(entry, name) for entry, name in _named_files(folders) if name.kind in kinds]
     zxid, _, file = _highest_in_logs((entry, name) for entry, name in named if name.kind is FileKind.LOG)
-    tops = [(zxid, file), *((name.zxid, entry) for entry, name in named)]
+    tops = [(zxid, file), *((name.zxid, entry.path) for entry, name in named)]
     return max(tops, key=lambda top: top[0])
 
 
 def _beside(place: ServerDirectories) -> tuple[int, tuple[int, ...], tuple[str, str]]:
     """The highest zxid and all epochs of the directories beside, and the files that hold the highest of both."""
-    left = [LiveDirectory(path) for live in place.lives for path in live.left_beside()]
-    zxid, file = max((_highest_with_file([live]) for live in left), key=lambda top: top[0], default=(0, None))
-    epochs = [(number, path) for live in left for path, number in _epoch_files(live) if number is not None]
+    left = [folder for live in place.lives for folder in live.left_beside()]
+    zxid, file = max((_highest_with_file([folder]) for folder in left), key=lambda top: top[0], default=(0, None))
+    epochs = [(number, path) for folder in left for path, number in _epoch_files(folder) if number is not None]
     highest = max(epochs, default=None)
     return zxid, tuple(number for number, _ in epochs), (str(file or ""), str(highest[1]) if highest else "")
 
 
 def is_empty(live: LiveDirectory) -> bool:
-    return not _entries(live)
+    return not _entries(live.folder)
 
 
 def owner_of(live: LiveDirectory) -> FileOwner:
     """Owner and modes of the replaced files; of the parent directory where there are none."""
-    like = live.path if live.path.is_dir() else live.path.parent
-    status, file_mode = like.stat(), _MAX_FILE_MODE
-    for entry in _entries(live):
-        if entry.is_file():
-            file_mode &= stat.S_IMODE(entry.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR
+    owner = owner_like(live.folder or live.above)
+    file_mode = owner.file_mode
+    for entry in _entries(live.folder):
+        if stat.S_ISREG(entry.status.st_mode):
+            file_mode &= stat.S_IMODE(entry.status.st_mode) | stat.S_IRUSR | stat.S_IWUSR
+    return FileOwner(owner.uid, owner.gid, file_mode, owner.directory_mode)
+
+
+def journal_owner(place: ServerDirectories) -> FileOwner:
+    """The owner of dataDir, whose journals count there; the modes of the replaced files."""
+    modes, owner = owner_of(place.data), owner_like(place.data_folder)
+    return FileOwner(owner.uid, owner.gid, modes.file_mode, modes.directory_mode)
+
+
+def owner_like(folder: Folder) -> FileOwner:
+    status = os.fstat(folder.descriptor)
     directory_mode = stat.S_IMODE(status.st_mode) & _MAX_DIRECTORY_MODE | stat.S_IRWXU
-    return FileOwner(status.st_uid, status.st_gid, file_mode, directory_mode)
+    return FileOwner(status.st_uid, status.st_gid, _MAX_FILE_MODE, directory_mode)
 
 
-def _entries(live: LiveDirectory) -> list[Path]:
-    """All files except the marker."""
+def same_bytes(folder: Folder, name: str, content: bytes) -> bool:
+    """Whether there is such a file with this content."""
+    if folder.find(name) is None:
+        return False
     try:
-        return sorted(e for e in live.path.iterdir() if e.name != MARKER) if live.path.exists() else []
+        with folder.opened(name) as file:
+            return os.pread(file, len(content) + 1, 0) == content
+    except OSError:
+        return False
+
+
+def _entries(folder: Folder | None) -> list[TargetFile]:
+    """All files except the marker."""
+    if folder is None:
+        return []
+    try:
+        return [TargetFile(folder, name, status) for name, status in folder.entries() if name != MARKER]
     except OSError as error:
-        raise unreadable(live.path, error) from error
+        raise unreadable(folder.path, error) from error
 
 
-def _named_files(lives: Iterable[LiveDirectory]) -> Iterator[tuple[Path, FileName]]:
+def _named_files(folders: Iterable[Folder | None]) -> Iterator[tuple[TargetFile, FileName]]:
     """Snapshots and logs."""
-    for live in lives:
-        for entry in _entries(live):
-            name = parse_name(live.name_of(entry))
+    for folder in folders:
+        for entry in _entries(folder):
+            name = parse_name(server_name(entry.folder, entry.name))
             if name is not None:
                 if epoch_of(name.zxid) >= HIGHEST_EPOCH:
-                    raise _impossible_number(entry, f"zxid {hex_zxid(name.zxid)}")
+                    raise _impossible_number(entry.path, f"zxid {hex_zxid(name.zxid)}")
                 yield entry, name
 
 
-def _check_kinds(place: ServerDirectories, named: Iterable[tuple[Path, FileName]]) -> None:
+def _check_kinds(place: ServerDirectories, named: Iterable[tuple[TargetFile, FileName]]) -> None:
     """With separate directories a server refuses to start when one holds files of the other."""
     if not place.separate:
         return
     for entry, name in named:
         right = place.log.path if name.kind is FileKind.LOG else place.data.path
-        if entry.parent != right:
+        if entry.folder.path != right:
             raise TargetUnsafe(
                 f"a {name.kind} lies in the directory that was named for the other files",
-                subject=str(entry),
+                subject=str(entry.path),
                 remedy="check whether dataDir and dataLogDir were exchanged",
             )
 
@@ -144,100 +181,50 @@ def _impossible_number(file: Path, number: str) -> TargetUnsafe:
     )
 
 
-def _highest_in_logs(logs: Iterable[tuple[Path, FileName]]) -> tuple[int, bool, Path | None]:
+def _highest_in_logs(logs: Iterable[tuple[TargetFile, FileName]]) -> tuple[int, bool, Path | None]:
     """The newest log that has a record decides; a damaged log is counted as full after its damage."""
     highest, exactly, file = 0, True, None
     for entry, name in sorted(logs, key=lambda log: log[1].zxid, reverse=True):
         last, whole = _last_zxid(entry)
-        reached = max(name.zxid, last if whole else last + entry.stat().st_size // _SMALLEST_RECORD)
+        reached = max(name.zxid, last if whole else last + entry.status.st_size // _SMALLEST_RECORD)
         if reached > highest:
-            highest, file = reached, entry
+            highest, file = reached, entry.path
         exactly = exactly and whole
         if last and whole:
             break
     return highest, exactly, file
 
 
-def _last_zxid(log: Path) -> tuple[int, bool]:
+def _last_zxid(log: TargetFile) -> tuple[int, bool]:
     """The last zxid that can be read, and whether the log is undamaged."""
     try:
-        with log.open("rb") as source:
+        with os.fdopen(log.folder.open_file(log.name), "rb") as source:
             scanned = scan(source, deep=True)
     except OSError as error:
-        raise unreadable(log, error) from error
+        raise unreadable(log.path, error) from error
     resumed = [each.resumes_zxid for each in scanned.damage if each.resumes_zxid is not None]
     return max([scanned.last_zxid or 0, *resumed]), not scanned.damage
 
 
-def epochs_in(live: LiveDirectory) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def epochs_in(folder: Folder | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The epochs, and the names of epoch files that hold no number."""
-    files = list(_epoch_files(live))
+    files = list(_epoch_files(folder))
     return tuple(n for _, n in files if n is not None), tuple(path.name for path, n in files if n is None)
 
 
-def _epoch_files(live: LiveDirectory) -> Iterator[tuple[Path, int | None]]:
-    for path in _entries(live):
-        if live.name_of(path) in EPOCH_FILES and path.is_file():
-            number = _read_number(path)
+def _epoch_files(folder: Folder | None) -> Iterator[tuple[Path, int | None]]:
+    for entry in _entries(folder):
+        if server_name(entry.folder, entry.name) in EPOCH_FILES and stat.S_ISREG(entry.status.st_mode):
+            number = _read_number(entry)
             if number is not None and number >= HIGHEST_EPOCH:
-                raise _impossible_number(path, f"epoch {number}")
-            yield path, number
+                raise _impossible_number(entry.path, f"epoch {number}")
+            yield entry.path, number
 
 
-def _read_number(path: Path) -> int | None:
+def _read_number(entry: TargetFile) -> int | None:
     try:
-        with path.open("rb") as file:
-            text = file.read(_LONGEST_NUMBER).strip()
+        with entry.folder.opened(entry.name) as file:
+            text = os.pread(file, _LONGEST_NUMBER, 0).strip()
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable(entry.path, error) from error
     return int(text) if text.isdigit() else None
-
-
-def check_writable(places: Iterable[ServerDirectories]) -> None:
-    """Raises TargetUnsafe where files could not be created, or could not get the owner of the old ones."""
-    for live in (live for place in places for live in place.lives):
-        above = live.path.parent
-        owner = (live.path if live.path.exists() else above).stat()
-        needed = [above, live.path] if live.path.exists() else [above]
-        if any(os.statvfs(path).f_flag & os.ST_RDONLY for path in needed):
-            raise TargetUnsafe("its file system is mounted read-only", subject=str(above), remedy=_MOUNT)
-        if not all(os.access(path, os.W_OK | os.X_OK, effective_ids=True) for path in needed):
-            raise TargetUnsafe("this user may not write there", subject=str(above), remedy=_AS_OWNER)
-        if os.geteuid() not in (0, owner.st_uid):
-            raise TargetUnsafe("it belongs to another user", subject=str(live.path), remedy=_AS_OWNER)
-
-
-def interrupted_restores(places: Iterable[ServerDirectories]) -> Iterator[TargetUnsafe]:
-    for place in places:
-        journal = read_journal(place.data_dir)
-        if journal is not None and journal.phase in (Phase.OLD, Phase.NEW):
-            yield interrupted_error(journal.restore, place)
-
-
-def interrupted_error(restore: str, place: ServerDirectories) -> TargetUnsafe:
-    what = f"restore {restore} was interrupted between the old data and the new"
-    return TargetUnsafe(what, subject=str(place.data_dir), remedy="continue it or roll it back first")
-
-
-def check_old_data(journal: RestoreJournal) -> None:
-    """Raises TargetUnsafe if the old data was removed. In the other phases part of it is in `version-2`."""
-    if journal.phase not in (Phase.NEW, Phase.DONE):
-        return
-    missing = [path for place in journal.places for path in _missing(place, journal.restore)]
-    if missing:
-        raise TargetUnsafe(
-            "the old data is missing: there is nothing to roll back to",
-            subject=", ".join(map(str, missing)),
-            remedy="if it was moved, move it back there and roll back again; if it was deleted, only the restored data "
-            "is left: keep it (--continue ends an interrupted restore), or restore a backup",
-        )
-
-
-def _missing(place: JournalPlace, restore: str) -> list[Path]:
-    """Directories that must hold old files, and do not."""
-    without = {*place.made, *(place.empty or ())}
-    wanted = [live.kept(restore) for live in place.place().lives if str(live.path) not in without]
-    missing = [path for path in wanted if not (path.is_dir() and any(path.iterdir()))]
-    if place.empty is None and (place.fingerprint == NO_FILES_FINGERPRINT or len(missing) < len(wanted)):
-        return []  # a journal of an earlier version: the directory may have been empty
-    return missing

@@ -1,33 +1,25 @@
 """Client of ZooKeeper's AdminServer over HTTP: downloads a snapshot, reads mode and version of the server.
 
-The credential may be a password: it is sent in one header and appears in no message. `scratch_disk` reports errors of
-the disk that holds temporary files, here and where logs are unpacked.
+The credential may be a password: it is sent in one header and appears in no message.
 """
 
 import http.client
-import io
 import ipaddress
 import json
+import re
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from logkeep.errors import (
-    BackupFailed,
-    ClusterError,
-    ClusterNotReady,
-    ClusterUnreachable,
-    Damaged,
-    NotAuthorised,
-    TlsFailed,
-    UsageError,
-)
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised, TlsFailed, UsageError
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.secret import Secret
+from logkeep.zookeeper.server.admin_download import USUAL_LIMITS, DownloadLimits, deadline, store
+from logkeep.zookeeper.server.four_letter import VERSION
 
 _SNAPSHOT: Final = "/commands/snapshot?streaming=true"
 _SERVER: Final = "/commands/srvr"
@@ -36,21 +28,8 @@ _TOO_MANY: Final = 429
 _MOST_REFUSALS: Final = 30
 _PAUSE_S: Final = 1.0
 _LARGEST_ANSWER: Final = 1 << 20
-_BLOCK_BYTES: Final = 1 << 20
 _AS_IN: Final = "write it as http://localhost:8080"
 _REMEDY: Final = "check the address of the AdminServer (admin.serverPort), and that admin.snapshot.enabled is true"
-
-
-@contextmanager
-def scratch_disk(path: Path | str, what: str) -> Iterator[None]:
-    """Raises BackupFailed, with a remedy, for an OSError inside. Files are closed inside the block, or written without
-    a buffer, so that late errors are reported too."""
-    try:
-        yield
-    except OSError as error:
-        remedy = "free space on that disk, or set TMPDIR to a directory on another one, and run again"
-        why = error.strerror or type(error).__name__
-        raise BackupFailed(f"{what}: {why}", subject=str(path), remedy=remedy) from error
 
 
 @dataclass(frozen=True)
@@ -60,6 +39,8 @@ class AdminServer:
     url: str
     authorization: Secret | None = None
     timeout_s: float = 60.0
+    """How long the server may send nothing."""
+    limits: DownloadLimits = USUAL_LIMITS
 
 
 def admin_url(text: str) -> str:
@@ -116,13 +97,19 @@ def server_facts(server: AdminServer) -> tuple[str, str]:
     """Mode and version of the server; empty if it does not report them."""
     try:
         with _get(server, _SERVER) as answer:
-            facts = json.loads(answer.read(_LARGEST_ANSWER))
-    except (ClusterError, ValueError, OSError, http.client.HTTPException):
+            block = bytearray(_LARGEST_ANSWER)
+            facts = json.loads(block[: answer.readinto(block)])
+    except (ClusterError, ValueError, RecursionError):
         return "", ""
     stats = facts.get("server_stats") if isinstance(facts, dict) else None
     mode = stats.get("server_state") if isinstance(stats, dict) else None
     version = facts.get("version") if isinstance(facts, dict) else None
-    return str(mode or ""), str(version or "").partition("-")[0]
+    return _match(r"\S{1,40}", mode), _match(VERSION, str(version).partition("-")[0])
+
+
+def _match(pattern: str, found: object) -> str:
+    """The text that a server reports; empty if it is not like this."""
+    return found if isinstance(found, str) and re.fullmatch(pattern, found) else ""
 
 
 def download(server: AdminServer, path: Path, sleep: Callable[[float], None]) -> int:
@@ -141,9 +128,11 @@ def _get(server: AdminServer, command: str) -> Iterator[http.client.HTTPResponse
     connection = _connection(server)
     try:
         headers = {"Authorization": server.authorization.reveal()} if server.authorization else {}
-        connection.request("GET", command, headers=headers)
-        with connection.getresponse() as answer:
-            yield answer
+        connection.connect()
+        with deadline(connection.sock, server.limits.total_s, server.url):
+            connection.request("GET", command, headers=headers)
+            with connection.getresponse() as answer:
+                yield answer
     except ssl.SSLError as error:
         what = f"no trusted connection: {error.reason or 'unknown reason'}"
         raise TlsFailed(what, subject=server.url, remedy="check its certificate; SSL_CERT_FILE names others") from error
@@ -171,43 +160,6 @@ def _store(server: AdminServer, answer: http.client.HTTPResponse, path: Path) ->
             subject=server.url,
             remedy="give an identity that has all permissions on / with --auth-file",
         )
-    last_zxid = answer.headers.get("last_zxid", "")
-    if answer.status != http.client.OK or not last_zxid:
+    if answer.status != http.client.OK or not answer.headers.get("last_zxid"):
         raise ClusterError(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
-    zxid = _zxid(last_zxid, server)
-    _copy(answer, path)
-    size = answer.headers.get("snapshot_size", "")
-    if size.isdecimal() and int(size) != path.stat().st_size:
-        what = f"{path.stat().st_size} bytes arrived instead of {size}"
-        raise Damaged(what, subject=server.url, remedy="run again; if it happens again, check the log of the server")
-    return zxid
-
-
-def _copy(answer: http.client.HTTPResponse, path: Path) -> None:
-    """Errors of the connection are passed on; raises BackupFailed for errors of the disk."""
-    with _disk(path):
-        file = path.open("wb", buffering=0)
-    try:
-        while block := answer.read(_BLOCK_BYTES):
-            with _disk(path):
-                _write(file, block)
-    finally:
-        with _disk(path):
-            file.close()
-
-
-def _write(file: io.FileIO, block: bytes) -> None:
-    left = memoryview(block)
-    while left:
-        left = left[file.write(left) :]
-
-
-def _disk(path: Path) -> AbstractContextManager[None]:
-    return scratch_disk(path, "the snapshot cannot be stored here temporarily")
-
-
-def _zxid(text: str, server: AdminServer) -> int:
-    try:
-        return int(text, 16)
-    except ValueError:
-        raise ClusterError(f"not a zxid: {text[:40]!r}", subject=server.url, remedy=_REMEDY) from None
+    return store(answer, path, server.limits, server.url)

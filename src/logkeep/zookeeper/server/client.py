@@ -1,4 +1,5 @@
-"""Client of a running server: its state, and its tree through a session. The only module that imports kazoo.
+"""Client of a running server: its state, and its tree through a session. With `capped_connection`, which limits
+replies, the only module that imports kazoo.
 
 The word `srvr` changes nothing. Where it is forbidden, a session is opened, which the server logs as two transactions,
 one when it begins and one when it ends: the zxid it reports is then at least that of the first.
@@ -15,6 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, NotAuthorised
 from logkeep.formats.zookeeper.transactions import Acl, Acls, TransactionType
+from logkeep.zookeeper.server.capped_connection import LARGEST_REPLY, CappedConnection
 from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_srvr
 from logkeep.zookeeper.server.multi_requests import MultiRequest, errors_of_multi
 
@@ -183,14 +185,24 @@ class _KazooRequest:
 
 
 @contextmanager
-def session(hosts: str, timeout_s: float, credentials: Sequence[Credential] = ()) -> Iterator[ZooKeeperSession]:
-    """A session with one of the servers; `hosts` are separated by commas. It ends with the block."""
+def session(
+    hosts: str, timeout_s: float, credentials: Sequence[Credential] = (), *, largest_reply: int = LARGEST_REPLY
+) -> Iterator[ZooKeeperSession]:
+    """A session with one of the servers; `hosts` are separated by commas. It ends with the block.
+
+    A reply of more than `largest_reply` bytes ends the connection, and the error of the request says so.
+    """
     auth = [(credential.scheme, credential.secret) for credential in credentials]
     client = KazooClient(hosts=hosts, timeout=_SESSION_S, auth_data=auth, logger=_QUIET)
+    connection = CappedConnection(client, largest_reply)
     try:
         with _our_errors(hosts):
             client.start(timeout=timeout_s)
         yield ZooKeeperSession(client, timeout_s)
+    except ClusterError as error:
+        if connection.refused:
+            error.what = f"{error.what}: {connection.refused}"
+        raise
     finally:
         client.stop()
         client.close()

@@ -17,10 +17,12 @@ DEFAULT_PORT: Final = 2181
 MOST_BYTES: Final = 1 << 20
 _PIECE: Final = 1 << 16
 _REMEDY: Final = "check the host and port, the network, and that the server runs"
-_VERSION: Final = re.compile(r"^Zookeeper version: (\d+(?:\.\d+)*)", re.MULTILINE)
+VERSION: Final = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,4}"
+"""The version of a server, without what follows a hyphen. A server can answer numbers of any length."""
+_VERSION: Final = re.compile(rf"^Zookeeper version: ({VERSION})", re.MULTILINE)
 _ZXID: Final = re.compile(r"^Zxid: 0x([0-9a-f]{1,16})$", re.MULTILINE)
-_MODE: Final = re.compile(r"^Mode: (\S+)$", re.MULTILINE)
-_NODES: Final = re.compile(r"^Node count: (\d+)$", re.MULTILINE)
+_MODE: Final = re.compile(r"^Mode: (\S{1,40})$", re.MULTILINE)
+_NODES: Final = re.compile(r"^Node count: ([0-9]{1,18})$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import msgspec
 
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import (
     Batch,
@@ -209,7 +210,7 @@ def _apply_batch(
         code = session.ask(batch_request(batch), shown(batch.changes[0].path))
     except ClusterUnreachable as error:
         raise ClusterUnreachable(
-            error.what, subject=error.subject, remedy=f"resume it with --resume {journal.path}"
+            error.what, subject=error.subject, remedy=f"resume it with --resume {shell_word(journal.path)}"
         ) from error
     after(f"sent {number}")
     changed = False
@@ -230,10 +231,10 @@ def _apply_batch(
 def _refusal(code: int, journal: SubtreeJournal, recorded: JournalState, batch: Batch) -> LogkeepError:
     if code in _CHANGED:
         what = f"another client has changed it meanwhile: {_CHANGED[code]}; {_progress(recorded)}"
-        remedy = f"run it again for a new plan, or undo the changes with --undo {journal.path}"
+        remedy = f"run it again for a new plan, or undo the changes with --undo {shell_word(journal.path)}"
         return TargetUnsafe(what, subject=_paths_of(batch), remedy=remedy)
     if code == _NO_AUTH:
-        remedy = f"give credentials with --auth-file and resume with --resume {journal.path}"
+        remedy = f"give credentials with --auth-file and resume with --resume {shell_word(journal.path)}"
         return NotAuthorised(f"an ACL forbids it; {_progress(recorded)}", subject=_paths_of(batch), remedy=remedy)
     reasons = {
         _BAD_ACL: "the server does not accept one of its ACLs",
@@ -241,7 +242,8 @@ def _refusal(code: int, journal: SubtreeJournal, recorded: JournalState, batch: 
         "zookeeper.extendedTypesEnabled)",
     }
     what = f"{reasons.get(code, f'the server refused with {code}')}; {_progress(recorded)}"
-    return ClusterError(what, subject=_paths_of(batch), remedy=f"undo the changes with --undo {journal.path}")
+    remedy = f"undo the changes with --undo {shell_word(journal.path)}"
+    return ClusterError(what, subject=_paths_of(batch), remedy=remedy)
 
 
 def _check_no_undo(path: Path, recorded: JournalState) -> None:
@@ -251,7 +253,7 @@ def _check_no_undo(path: Path, recorded: JournalState) -> None:
         raise TargetUnsafe(
             "an undo of its changes has begun: a resume would apply only the rest of the plan",
             subject=str(path),
-            remedy=f"end the undo with --resume {acting[-1]}, or run the restore again for a new plan",
+            remedy=f"end the undo with --resume {shell_word(acting[-1])}, or run the restore again for a new plan",
         )
 
 
@@ -265,7 +267,7 @@ def _note_undo(undone: tuple[SubtreeJournal, JournalState] | None, path: Path, h
         raise TargetUnsafe(
             "the run that it undoes was resumed since: only the first part of its changes would be undone",
             subject=str(path),
-            remedy=f"undo all of it with --undo {journal.path}",
+            remedy=f"undo all of it with --undo {shell_word(journal.path)}",
         )
     if str(path.absolute()) not in recorded.undos:
         journal.note(UndoBegan(str(path.absolute())))
@@ -278,7 +280,7 @@ def _check_settled(journal: SubtreeJournal, recorded: JournalState) -> None:
         "the run was interrupted here, and another client has changed these nodes since, so it is not known whether "
         f"this multi was applied; {_made(recorded)} before it"
     )
-    remedy = f"run it again for a new plan, or undo the changes before with --undo {journal.path}"
+    remedy = f"run it again for a new plan, or undo the changes before with --undo {shell_word(journal.path)}"
     raise TargetUnsafe(what, subject=_paths_of(recorded.batches[recorded.done]), remedy=remedy)
 
 

@@ -46,7 +46,7 @@ def test_one_topic_that_may_not_be_written_to(
     assert "denied-one" in str(told["refusals"])
     said = commands.error(*words, code=52)
     assert "WRITE on topic denied-one" in said
-    assert "kafka-acls --add --allow-principal 'User:alice' --operation Write --topic 'denied-one'" in said
+    assert "kafka-acls --add --allow-principal User:alice --operation Write --topic denied-one" in said
     assert "allowed-one" not in said
     assert (topic_names(secured), stored(repo)) == before
     add_acls(secured, lacking)

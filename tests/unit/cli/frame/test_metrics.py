@@ -1,5 +1,6 @@
 """The Prometheus textfile: merged, atomic, ours alone; and the alert rules that use it."""
 
+import os
 import re
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import yaml
 from logkeep.cli.frame.metrics import METRICS, MetricSample, MetricsFile, parse, render, sample
 from logkeep.errors import ConfigError
 from tests.support.cli.processes import ROOT, TRIAL, logkeep
+from tests.support.other_user import give_to_other
 
 
 def test_values_of_other_runs_stay(tmp_path: Path) -> None:
@@ -61,6 +63,44 @@ def test_a_foreign_file_is_left_alone(tmp_path: Path, content: str) -> None:
         with pytest.raises(ConfigError, match="left alone"):
             step()
     assert path.read_text(encoding="latin-1") == content
+
+
+def test_a_draft_does_not_follow_a_link_of_the_directorys_owner(tmp_path: Path) -> None:
+    victim, collector = tmp_path / "victim", tmp_path / "collector"
+    victim.write_text("ours\n")
+    victim.chmod(0o600)
+    collector.mkdir()
+    for pid in range(os.getpid(), os.getpid() + 400):
+        (collector / f".x.prom.{pid}.tmp").symlink_to(victim)
+    if os.geteuid() == 0:
+        give_to_other(collector)
+    MetricsFile(collector / "x.prom").update([sample("logkeep_backup_success", 1, source="a")])
+    assert (victim.read_text(), victim.stat().st_mode & 0o777) == ("ours\n", 0o600)
+    assert (collector / "x.prom").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_file_itself_may_be_no_link_and_no_pipe(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("logkeep_backup_success 1.0\n")
+    (tmp_path / "link.prom").symlink_to("secret")
+    os.mkfifo(tmp_path / "pipe.prom")
+    for name, what in (("link.prom", "symbolic link"), ("pipe.prom", "left alone")):
+        with pytest.raises(ConfigError, match=what):
+            MetricsFile(tmp_path / name).check()
+
+
+def test_a_directory_that_every_user_can_write_to_is_refused_before_the_work(tmp_path: Path) -> None:
+    (shared := tmp_path / "shared").mkdir()
+    for mode, code in ((0o777, 40), (0o1777, 0)):
+        shared.chmod(mode)
+        done = logkeep("backup", "--source", "good", "--metrics-file", "shared/x.prom", home=tmp_path, program=TRIAL)
+        assert (done.returncode, (shared / "x.prom").exists()) == (code, code == 0)
+
+
+def test_a_draft_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path / "x.prom")
+    with pytest.raises(UnicodeEncodeError):
+        file.update([sample("logkeep_backup_success", 1, source="\ud800")])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_directory_is_found_before_the_work(tmp_path: Path) -> None:

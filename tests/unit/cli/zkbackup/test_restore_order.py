@@ -52,7 +52,7 @@ def test_a_file_system_that_is_mounted_read_only_is_called_that(
     class ReadOnly:
         f_flag = 1
 
-    monkeypatch.setattr("os.statvfs", lambda _: ReadOnly)
+    monkeypatch.setattr("os.fstatvfs", lambda _: ReadOnly)
     wish = ZooKeeperRestoreOptions(targets=(ServerTarget(data_dir=tmp_path, log_dir=tmp_path),))
     with pytest.raises(TargetUnsafe, match="read-only") as caught:
         check_targets(wish, ask=lambda _: None)

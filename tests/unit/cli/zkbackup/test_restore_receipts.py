@@ -9,6 +9,7 @@ import pytest
 
 from logkeep.cli.zkbackup import restore
 from logkeep.cli.zkbackup.receipts import receipt_path, unfinished_path, write_ahead
+from logkeep.directories.folder import open_folder
 from logkeep.errors import RestoreFailed
 from logkeep.zookeeper.restore.disk import Disk
 from logkeep.zookeeper.restore.prepare import PreparedRestore, prepare
@@ -37,7 +38,7 @@ def _prepared(server: Path) -> PreparedRestore:
 def _interrupted(server: Path, disk: Disk) -> None:
     """As `zkbackup restore` does it, until it is killed."""
     with pytest.raises(Stopped):
-        carry_out(_prepared(server), replace=True, disk=disk, staged=write_ahead)
+        carry_out(_prepared(server), replace=True, disk=disk, staged=partial(write_ahead, open_folder(server)))
 
 
 def _ended(server: Path, flag: str) -> dict[str, object]:
@@ -100,7 +101,7 @@ def test_a_receipt_that_cannot_be_written_ends_the_restore_before_it_moves_anyth
     name = "20261116030000-1f2e3d4c"
     unfinished_path(str(server), name).mkdir()
     with pytest.raises(RestoreFailed, match="the receipt cannot be written"):
-        carry_out(prepared, replace=True, name=name, staged=write_ahead)
+        carry_out(prepared, replace=True, name=name, staged=partial(write_ahead, open_folder(server)))
     assert files(server) == before
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import ConfigError, TlsFailed
-from logkeep.kafka.client.credentials import reveal_place
+from logkeep.file_owners import OriginFile
+from logkeep.kafka.client.credentials import read_properties, reveal_place
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import (
@@ -99,9 +100,15 @@ def test_places_of_tokens(tmp_path: Path) -> None:
     assert place("logkeep.oauthbearer.token.file", "/c") == FileSecret(Path("/c"))
     assert load_settings(tmp_path / "client.properties").notes[-1].endswith("sends the secret in clear")
     defined = tmp_path / "client.properties"
-    assert place("logkeep.oauthbearer.token.command", "get 'a b'") == CommandSecret(("get", "a b"), defined)
+    assert place("logkeep.oauthbearer.token.command", "get 'a b'") == CommandSecret(("get", "a b"), OriginFile(defined))
     with pytest.raises(ConfigError, match="no source of the token"):
         place("sasl.oauthbearer.token.endpoint.url", "https://idp/token")
+
+
+@pytest.mark.parametrize(("protocol", "warned"), [("SASL_PLAINTEXT", True), ("SASL_SSL", False)])
+def test_scram_without_tls_is_warned_of(tmp_path: Path, protocol: str, warned: bool) -> None:
+    notes = load_settings(_write(tmp_path, {**SCRAM, "security.protocol": protocol})).notes
+    assert any("SCRAM-SHA-256 without TLS lets others" in note for note in notes) is warned
 
 
 @pytest.mark.parametrize(
@@ -180,14 +187,17 @@ def test_keys_that_others_can_read_or_that_do_not_fit_are_refused(tmp_path: Path
 
 
 def test_token_commands(tmp_path: Path) -> None:
-    defined = _write(tmp_path, {})
+    path = _write(tmp_path, {})
+    defined = read_properties(path, private=True).origin
     assert reveal_place(CommandSecret(("echo", SECRET), defined)).reveal() == SECRET
     for argv, words in ((("false",), "ended with code 1"), (("/no/such/program",), "cannot be run")):
         with pytest.raises(ConfigError, match=words):
             reveal_place(CommandSecret(argv, defined))
-    defined.chmod(0o622)
+    path.chmod(0o622)
+    unsafe = read_properties(path, private=False).origin
+    path.chmod(0o600)
     with pytest.raises(ConfigError, match="others can change it"):
-        reveal_place(CommandSecret(("echo", SECRET), defined))
+        reveal_place(CommandSecret(("echo", SECRET), pickle.loads(pickle.dumps(unsafe))))  # noqa: S301 - as workers do
 
 
 def test_patience_doubles_its_waits_up_to_a_limit() -> None:

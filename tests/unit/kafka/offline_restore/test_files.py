@@ -180,8 +180,8 @@ def test_owner_and_rights_are_those_of_the_broker(tmp_path: Path) -> None:
     (root / "orders-0").chmod(0o750)
     (root / "orders-0" / METADATA).chmod(0o640)
     if os.geteuid() == 0:
-        os.chown(root / "orders-0", 1234, 1235)
-        os.chown(root / "orders-0" / METADATA, 1234, 1235)
+        for path in (root / "orders-0", *(root / "orders-0").iterdir()):
+            os.chown(path, 1234, 1235)
     directory = Path(_only(offline(backed.place, backed.backup, [root])))
     expected = (1234, 1235) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     for path in (directory, *directory.iterdir()):

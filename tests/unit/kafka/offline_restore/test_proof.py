@@ -1,10 +1,12 @@
 """The proof sees what a disk or a hand has changed, whatever its checksums say; the note beside it, word for word."""
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from logkeep.directories.folder import Folder, open_folder
 from logkeep.kafka.offline_restore import task
 from logkeep.kafka.offline_restore.ownership_note import NOTE, Note, RestoredFrom, encoded, read_note
 from logkeep.kafka.offline_restore.proof import prove
@@ -31,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 def _proof(report: OfflineReport) -> str:
     (log,) = report.logs
-    return prove(Path(log.directory), log.files, lambda _: None)
+    return prove(open_folder(Path(log.directory)), log.files, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +62,9 @@ def test_what_is_not_the_archived_log(backed: Backed, root: Path, batches: list[
 def test_a_disk_that_changes_what_was_written(backed: Backed, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the last write and the proof a bit turns over: the old directory stays."""
 
-    def rotting(staged: Path, name: str, data: bytes, like: Path) -> None:
+    def rotting(staged: Folder, name: str, data: bytes, like: os.stat_result) -> None:
         put(staged, name, data, like)
-        flip(staged / FILE, 65)
+        flip(staged.path / FILE, 65)
 
     monkeypatch.setattr(task, "put", rotting)
     before = tree(root)
@@ -102,13 +104,13 @@ def test_the_note_word_for_word(tmp_path: Path) -> None:
     note = Note(origin=origin, end=10, markers=1, cut_batch=False, emptied=0, files=())
     assert encoded(note).decode() == GOLDEN
     (tmp_path / NOTE).write_text(GOLDEN)
-    assert read_note(tmp_path) == note
+    assert read_note(open_folder(tmp_path)) == note
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"\xff\xfe", GOLDEN.replace('"end": 10', '"end": "x"').encode()])
 def test_a_note_that_is_none(tmp_path: Path, text: bytes) -> None:
     (tmp_path / NOTE).write_bytes(text)
-    assert read_note(tmp_path) is None
+    assert read_note(open_folder(tmp_path)) is None
 
 
 def test_every_file_of_a_report_is_told_with_its_hash(backed: Backed, root: Path) -> None:

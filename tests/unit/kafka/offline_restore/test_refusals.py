@@ -10,11 +10,13 @@ from uuid import UUID
 
 import pytest
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import Locked, LogDirUnusable, LogkeepError, TargetUnsafe, UsageError
 from logkeep.kafka.disks.layout import LogDirState, log_directory
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.offline_restore import staging
 from logkeep.kafka.offline_restore.locks import broker_stopped, exclude_other_restores
+from logkeep.kafka.offline_restore.log_folders import open_root
 from logkeep.kafka.offline_restore.run import preview
 from logkeep.kafka.offline_restore.safety import check_configs, check_topics, removing_configs
 from logkeep.kafka.offline_restore.staging import leftovers, staged_name
@@ -86,8 +88,8 @@ def test_a_running_broker(backed: Backed, root: Path) -> None:
 
 def test_no_broker_starts_while_one_of_several_holders_is_left(root: Path) -> None:
     """Tasks end one after the other in the process that holds the lock as well."""
-    with broker_stopped([root]):
-        with broker_stopped([root]):
+    with broker_stopped([open_root(root)]):
+        with broker_stopped([open_root(root)]):
             pass
         code = "import fcntl,sys; fcntl.lockf(open(sys.argv[1],'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         tried = subprocess.run([sys.executable, "-c", code, str(root / ".lock")], capture_output=True, check=False)
@@ -95,7 +97,7 @@ def test_no_broker_starts_while_one_of_several_holders_is_left(root: Path) -> No
 
 
 def test_another_restore(backed: Backed, root: Path) -> None:
-    with exclude_other_restores([root]):
+    with exclude_other_restores([open_root(root)]):
         assert "another restore" in _refused(Locked, backed, root)
     with (root / ".lock").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,8 +209,8 @@ def test_staged_names_are_those_of_a_partition_on_its_way_out(tmp_path: Path, to
     assert (found.state, found.log.partition) == (LogDirState.DELETED, 12)
     (tmp_path / name).mkdir()
     (tmp_path / f"{topic[:200]}-12.{'0' * 32}-delete").mkdir()
-    assert leftovers(tmp_path, topic, 12) == [tmp_path / name]
-    assert leftovers(tmp_path, topic, 2) == []
+    assert leftovers(open_root(tmp_path), topic, 12) == [name]
+    assert leftovers(open_root(tmp_path), topic, 2) == []
 
 
 def test_nothing_is_written_by_a_preview(backed: Backed, root: Path) -> None:
@@ -234,15 +236,15 @@ def test_a_log_start_that_the_broker_remembers(backed: Backed, root: Path) -> No
 def test_interrupted_between_two_moves(backed: Backed, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system that cannot exchange names: one of the two directories is there afterwards, whichever."""
     monkeypatch.setattr(staging, "_exchanged", lambda *_: False)
-    real = Path.rename
+    real = Folder.rename
 
-    def rename(path: Path, target: Path) -> Path:
-        if target.name in {"orders-0", "orders-1", "users-0"} and interrupted.pop("next", False):
+    def rename(folder: Folder, name: str, to: Folder, new_name: str) -> None:
+        if new_name in {"orders-0", "orders-1", "users-0"} and interrupted.pop("next", False):
             raise KeyboardInterrupt
-        return real(path, target)
+        real(folder, name, to, new_name)
 
     interrupted = {"next": True}
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(Folder, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
         offline(backed.place, backed.backup, [root])
     assert {"orders-0", "orders-1", "users-0"} <= {p.name for p in root.iterdir()}

@@ -79,7 +79,7 @@ def test_what_to_grant_is_said() -> None:
         "topic a",
         "this user may not DESCRIBE_CONFIGS, WRITE",
     )
-    command = "kafka-acls --add --allow-principal 'User:eve' --operation DescribeConfigs --operation Write --topic 'a'"
+    command = "kafka-acls --add --allow-principal User:eve --operation DescribeConfigs --operation Write --topic a"
     assert first.remedy == command
     assert second.remedy.endswith("--operation Alter --cluster")
     assert (third.code, third.where) == ("right-unknown", "group g")

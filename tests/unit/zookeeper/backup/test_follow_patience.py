@@ -11,12 +11,16 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.follow import Follower, FollowRound
+from logkeep.store.base import ObjectWriter, Store
+from logkeep.store.delegating import DelegatingStore
+from logkeep.store.memory import MemoryStore
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone, ZooKeeperBackupOptions
 from logkeep.zookeeper.follow import FollowedEnsemble
 from logkeep.zookeeper.repo.sink import ArchiveSink, archiving
 from tests.support.zookeeper.handmade_directories import MadeServer, rounds
 from tests.support.zookeeper.repositories import new_place, newest, zxids
 
+_TEMPORARY = (errors.TaskFailed, errors.SourceDamaged, errors.LeaseLost, errors.StoreBusy, errors.StoreFull)
 Archiving = Callable[[], AbstractContextManager[ArchiveSink]]
 
 
@@ -69,7 +73,9 @@ def test_the_lease_of_a_prune_beside_it_is_waited_for(server: MadeServer) -> Non
     assert zxids(newest(place)) == [(1, 4)]
 
 
-@pytest.mark.parametrize("kind", [errors.TaskFailed, errors.SourceDamaged, errors.LeaseLost, errors.StoreBusy])
+@pytest.mark.parametrize(
+    "kind", [errors.TaskFailed, errors.SourceDamaged, errors.LeaseLost, errors.StoreBusy, errors.StoreFull]
+)
 def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
     server: MadeServer, kind: type[errors.LogkeepError]
 ) -> None:
@@ -80,13 +86,50 @@ def test_a_round_that_failed_for_what_passes_is_told_and_tried_again(
     assert zxids(newest(place)) == [(1, 4)]
 
 
-@pytest.mark.parametrize("kind", [errors.StoreDenied, errors.StoreFull, errors.BackupFailed])
+@pytest.mark.parametrize("kind", [errors.StoreDenied, errors.BackupFailed])
 def test_what_no_retry_cures_ends_the_run(server: MadeServer, kind: type[errors.LogkeepError]) -> None:
-    """A round copies everything again: what came to nothing, or to a full store, would fill it round by round."""
+    """A round copies everything again: what came to nothing would fill the store round by round."""
     place = new_place()
     failing: list[errors.LogkeepError] = [kind("it happened")]
     with pytest.raises(kind):
         followed(server, place, lambda: _failing_first(place, failing), lambda: None)
+
+
+class FullStore(DelegatingStore):
+    """Has room for so many more objects; after that it refuses every write, also the release of a lease."""
+
+    def __init__(self, inner: Store, room: int) -> None:
+        super().__init__(inner)
+        self.room = room
+
+    def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
+        self.room -= 1
+        self._refuse_if_full(name)
+        return super().open_new(name, size_hint)
+
+    def replace(self, name: str, data: bytes, version: str) -> None:
+        self._refuse_if_full(name)
+        super().replace(name, data, version)
+
+    def _refuse_if_full(self, name: str) -> None:
+        if self.room < 0:
+            raise errors.StoreFull("no space left on the device", subject=name)
+
+
+def test_a_full_store_is_left_as_it_was_and_the_next_round_needs_no_expired_lease(server: MadeServer) -> None:
+    store = FullStore(MemoryStore(), room=1)
+    place = new_place(store)
+    stored: list[str] = []
+
+    def room_again() -> None:
+        if store.room < 0:
+            stored.extend(info.name for info in store.list("sources/zk/") if "/snapshots/" in info.name)
+        store.room = 100
+
+    heard = followed(server, place, lambda: opening(place), room_again)
+    assert [type(one.error) for one in heard] == [errors.StoreFull, type(None)]
+    assert stored == [], "the snapshot that the failed round had stored"
+    assert zxids(newest(place)) == [(1, 4)]
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.directories.folder import open_folder
 from logkeep.formats.zookeeper.names import log_name
 from logkeep.zookeeper.restore.ensemble.survey import survey_of
 from logkeep.zookeeper.restore.finish import roll_back
@@ -120,5 +121,5 @@ def test_nothing_that_was_set_apart_is_written_over(tmp_path: Path) -> None:
     for name in ("0.log.1", "2.currentEpoch", "3.currentEpoch"):
         (tmp_path / name).write_text("")
     (tmp_path / "0.log.1").unlink()
-    assert set_apart(tmp_path, "currentEpoch").name == "4.currentEpoch"
-    assert set_apart(tmp_path, "log.1").name == "2.log.1"
+    assert set_apart(open_folder(tmp_path), "currentEpoch") == "4.currentEpoch"
+    assert set_apart(open_folder(tmp_path), "log.1") == "2.log.1"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.directories.folder import Folder
 from logkeep.errors import TargetUnsafe
 from logkeep.zookeeper.restore import prepare as preparing
 from logkeep.zookeeper.restore.disk_space import FileSystem, Sizes, check_free_space
@@ -13,33 +14,45 @@ from logkeep.zookeeper.restore.target_dirs import ServerDirectories
 from logkeep.zookeeper.restore.values import Form, ServerTarget, ZooKeeperRestoreOptions
 from tests.support.zookeeper.handmade_server import made_backup
 
-APART = ServerDirectories(Path("/data/zk"), Path("/logs/zk"))
-TOGETHER = ServerDirectories(Path("/data/zk"), Path("/data/zk"))
+
+@pytest.fixture
+def apart(tmp_path: Path) -> ServerDirectories:
+    return _server(tmp_path, "data/zk", "logs/zk")
 
 
-def _disks(**free: int) -> Callable[[Path], FileSystem]:
-    """One for each directory below the root."""
-    return lambda path: FileSystem(hash(path.parts[1]), free[path.parts[1]])
+@pytest.fixture
+def together(tmp_path: Path) -> ServerDirectories:
+    return _server(tmp_path, "data/zk", "data/zk")
 
 
-def test_logs_count_where_they_go() -> None:
-    check_free_space([APART], Sizes(100, 900), _disks(data=100, logs=900))
+def _server(home: Path, data: str, logs: str) -> ServerDirectories:
+    for name in (data, logs):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    return ServerDirectories(home / data, home / logs)
+
+
+def _disks(**free: int) -> Callable[[Folder], FileSystem]:
+    """One for each directory that the servers' directories are in."""
+    return lambda folder: FileSystem(hash(folder.path.parent.name), free[folder.path.parent.name])
+
+
+def test_logs_count_where_they_go(apart: ServerDirectories) -> None:
+    check_free_space([apart], Sizes(100, 900), _disks(data=100, logs=900))
     with pytest.raises(TargetUnsafe, match="900 bytes are to be written, and 899 are free") as caught:
-        check_free_space([APART], Sizes(100, 900), _disks(data=5000, logs=899))
-    assert caught.value.subject == "/logs/zk"
+        check_free_space([apart], Sizes(100, 900), _disks(data=5000, logs=899))
+    assert caught.value.subject == str(apart.log_dir)
     with pytest.raises(TargetUnsafe, match="100 bytes are to be written, and 99 are free") as caught:
-        check_free_space([APART], Sizes(100, 900), _disks(data=99, logs=5000))
-    assert caught.value.subject == "/data/zk"
+        check_free_space([apart], Sizes(100, 900), _disks(data=99, logs=5000))
+    assert caught.value.subject == str(apart.data_dir)
 
 
-def test_what_goes_to_one_file_system_counts_together() -> None:
-    check_free_space([TOGETHER], Sizes(100, 900), _disks(data=1000))
+def test_what_goes_to_one_file_system_counts_together(together: ServerDirectories, tmp_path: Path) -> None:
+    check_free_space([together], Sizes(100, 900), _disks(data=1000))
     with pytest.raises(TargetUnsafe, match="1000 bytes"):
-        check_free_space([TOGETHER], Sizes(100, 900), _disks(data=999))
+        check_free_space([together], Sizes(100, 900), _disks(data=999))
+    second = _server(tmp_path, "data/zk2", "data/zk2")
     with pytest.raises(TargetUnsafe, match="2000 bytes"):
-        check_free_space(
-            [TOGETHER, ServerDirectories(Path("/data/zk2"), Path("/data/zk2"))], Sizes(100, 900), _disks(data=1999)
-        )
+        check_free_space([together, second], Sizes(100, 900), _disks(data=1999))
 
 
 def test_behind_a_link_its_file_system_is_asked(tmp_path: Path) -> None:
@@ -48,8 +61,8 @@ def test_behind_a_link_its_file_system_is_asked(tmp_path: Path) -> None:
     (tmp_path / "zk" / "version-2").symlink_to(tmp_path / "large" / "version-2")
     asked = list[Path]()
 
-    def look(path: Path) -> FileSystem:
-        asked.append(path)
+    def look(folder: Folder) -> FileSystem:
+        asked.append(folder.path)
         return FileSystem(1, 1000)
 
     check_free_space([ServerDirectories(tmp_path / "zk", tmp_path / "zk")], Sizes(1), look)

@@ -11,7 +11,7 @@ import pytest
 
 from logkeep.errors import Damaged, Locked, LogkeepError, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import log_name
-from logkeep.zookeeper.restore import target_dirs
+from logkeep.zookeeper.restore import target_checks
 from logkeep.zookeeper.restore.finish import RestoreEndState, continue_restore, roll_back
 from logkeep.zookeeper.restore.locks import locked
 from logkeep.zookeeper.restore.next_steps import next_steps
@@ -364,7 +364,7 @@ def test_the_same_directory_for_two_members(tmp_path: Path) -> None:
 def test_version_2_that_is_a_mount_point(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "mountinfo"
     told.write_text(f"36 35 98:0 /x {server / 'version-2'} rw - ext4 /dev/sda rw\n")
-    monkeypatch.setattr(target_dirs, "_MOUNTS", told)
+    monkeypatch.setattr(target_checks, "_MOUNTS", told)
     view = made_backup()
     with pytest.raises(TargetUnsafe, match="mount point") as caught:
         prepare(view, view.path(), _wish(server))

@@ -1,7 +1,7 @@
 """Directories that are gone, or may not be looked at, when a restore is ended: that is told, and nothing is moved."""
 
+import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,27 +33,22 @@ def test_a_member_whose_file_system_is_not_mounted(tmp_path: Path) -> None:
 
 def test_files_that_may_not_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old_server(tmp_path)
-    real = Path.iterdir
+    place = ServerDirectories(tmp_path, tmp_path)
+    hidden, real = place.data.folder, os.listdir
 
-    def iterdir(self: Path) -> Iterator[Path]:
-        if self == tmp_path / "version-2":
+    def listdir(where: int) -> list[str]:
+        if hidden is not None and where == hidden.descriptor:
             raise PermissionError(13, "Permission denied")
-        return real(self)
+        return real(where)
 
-    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(os, "listdir", listdir)
     with pytest.raises(TargetUnsafe, match="permission denied") as caught:
-        find_running_servers([ServerDirectories(tmp_path, tmp_path)])
+        find_running_servers([place])
     assert caught.value.subject == str(tmp_path / "version-2")
 
 
 def test_a_file_that_goes_away_while_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old_server(tmp_path)
-    real = Path.iterdir
-
-    def iterdir(self: Path) -> Iterator[Path]:
-        yield from real(self)
-        if self == tmp_path / "version-2":
-            yield self / "gone"
-
-    monkeypatch.setattr(Path, "iterdir", iterdir)
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda where: [*real(where), "gone"])
     assert find_running_servers([ServerDirectories(tmp_path, tmp_path)]).running == ()

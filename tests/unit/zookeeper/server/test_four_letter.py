@@ -44,7 +44,10 @@ Proposal sizes last/min/max: 48/36/5120
         ("srvr is not executed because it is not in the whitelist.\n", None),
         ("", None),
         (OLD.replace("Zxid: 0x5ebc", "Zxid: 0x" + "f" * 17), None),
+        (OLD.replace("Node count: 2479", "Node count: " + "9" * 5000), ServerState(0x5EBC, "standalone", "3.4.14")),
+        (OLD.replace("3.4.14", "9" * 5000), ServerState(0x5EBC, "standalone", "999999999", 2479)),
     ),
+    ids=("old", "new", "not serving", "forbidden", "nothing", "long zxid", "long count", "long version"),
 )
 def test_what_servers_answer(answer: str, state: ServerState | None) -> None:
     assert parse_srvr(answer) == state

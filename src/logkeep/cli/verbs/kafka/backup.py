@@ -48,6 +48,7 @@ from logkeep.config.options import (
     WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
+from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
@@ -140,7 +141,7 @@ def client_settings(run: Run) -> ClientSettings:
     if path is not None:
         settings = load_settings(path, bootstrap=servers or "")
     elif servers is not None:
-        settings = settings_from({}, Path(), bootstrap=servers)
+        settings = settings_from({}, OriginFile(Path()), bootstrap=servers)
     else:
         raise UsageError("no cluster is given", remedy="pass --bootstrap-servers, or --command-config with them in it")
     for note in settings.notes:

@@ -19,6 +19,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
+from logkeep.file_owners import OriginFile
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
@@ -70,7 +71,7 @@ def _target(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
 
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH)))
     broker = stack.enter_context(EmbeddedKafka(directory / "broker", run.cache))
-    return settings_from({}, Path(), bootstrap=broker.bootstrap), True
+    return settings_from({}, OriginFile(Path()), bootstrap=broker.bootstrap), True
 
 
 def _restore_options(run: Run, *, alone: bool) -> KafkaRestoreOptions:

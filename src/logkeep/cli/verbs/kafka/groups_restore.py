@@ -198,7 +198,7 @@ def _confirm(run: Run, planned: GroupsMoved) -> bool:
     """Show the plan and ask. False when no question was needed."""
     asks = run.console.interactive and not run[YES]
     if asks:
-        run.console.note(_text(planned, run.console.err_look))
+        run.show(_text, planned)
     back = " back" if planned.rollback else ""
     run.confirm(f"set {plural(planned.groups, 'group')}{back} in cluster {planned.cluster_id}?")
     return asks

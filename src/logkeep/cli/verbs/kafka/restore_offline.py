@@ -7,7 +7,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import count
 from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, confirm_plan
-from logkeep.cli.wiring import chosen_engine, restores_place
+from logkeep.cli.wiring import chosen_engine, restores_place, use_directories
 from logkeep.config.options import (
     BROKERS,
     EXCLUDE,
@@ -53,6 +53,7 @@ def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> Kafka
         return _plan_report(place.source, plan)
     question = f"write the files of {count(len(plan.logs))} partitions?"
     confirm_plan(run, _plan_report(place.source, plan), question, plan.cluster_id if plan.own_cluster else "")
+    use_directories(run, *options.roots, written=True)
     engine = chosen_engine(run, plan.size_bytes)
     state = restores_place(run, place, create=True)
     return _result_report(place.source, restore_offline(options, place, engine, run.clock, run.token, state))

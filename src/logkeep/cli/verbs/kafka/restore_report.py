@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import ClassVar
 
 import msgspec
 
@@ -11,6 +12,7 @@ from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition
 from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
 from logkeep.errors import TargetUnsafe
 from logkeep.model.findings import Finding
+from logkeep.model.shell_words import shell_word
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
 BAD = frozenset({RestoreVerdict.FAILED, RestoreVerdict.CHANGED})
@@ -26,6 +28,7 @@ class OfflineFile(msgspec.Struct, frozen=True, kw_only=True):
 class OfflinePart(msgspec.Struct, frozen=True, kw_only=True):
     """Of a restore into the directories of a broker that is stopped."""
 
+    several_lines: ClassVar = ("procedure",)
     running: bool
     """Whether the broker still runs."""
     elsewhere: tuple[str, ...]
@@ -71,7 +74,7 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def restore_text(report: KafkaRestoreReport, look: TerminalStyle) -> str:
     if report.dry_run:
-        return "\n".join(plan_lines(report, look))
+        return plan_text(report, look)
     state = look.state("FAIL" if report.verdict in BAD else "OK")
     name = "restore into files" if report.offline else f"restore {report.restore}"
     head = f"{state}  {name} of backup {report.backup}: {report.verdict}"
@@ -134,7 +137,11 @@ def _amount(report: KafkaRestoreReport) -> str:
     return f"{plural(len(report.topics), 'topic')} · {most}{plural(report.records, 'record')} · {size(report.bytes)}"
 
 
-def plan_lines(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
+def plan_text(report: KafkaRestoreReport, look: TerminalStyle) -> str:
+    return "\n".join(_plan_lines(report, look))
+
+
+def _plan_lines(report: KafkaRestoreReport, look: TerminalStyle) -> Iterator[str]:
     yield look.text(f"restore of backup {report.backup} of {report.source} to cluster {report.cluster_id}")
     yield look.text(_amount(report) + ("" if report.offline else f" · {_about(report.seconds)}"))
     yield look.prose(f"offsets: {report.offsets} ({report.why})", indent=len("offsets: "))
@@ -184,14 +191,14 @@ def confirm_plan(run: Run, planned: KafkaRestoreReport, question: str, own_clust
     `own_cluster` is that id when it is the target, else empty.
     """
     if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+        run.show(plan_text, planned)
     if not own_cluster or run[CONFIRM_CLUSTER] == own_cluster:
         run.confirm(question)
         _print_plan(run, planned)
         return
     if run[YES] or not run.console.interactive:
         raise TargetUnsafe(
-            _OWN, subject=own_cluster, remedy=f"if this is intended, pass --confirm-cluster {own_cluster}"
+            _OWN, subject=own_cluster, remedy=f"if this is intended, pass --confirm-cluster {shell_word(own_cluster)}"
         )
     run.console.confirm(f"{_OWN}; {question}", typed=own_cluster)
 
@@ -199,7 +206,7 @@ def confirm_plan(run: Run, planned: KafkaRestoreReport, question: str, own_clust
 def _print_plan(run: Run, planned: KafkaRestoreReport) -> None:
     """With --yes the plan is for later readers of the log; with --json there is no text."""
     if run[YES] and not run[QUIET] and not run[JSON]:
-        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+        run.show(plan_text, planned)
 
 
 _OFFSETS = {"preserve": "preserved", "translate": "translated"}

@@ -11,7 +11,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, written_source
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, use_directories, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -83,6 +83,7 @@ def salvage(run: Run) -> KafkaSalvageReport:
     place = written_source(run, FIRST_SOURCE)
     with hold_directories(roots):
         task, options = KafkaSalvage(place, list_directories(roots), run.clock, run.token), _salvage_options(run)
+        use_directories(run, *roots)
         engine = chosen_engine(run, task.size_bytes)
         done = task.preview(options, engine) if run.dry_run else task.run(options, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])

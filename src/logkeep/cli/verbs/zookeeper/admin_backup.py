@@ -12,6 +12,7 @@ from logkeep.config.options import (
     CONFIG_DIRS,
     FOLLOW,
     INCLUDE_CONFIG,
+    MAX_SNAPSHOT_BYTES,
     NEW_HISTORY,
     ZK_MEMBERS,
     Options,
@@ -21,6 +22,7 @@ from logkeep.model.secret import Secret
 from logkeep.zookeeper.backup.admin_snapshot import back_up_by_admin
 from logkeep.zookeeper.backup.run import ZooKeeperBackupDone
 from logkeep.zookeeper.repo.sink import ArchiveSink
+from logkeep.zookeeper.server.admin_download import DownloadLimits
 from logkeep.zookeeper.server.admin_http import AdminServer, admin_url, authorization_of
 
 _DISK_OPTIONS: Options = (*ZK_MEMBERS, INCLUDE_CONFIG, CONFIG_DIRS, FOLLOW)
@@ -40,7 +42,8 @@ def admin_member(run: Run) -> tuple[str, AdminServer] | None:
         flag = "--dry-run" if other is None else f"--{other.name}"
         why = "the server writes a snapshot to answer" if other is None else "that needs the server's own files"
         raise UsageError(f"--admin-server and {flag} exclude each other: {why}", remedy=f"leave {flag} out")
-    return name or _host_name(url), AdminServer(url, _authorization(run))
+    limits = DownloadLimits(most_bytes=run[MAX_SNAPSHOT_BYTES])
+    return name or _host_name(url), AdminServer(url, _authorization(run), limits=limits)
 
 
 def _host_name(url: str) -> str:

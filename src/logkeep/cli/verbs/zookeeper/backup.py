@@ -16,7 +16,7 @@ from logkeep.cli.verbs.zookeeper.backup_report import (
     member_report,
 )
 from logkeep.cli.verbs.zookeeper.members import given_members, member_places
-from logkeep.cli.wiring import STORE_EXITS, WarmEngines, refuse_contradictions, written_source
+from logkeep.cli.wiring import STORE_EXITS, WarmEngines, refuse_contradictions, use_directories, written_source
 from logkeep.config.options import (
     ADMIN_SERVER,
     AUTH_FILE,
@@ -27,6 +27,7 @@ from logkeep.config.options import (
     INCLUDE_CONFIG,
     LEASE_TTL,
     LIMIT_UPLOAD,
+    MAX_SNAPSHOT_BYTES,
     NEW_HISTORY,
     STORE_OPTIONS,
     TAG,
@@ -67,8 +68,9 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
 
 
 _OPTIONS = (
-    *STORE_OPTIONS, *ZK_MEMBERS, ADMIN_SERVER, AUTH_FILE, NEW_HISTORY, ZK_COMPRESSION, INCLUDE_CONFIG, CONFIG_DIRS,
-    BACKUP_ID, TAG, FOLLOW, ZK_INTERVAL, ZK_SEGMENT_BYTES, *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
+    *STORE_OPTIONS, *ZK_MEMBERS, ADMIN_SERVER, AUTH_FILE, MAX_SNAPSHOT_BYTES, NEW_HISTORY, ZK_COMPRESSION,
+    INCLUDE_CONFIG, CONFIG_DIRS, BACKUP_ID, TAG, FOLLOW, ZK_INTERVAL, ZK_SEGMENT_BYTES, *ENGINE_OPTIONS,
+    LIMIT_UPLOAD, *WRITE_OPTIONS,
 )  # fmt: skip
 
 
@@ -112,6 +114,7 @@ def backup(run: Run) -> ZooKeeperBackupReport:
             done = back_up_over_http(run, *over_http, sink)
         return done_report(place, done, sink.entry)
     place, options = written_source(run, FIRST_SOURCE), _backup_options(run)
+    use_directories(run, *(path for each in options.members for path in dict.fromkeys((each.data_dir, each.log_dir))))
     if run[FOLLOW]:
         from logkeep.cli.verbs.zookeeper.follow import follow_ensemble  # noqa: PLC0415 - only --follow needs it
 

@@ -11,7 +11,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
-from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, written_source
+from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, use_directories, written_source
 from logkeep.config.options import (
     BACKUP_ID,
     BUNDLE_ID,
@@ -97,6 +97,7 @@ def export(run: Run, backup: str) -> ExportReport:
     with reading(place, BackupId(entry.id), this_process(run.token()), "export", run.token) as held:
         view = view_of(place, held)
         with new_bundle(directory.absolute(), name, clock=run.clock, tokens=run.token, codec=codec) as sink:
+            use_directories(run, directory, written=True)
             gathered = export_backup(view, sink, WarmEngines(run), run[MEMBER], beside_of(view))
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     return ExportReport(
@@ -152,6 +153,7 @@ def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
     given. The bundle's time becomes the id unless later backups exist; its name becomes a tag.
     """
     view, place = BundleView(Path(bundle).expanduser().absolute()), written_source(run, FIRST_SOURCE)
+    use_directories(run, Path(bundle).expanduser())
     with archiving(
         place,
         clock=run.clock,

@@ -50,7 +50,7 @@ def paired(data_dirs: Sequence[str], log_dirs: Sequence[str], hosts: Sequence[st
     dirs = [named_value(text) for text in data_dirs]
     logs, addresses = _matched("--log-dir", log_dirs, dirs), _matched("--zk-host", hosts, dirs)
     return [
-        GivenMember(name, Path(value).expanduser(), Path(log).expanduser() if log else None, host)
+        GivenMember(name, _directory(value), _directory(log) if log else None, host)
         for (name, value), log, host in zip(dirs, logs, addresses, strict=True)
     ]
 
@@ -83,6 +83,11 @@ def _by_name(flag: str, values: Sequence[tuple[str, str]], names: Sequence[str])
         what = f"{flag} names {unknown}, and no --data-dir does" if unknown else f"{flag} names a member twice"
         raise UsageError(what, remedy=_ONCE_EACH)
     return [known.get(name, "") for name in names]
+
+
+def _directory(text: str) -> Path:
+    """Absolute: Spark's workers have another working directory."""
+    return Path(text).expanduser().absolute()
 
 
 def member_places(given: Sequence[GivenMember]) -> tuple[MemberPlace, ...]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.wiring import chosen_source
+from logkeep.cli.wiring import chosen_source, use_directories
 from logkeep.config.option_types import ZxidNumber
 from logkeep.config.options import BELIEVE
 from logkeep.errors import Damaged, UsageError
@@ -34,6 +34,7 @@ def opened_backup(run: Run, named: str) -> Iterator[BackupView]:
     if is_bundle(named):
         view = BundleView(Path(named).expanduser().absolute())
         view.require_intact()  # report damage before any work
+        use_directories(run, Path(named).expanduser())
         yield view
         return
     place = chosen_source(run)

@@ -23,6 +23,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.shell_words import shell_word
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
 CLUSTER = "kafka-cluster"
@@ -184,11 +185,11 @@ def _resource_text(resource: str, name: str) -> str:
 def grant(resource: str, name: str, operations: Iterable[str], principal: str) -> str:
     """The command that grants the missing operations."""
     flags = " ".join(f"--operation {each.title().replace('_', '')}" for each in operations)
-    where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} '{name}'"
+    where = "--cluster" if resource == "CLUSTER" else f"{_FLAGS[resource]} {shell_word(name)}"
     if resource == "TRANSACTIONAL_ID":
         # Each log of each restore has an id of its own; they share a prefix.
-        where = f"{_FLAGS[resource]} '{name.rpartition('-')[0]}-' --resource-pattern-type prefixed"
-    return f"kafka-acls --add --allow-principal '{principal}' {flags} {where}"
+        where = f"{_FLAGS[resource]} {shell_word(name.rpartition('-')[0] + '-')} --resource-pattern-type prefixed"
+    return f"kafka-acls --add --allow-principal {shell_word(principal)} {flags} {where}"
 
 
 _HARMLESS = ConfigChange({"retention.ms": "-1"})

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from logkeep.directories.folder import Folder
 from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurvey
 
 _MACHINE_ID: Final = Path("/etc/machine-id")
@@ -28,10 +29,9 @@ def this_host() -> HostIdentity:
     return HostIdentity(_hashed(_MACHINE_ID), _hashed(_BOOT_ID))
 
 
-def directory_id(directory: Path) -> tuple[int, ...]:
+def directory_id(folder: Folder) -> tuple[int, ...]:
     """With the id of its file system: disks that are mounted one after the other have the same device and inode."""
-    stat = directory.stat()
-    return stat.st_dev, stat.st_ino, os.statvfs(directory).f_fsid
+    return folder.status.st_dev, folder.status.st_ino, os.fstatvfs(folder.descriptor).f_fsid
 
 
 def is_one_directory(one: tuple[HostSurvey, MemberSurvey], other: tuple[HostSurvey, MemberSurvey]) -> bool:

@@ -15,8 +15,9 @@ from logkeep.zookeeper.restore.ensemble.documents import HostSurvey, MemberSurve
 from logkeep.zookeeper.restore.ensemble.host_identity import HostIdentity, directory_id, is_one_directory, this_host
 from logkeep.zookeeper.restore.obstacles import logs_elsewhere
 from logkeep.zookeeper.restore.running_server import Ask, ask_server, find_running_servers
-from logkeep.zookeeper.restore.target_dirs import check_swappable, place_of
-from logkeep.zookeeper.restore.target_state import NO_FILES_FINGERPRINT, interrupted_restores, read_contents
+from logkeep.zookeeper.restore.target_checks import check_swappable, interrupted_restores
+from logkeep.zookeeper.restore.target_dirs import place_of
+from logkeep.zookeeper.restore.target_state import NO_FILES_FINGERPRINT, read_contents
 from logkeep.zookeeper.restore.values import ServerTarget
 
 MAX_AGE: Final = timedelta(hours=24)
@@ -58,7 +59,7 @@ def survey_of(target: ServerTarget, member: str, *, ask: Ask = ask_server) -> Me
         running=seen.running,
         unchecked=seen.unchecked,
         raised_by=held.raised_by,
-        directory=directory_id(place.data_dir),
+        directory=directory_id(place.data_folder),
     )
 
 

@@ -1,6 +1,5 @@
 """The report of `logkeep zookeeper restore`: the plan, the result, and the next steps."""
 
-import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +10,7 @@ from logkeep.cli.verbs.restore_text import finding_lines, took
 from logkeep.errors import RestoreFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan
 from logkeep.zookeeper.restore.ensemble.plan import Agreement
 from logkeep.zookeeper.restore.next_steps import next_steps
@@ -149,7 +149,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: TerminalStyle) -> str:
     if report.tree is None:
         return "\n".join(_ended_lines(report, look))
     if report.dry_run:
-        return "\n".join(plan_lines(report, look))
+        return plan_text(report, look)
     head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
     lines = [head, *tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
     lines += [look.line(f"NOT CHECKED  {what}") for what in report.unchecked]
@@ -162,7 +162,11 @@ def _step(step: str, look: TerminalStyle) -> str:
     return look.line(step) if "  logkeep " in step else look.prose(step, indent=2)
 
 
-def plan_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
+def plan_text(report: ZooKeeperRestoreReport, look: TerminalStyle) -> str:
+    return "\n".join(_plan_lines(report, look))
+
+
+def _plan_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator[str]:
     yield look.line(f"restore of backup {report.backup} of {report.source}")
     if report.tree is not None:
         yield from tree_lines(report.tree, look)
@@ -196,7 +200,7 @@ def tree_lines(tree: RestoredTree, look: TerminalStyle) -> Iterator[str]:
 def steps_after(receipt: RestoreReceipt, restore: int) -> Iterator[str]:
     """The next steps of the operator."""
     yield from next_steps(receipt)
-    directory = shlex.quote(receipt.targets[0].data_dir)
+    directory = shell_word(receipt.targets[0].data_dir)
     yield f"to undo it, stop the servers:  logkeep zookeeper restore --rollback --data-dir {directory}"
     yield f"receipt:  logkeep receipts show {restore}"
 

@@ -3,7 +3,6 @@
 Before the first file is moved there is nothing to continue.
 """
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from logkeep.cli.frame.signals import as_error
 from logkeep.errors import LogkeepError, RestoreFailed
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.restore.journal import Phase, RestoreJournal, read_journal
 from logkeep.zookeeper.restore.target_dirs import place_of
 from logkeep.zookeeper.restore.values import ServerTarget
@@ -81,7 +81,7 @@ def next_step(
 ) -> str:
     """Pure. `journal`: the journal as read now, or the error of reading it."""
     verb, _, flag = command.rpartition(" ")
-    where = f"{flag} {shlex.quote(str(data_dir))}{more}"
+    where = f"{flag} {shell_word(data_dir)}{more}"
     both = (
         f"start no server: `{verb} --continue {where}` completes it, `{verb} --rollback {where}` puts the "
         "earlier data back"

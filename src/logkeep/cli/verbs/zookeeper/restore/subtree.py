@@ -10,7 +10,7 @@ from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint
 from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     SubtreeReport,
     ended_report,
-    plan_lines,
+    plan_text,
     planned_report,
     subtree_text,
 )
@@ -176,6 +176,6 @@ def _version(hosts: str) -> str:
 
 def _confirm_plan(run: Run, planned: SubtreeReport) -> None:
     if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+        run.show(plan_text, planned)
     changes = plural(len(planned.changes), "change")
     run.confirm(f"make {changes} in {planned.target} of the ensemble at {planned.hosts}?")

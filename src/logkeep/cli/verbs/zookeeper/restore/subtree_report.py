@@ -1,6 +1,5 @@
 """The report of `logkeep zookeeper restore-subtree`: the plan, what is left out, the result."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
+from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.subtree.prepare import NEVER_RESTORED, PreparedSubtree
 from logkeep.zookeeper.subtree.run import SubtreeRunEnd
 from logkeep.zookeeper.timeline.plan import RestorePath
@@ -122,11 +122,15 @@ def ended_report(planned: SubtreeReport, ended: SubtreeRunEnd, verdict: str = "d
 
 def subtree_text(report: SubtreeReport, look: TerminalStyle) -> str:
     if report.journal is None:
-        return "\n".join(plan_lines(report, look))
+        return plan_text(report, look)
     return "\n".join(_ended_lines(report, look))
 
 
-def plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
+def plan_text(report: SubtreeReport, look: TerminalStyle) -> str:
+    return "\n".join(_plan_lines(report, look))
+
+
+def _plan_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     kinds = Counter(change.kind for change in report.changes)
     kinds_text = [f"{count(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
     facts = {
@@ -198,4 +202,4 @@ def _ended_lines(report: SubtreeReport, look: TerminalStyle) -> Iterator[str]:
     yield from finding_lines(report.findings, look, every=True)
     if report.restore is not None:
         yield look.line(f"receipt:     logkeep receipts show {report.restore}")
-    yield look.line(f"to undo it:  logkeep zookeeper restore-subtree --undo {shlex.quote(report.journal or '')}")
+    yield look.line(f"to undo it:  logkeep zookeeper restore-subtree --undo {shell_word(report.journal or '')}")

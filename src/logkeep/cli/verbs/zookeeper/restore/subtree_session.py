@@ -1,6 +1,5 @@
 """What a new subtree restore and its resume and undo share: the session, the journal's path, the stored receipt."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.signals import as_error
 from logkeep.config.options import AUTH_FILE, QUIET, SUBTREE_JOURNAL, ZK_HOSTS
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.model.shell_words import shell_word
 from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.restore.run import journal_name
 from logkeep.zookeeper.server.client import ZooKeeperSession, session
@@ -27,7 +27,7 @@ def by_journal(journal: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        error, named = as_error(stop), shlex.quote(str(journal))
+        error, named = as_error(stop), shell_word(journal)
         called = "logkeep zookeeper restore-subtree"
         ways = f"`{called} --resume {named}` resumes it, `{called} --undo {named}` undoes it"
         error.remedy = ways if journal.exists() else "nothing was changed: run it again"

@@ -63,7 +63,7 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
     report=SurveyReport,
     text=_text,
     options=(*ZK_MEMBERS, SURVEY_TO),
-    exits=(2, 10, 31),
+    exits=(2, 10, 31, 52),
     exit_code=lambda report: RUNNING if any(one.running for one in report.members) else 0,
     examples=(
         "logkeep zookeeper restore survey --data-dir /var/lib/zookeeper --zk-host localhost:2181",

@@ -13,7 +13,7 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
     ZooKeeperRestoreReport,
     exit_code_of,
-    plan_lines,
+    plan_text,
     restore_text,
     steps_after,
     targets_of,
@@ -200,7 +200,7 @@ def _confirm_plan(run: Run, prepared: PreparedRestore, planned: ZooKeeperRestore
     if prepared.planned.obstacles:
         raise prepared.planned.obstacles[0]
     if run.console.interactive and not run[YES]:
-        run.console.note("\n".join(plan_lines(planned, run.console.err_look)))
+        run.show(plan_text, planned)
     where = ", ".join(str(place.data_dir) for place in prepared.places)
     word = "replace what is in" if prepared.planned.replaces else "restore to"
     if prepared.replayed.first_mismatch is None:

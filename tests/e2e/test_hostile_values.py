@@ -1,0 +1,184 @@
+"""No verb lets a value control the terminal or begin a line, whoever wrote it.
+
+Every verb of both programs is called with repositories, brokers, servers and directories of an attacker. A verb without
+a line in the table fails the first test: a new verb gets its line there, and nothing else.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from logkeep.cli.frame.catalogue import VERBS
+from logkeep.cli.zkbackup.main import COMMANDS
+from logkeep.config.options import METRICS_FILE
+from tests.support.hostile.broker import HostileBroker
+from tests.support.hostile.calls import on_terminal, piped
+from tests.support.hostile.corpus import problems
+from tests.support.hostile.documents import kinds
+from tests.support.hostile.repositories import TOPIC
+from tests.support.hostile.world import HostileServer, HostileWorld, hostile_world
+
+pytestmark = pytest.mark.xdist_group("hostile-values")
+
+KAFKA, LOCKED, ZK, FRESH = ("-r file://{kafka}", "-r file://{locked}", "-r file://{zk}", "-r file://{fresh}")
+BROKERS = ("--bootstrap-servers {broker}", "--bootstrap-servers {topics}", "--bootstrap-servers {refusing}")
+SHOWS = frozenset(
+    {
+        *("list", "info", "unlock", "hold", "receipts show", "kafka backup", "kafka restore"),
+        *("kafka salvage", "zookeeper history", "zookeeper diff", "zookeeper import"),
+        *("zkbackup info", "zkbackup verify"),
+    }
+)
+"""Verbs whose output must contain a hostile text, escaped: the calls below do reach it."""
+
+PROBES = frozenset({"init", "check", "store probe"})
+"""Verbs that probe a store, which takes seconds: piped is enough, as both ways print the same."""
+
+CALLS: dict[str, tuple[str, ...]] = {
+    "init": (f"init {FRESH} --dry-run", "init -r file://{text}"),
+    "check": (f"check {LOCKED}",),
+    "list": (f"list {KAFKA}", f"list {LOCKED} --json", f"list {ZK}"),
+    "info": (f"info latest {KAFKA} --all", f"info {{backup}} {LOCKED}", f"info latest {ZK} --all"),
+    "verify": (f"verify {KAFKA}", f"verify {KAFKA} --level records", f"verify {ZK} --level replay"),
+    "drill": tuple(f"drill latest {KAFKA} {brokers}" for brokers in BROKERS),
+    "status": (f"status {KAFKA}", f"status {LOCKED}", f"status {ZK}"),
+    "delete": (f"delete {{backup}} {KAFKA}", f"delete {{backup}} {KAFKA} -y", f"delete {{backup}} {LOCKED} -y"),
+    "prune": (f"prune --keep-last 1 {KAFKA}", f"prune --keep-last 1 {KAFKA} -y", f"prune --keep-last 1 {LOCKED} -y"),
+    "hold": (f"hold {{backup}} --reason {{text}} {KAFKA}",),
+    "release": (f"release {{backup}} {KAFKA}", f"release {{backup}} {LOCKED}"),
+    "unlock": (f"unlock --dry-run {LOCKED}", f"unlock {LOCKED}"),
+    "repair": (f"repair --dry-run {KAFKA}", f"repair {LOCKED}"),
+    "demo": ("demo {text}",),
+    "kafka backup": (
+        *(f"kafka backup {KAFKA} --source other {brokers}" for brokers in BROKERS),
+        f"kafka backup {KAFKA} --source prod {BROKERS[1]}",
+        f"kafka backup {KAFKA} --source other {BROKERS[1]} --dry-run",
+    ),
+    "kafka restore": (
+        *(f"kafka restore latest {KAFKA} {brokers}" for brokers in BROKERS),
+        f"kafka restore latest {KAFKA} {BROKERS[1]} --dry-run",
+        f"kafka restore latest {KAFKA} {BROKERS[1]} --yes",
+        f"kafka restore --resume {{interrupted}} {KAFKA} {BROKERS[1]}",
+        f"kafka restore latest {KAFKA} --to-log-dirs {{disk}} --dry-run",
+    ),
+    "kafka restore abort": (f"kafka restore abort {{interrupted}} {KAFKA} {BROKERS[1]}",),
+    "kafka groups": (f"kafka groups latest {KAFKA}",),
+    "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
+    "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
+    "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
+                      f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
+    "zookeeper backup": (
+        f"zookeeper backup {ZK} --data-dir {{server}}/data --zk-host {{closed}}",
+        f"zookeeper backup {ZK} --admin-server http://{{words}}",
+    ),
+    "zookeeper restore": (
+        f"zookeeper restore latest {ZK} --data-dir {{target}} --dry-run",
+        f"zookeeper restore latest {ZK} --data-dir {{server}}/data --zk-host {{words}}",
+        "zookeeper restore --rollback --data-dir {journal} -y",
+        "zookeeper restore --continue --data-dir {journal} -y",
+    ),
+    "zookeeper restore survey": (
+        "zookeeper restore survey --data-dir {server}/data --zk-host {words} --to {target}/s.json",
+    ),
+    "zookeeper restore plan": (f"zookeeper restore plan latest {{survey}} {ZK}",),
+    "zookeeper restore-subtree": (
+        f"zookeeper restore-subtree latest {{text}} {ZK} --zk-host {{closed}} --dry-run",
+        "zookeeper restore-subtree --undo {subtree}",
+    ),
+    "zookeeper optimize": (f"zookeeper optimize {ZK}",),
+    "zookeeper export": (f"zookeeper export latest {ZK} --to {{target}}",),
+    "zookeeper import": (f"zookeeper import {{bundle}} {FRESH}", f"zookeeper import {{bundle}} {ZK} --source {{text}}"),
+    "zookeeper repair": (f"zookeeper repair {ZK} --dry-run", f"zookeeper repair {ZK} --data-dir {{server}}/data"),
+    "zookeeper history": (f"zookeeper history / --recursive {ZK}", f"zookeeper history /{{text}} {ZK}",
+                          "zookeeper history / {bundle} --recursive"),
+    "zookeeper diff": (f"zookeeper diff latest latest@0x2 {ZK}", f"zookeeper diff {{bundle}} latest@0x3 {ZK}"),
+    "zookeeper log": (f"zookeeper log latest {ZK}",),
+    "receipts list": (f"receipts list {KAFKA}",),
+    "receipts show": (f"receipts show {{done}} {KAFKA} --all", f"receipts show {{interrupted}} {KAFKA}",
+                      f"receipts show {{done}} {KAFKA} --map -"),
+    "config show": ("config show -r file://{text}",),
+    "config validate": ("config validate -r file://{text}",),
+    "store probe": (f"store probe {FRESH}", "store probe -r file:///{text}"),
+    "completion": ("completion bash",),
+    "version": ("version",),
+    "zkbackup backup": ("backup --zk-data-dir {server}/data --zk-host {closed} --output-dir {target}",),
+    "zkbackup restore": (
+        "restore --backup-dir {bundle} --zk-data-dir {target} --zk-log-dir {target} --zk-host {words} --dry-run",
+        "restore --backup-dir {bundle} --zk-data-dir {server}/data --zk-log-dir {server}/data --zk-host {closed}",
+        "restore --rollback --zk-data-dir {journal} --zk-log-dir {journal} --zk-host {closed} --force",
+    ),
+    "zkbackup verify": ("verify --backup-dir {bundle} --level replay", "verify --backup-dir {bundle} --format json"),
+    "zkbackup list": ("list --backup-base-dir {bundles}", "list --backup-base-dir {bundles} --output-format json",
+                      "list --backup-base-dir {bundles} --output-format simple"),
+    "zkbackup info": ("info one --backup-base-dir {bundles}", "info one --backup-base-dir {bundles} --format json"),
+    "zkbackup prune": ("prune --backup-base-dir {bundles} --keep-days 1 --keep-min-count 1 --keep-count 1",),
+}  # fmt: skip
+"""Options that the text contains are split at spaces before the names are filled in."""
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> HostileWorld:
+    return hostile_world(tmp_path_factory.mktemp("hostile") / "world")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, str]]:
+    with ExitStack() as stack:
+        yield {
+            "broker": stack.enter_context(HostileBroker()).address,
+            "topics": stack.enter_context(HostileBroker(topic=TOPIC)).address,
+            "refusing": stack.enter_context(HostileBroker(refusing=True)).address,
+            "words": stack.enter_context(HostileServer()).address,
+            "closed": "127.0.0.1:1",
+        }
+
+
+def test_every_verb_and_every_document_is_in_the_corpus(original: HostileWorld) -> None:
+    assert set(CALLS) == {e.words for e in VERBS} | {f"zkbackup {e.words}" for e in COMMANDS}
+    assert original.stored_kinds == set(kinds())
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_a_verb(verb: str, original: HostileWorld, servers: dict[str, str], tmp_path: Path) -> None:
+    world, program = original.copied(tmp_path / "world"), _program(verb)
+    texts = []
+    for call in CALLS[verb]:
+        words = [word.format(**world.places(), **servers) for word in call.split()]
+        texts.append(_piped(verb, words, world.root))
+        if verb not in PROBES:
+            shown = on_terminal(program, words, world.root)
+            texts.append(_checked(f"{call}, on a terminal", shown.text, terminal=True))
+    unknown = ["--\x1b[2J\u202eunknown", "\x1b]0;owned\x07"]
+    _checked(verb, piped(program, [*verb.removeprefix("zkbackup ").split(), *unknown], tmp_path).text)
+    if verb in SHOWS:
+        assert any("\\x1b[2K" in text for text in texts), "no hostile text has reached the output: " + "\n".join(texts)
+
+
+def _piped(verb: str, words: list[str], root: Path) -> str:
+    log, metrics = root / "run.log", root / "metrics" / "run.prom"
+    metrics.parent.mkdir(exist_ok=True)
+    more = ["--log-file", str(log), "--log-level", "debug"] if _program(verb) == "logkeep" else []
+    if _has_metrics(verb):
+        more += ["--metrics-file", str(metrics)]
+    shown = piped(_program(verb), [*words, *more], root)
+    written = [file.read_text(errors="surrogateescape") for file in (log, metrics) if file.exists()]
+    for text in (shown.text, *written):
+        _checked(" ".join(words), text)
+    return shown.text
+
+
+def _has_metrics(verb: str) -> bool:
+    entry = next((e for e in VERBS if e.words == verb), None)
+    return entry is not None and METRICS_FILE in entry.load().options
+
+
+def _checked(call: str, text: str, *, terminal: bool = False) -> str:
+    assert problems(text, terminal=terminal) == [], f"{call}\n{text[:3000]!r}"
+    return text
+
+
+def _program(verb: str) -> str:
+    return "zkbackup" if verb.startswith("zkbackup ") else "logkeep"

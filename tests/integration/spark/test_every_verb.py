@@ -1,0 +1,269 @@
+"""Every verb that takes an engine, on a real standalone cluster of two workers with a secret: one session per command.
+
+The list of cases is compared with the catalogue of verbs, so a new verb with an engine cannot be forgotten.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logkeep.cli.frame.catalogue import VERBS
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.model.cache import cache_dir
+from tests.integration.kafka.restore.scene import bounds, read, write
+from tests.support.cli.filled_repository import document_of
+from tests.support.cli.processes import logkeep
+from tests.support.cli.zookeeper_repository import Archived, archived
+from tests.support.kafka.broker_disks import add_log, made_disk, run_of
+from tests.support.kafka.client_view_of_configs import topic_names
+from tests.support.kafka.handmade_batches import dense
+from tests.support.kafka.kernel_cache import share_kernels
+from tests.support.kafka.offline_restore import backed_up, made_target, offline, tree
+from tests.support.kafka.topic_matrix import Matrix
+from tests.support.processes import wait_for
+from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
+
+pytestmark = pytest.mark.xdist_group("spark-cluster")
+_CACHE = cache_dir(os.environ, Path.home())
+_LOGS = {f"orders-{p}": [dense(base, 5, producer=p).encode() for base in range(p, p + 50, 5)] for p in range(3)}
+_LEVELS = {"kafka": ("data", "records", "source"), "zookeeper": ("data", "replay", "boot")}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The cluster, what is backed up, and the command between them. Preparations run in one process."""
+
+    cluster: SparkCluster
+    kafka: EmbeddedKafka
+    topics: Matrix
+    directory: Path
+
+    @property
+    def home(self) -> Path:
+        return self.directory / "home"
+
+    @property
+    def broker(self) -> tuple[str, str]:
+        return "--bootstrap-servers", self.kafka.bootstrap
+
+    def repo(self, name: str) -> tuple[str, str]:
+        return "-r", f"file://{self.directory / name}"
+
+    def prepare(self, *words: str, code: int = 0) -> dict[str, Any]:
+        return self._answer((*words, "--engine", "inline"), {}, code)
+
+    def init(self, name: str) -> tuple[str, str]:
+        (self.directory / name).mkdir()
+        self._answer(("init", *self.repo(name)), {}, 0)
+        return self.repo(name)
+
+    def on_cluster(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """Run the command; it must have been exactly one application of the cluster."""
+        return self.on(self.cluster, *words, code=code)
+
+    def on(self, cluster: SparkCluster, *words: str, code: int = 0) -> dict[str, Any]:
+        before = cluster.applications()
+        answer = self._answer((*words, *cluster.flags), cluster.variables, code)
+        assert len(cluster.applications() - before) == 1, "one Spark session for the whole command"
+        return answer
+
+    def refused(self, *words: str, code: int) -> str:
+        done = self._run((*words, *self.cluster.flags), self.cluster.variables)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stderr
+
+    def _answer(self, words: tuple[str, ...], variables: Mapping[str, str], code: int) -> dict[str, Any]:
+        done = self._run((*words, "--json"), variables)
+        assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
+        return document_of(done.stdout)
+
+    def _run(self, words: tuple[str, ...], variables: Mapping[str, str]) -> Any:
+        return logkeep(*words, home=self.home, env={"LOGKEEP_CACHE_DIR": str(_CACHE), **variables})
+
+    @cached_property
+    def backed(self) -> tuple[str, ...]:
+        """A repository with two backups of a topic."""
+        where = self.init("backed")
+        self.topics.create("orders", 2)
+        for values in (["a", "b"], ["c"]):
+            write(self.topics, "orders", values)
+            self.prepare("kafka", "backup", *where, *self.broker)
+        return where
+
+    @cached_property
+    def zookeeper(self) -> Archived:
+        (self.directory / "zookeeper").mkdir()
+        return archived(self.directory / "zookeeper")
+
+    @property
+    def zookeeper_repo(self) -> tuple[str, str]:
+        return "-r", f"file://{self.zookeeper.here.root / 'repo'}"
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    directory = tmp_path_factory.mktemp("stage")
+    for name in ("home", "hidden", "cluster"):
+        (directory / name).mkdir()
+    share_kernels(directory / "home")
+    with ExitStack() as stack:
+        cluster = stack.enter_context(spark_cluster(directory / "cluster", hidden=directory / "hidden"))
+        kafka = stack.enter_context(EmbeddedKafka(directory / "broker", _CACHE))
+        yield Stage(cluster, kafka, Matrix(kafka), directory)
+
+
+def _kafka_backup(stage: Stage) -> None:
+    where = stage.init("backup")
+    stage.topics.create("copied", 3)
+    for partition in range(3):
+        write(stage.topics, "copied", [f"{partition}-{n}" for n in range(5)], partition)
+    done = stage.on_cluster("kafka", "backup", *where, *stage.broker, "--topics", "copied")
+    assert (done["new_offsets"], done["findings"]) == (15, [])
+
+
+def _verify(stage: Stage) -> None:
+    assert stage.on_cluster("verify", *stage.backed, "--level", "records")["verdict"] == "good"
+
+
+def _kafka_restore(stage: Stage) -> None:
+    words = ("kafka", "restore", *stage.backed, *stage.broker, "--topics", "orders", "--rename", "orders=back", "--yes")
+    assert stage.on_cluster(*words)["verdict"] == "proven"
+    assert read(stage.kafka, "back") == ["a", "b", "c"]
+
+
+def _offline_restore(stage: Stage) -> None:
+    backed = backed_up(stage.directory, _LOGS)
+    here, there = (made_target(stage.directory / name, list(_LOGS)) for name in ("here", "there"))
+    assert offline(backed.place, backed.backup, [here]).good
+    words = ("kafka", "restore", *stage.repo("repository"), "--to-log-dirs", str(there), "--yes")
+    assert stage.on_cluster(*words)["verdict"] == "proven"
+    assert tree(there) == tree(here)
+
+
+def _drill(stage: Stage) -> None:
+    words = ("drill", *stage.backed, *stage.broker, "--topics", "orders")
+    assert stage.on_cluster(*words)["verdict"] == "proven"
+
+
+def _salvage(stage: Stage) -> None:
+    disk = made_disk(stage.directory / "disk", watermarks={TopicPartition("orders", 0): 60})
+    add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
+    done = stage.on_cluster("kafka", "salvage", *stage.init("salvaged"), "--log-dirs", str(disk), code=2)
+    assert done["new_offsets"] == 60
+
+
+def _kafka_optimize(stage: Stage) -> None:
+    assert stage.on_cluster("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
+
+
+def _zookeeper_backup(stage: Stage) -> None:
+    where = stage.init("zookeeper-backup")
+    done = stage.on_cluster("zookeeper", "backup", *where, *stage.zookeeper.target, code=2)
+    assert done["new_logs"] >= 1
+
+
+def _zookeeper_history(stage: Stage) -> None:
+    assert stage.on_cluster("zookeeper", "history", "/", "--recursive", *stage.zookeeper_repo)["events"]
+
+
+def _zookeeper_log(stage: Stage) -> None:
+    words = ("zookeeper", "log", "--sql", "SELECT count(*) AS n FROM transactions", *stage.zookeeper_repo)
+    assert int(stage.on_cluster(*words)["rows"][0][0]) > 0
+
+
+def _zookeeper_export_and_import(stage: Stage) -> None:
+    out = stage.directory / "bundles"
+    bundle = stage.on_cluster("zookeeper", "export", *stage.zookeeper_repo, "--to", str(out))["bundle"]
+    assert [each.name for each in out.iterdir()] == [Path(bundle).name], "no sign of the check is left"
+    assert stage.on_cluster("zookeeper", "import", bundle, *stage.init("imported"))["new_logs"] >= 1
+
+
+def _zookeeper_optimize(stage: Stage) -> None:
+    assert stage.on_cluster("zookeeper", "optimize", *stage.zookeeper_repo, "--yes")["objects_before"] >= 2
+
+
+CASES = {
+    "kafka backup": (_kafka_backup,),
+    "verify": (_verify,),
+    "kafka restore": (_kafka_restore, _offline_restore),
+    "drill": (_drill,),
+    "kafka salvage": (_salvage,),
+    "kafka optimize": (_kafka_optimize,),
+    "zookeeper backup": (_zookeeper_backup,),
+    "zookeeper history": (_zookeeper_history,),
+    "zookeeper log": (_zookeeper_log,),
+    "zookeeper export": (_zookeeper_export_and_import,),
+    "zookeeper import": (_zookeeper_export_and_import,),
+    "zookeeper optimize": (_zookeeper_optimize,),
+}
+_ONCE = list(dict.fromkeys(case for cases in CASES.values() for case in cases))
+
+
+def test_no_verb_with_an_engine_is_forgotten() -> None:
+    flags = {entry.words: {flag for p in entry.load().params for flag in p.opts} for entry in VERBS}
+    taking = {words for words, known in flags.items() if "--engine" in known and not words.startswith("config ")}
+    assert taking == CASES.keys(), "`config` only shows the option"
+
+
+@pytest.mark.parametrize("case", _ONCE, ids=lambda case: case.__name__.strip("_"))
+def test_on_a_cluster(stage: Stage, case: Any) -> None:
+    case(stage)
+
+
+def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage) -> None:
+    disk = made_disk(stage.directory / "hidden" / "disk", watermarks={TopicPartition("orders", 0): 60})
+    add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
+    where = stage.init("not-salvaged")
+    said = stage.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
+    assert "does not see this directory as the driver does" in said
+    assert str(disk) in said
+    assert json.loads(stage._run(("list", *where, "--json"), {}).stdout)["backups"] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("kind", "level"), [(kind, level) for kind in _LEVELS for level in _LEVELS[kind]])
+def test_every_level_of_verify(stage: Stage, kind: str, level: str) -> None:
+    where = stage.backed if kind == "kafka" else stage.zookeeper_repo
+    broker = stage.broker if level == "source" else ()
+    assert stage.on_cluster("verify", *where, *broker, "--level", level)["verdict"] == "good"
+
+
+@pytest.mark.soak
+def test_a_cluster_without_authentication_is_a_finding(stage: Stage, tmp_path: Path) -> None:
+    words = ("verify", *stage.backed, "--level", "data")
+    with spark_cluster(tmp_path, secure=False) as open_cluster:
+        done = stage.on(open_cluster, *words, "--spark-conf", "spark.authenticate=false")
+    assert (done["verdict"], [finding["code"] for finding in done["findings"]]) == ("good", ["spark-unauthenticated"])
+
+
+@pytest.mark.soak
+def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> None:
+    """Its units run again on the other worker. Speculation, which the user asks for, stays off."""
+    where, partitions, values = stage.init("large"), 4, [f"{number:06d}" + "x" * 1000 for number in range(4000)]
+    stage.topics.create("large", partitions)
+    for partition in range(partitions):
+        write(stage.topics, "large", values, partition)
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "large")
+    more = ("--rename", "large=again", "--limit-produce", "1MiB", "--spark-conf", "spark.speculation=true", "--yes")
+    with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(stage.on, cluster, "kafka", "restore", *where, *stage.broker, *more)
+        wait_for(lambda: running.done() or _records(stage.kafka, "again", partitions) > 0, "the first records")
+        cluster.kill_worker(0)
+        done = running.result()
+    assert (done["verdict"], done["records"]) == ("proven", partitions * len(values))
+    assert all(read(stage.kafka, "again", partition) == values for partition in range(partitions))
+
+
+def _records(kafka: EmbeddedKafka, topic: str, partitions: int) -> int:
+    if topic not in topic_names(kafka):
+        return 0
+    return sum(bounds(kafka, topic, partition)[1] for partition in range(partitions))

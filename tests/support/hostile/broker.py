@@ -1,0 +1,151 @@
+"""A broker of an attacker: it answers every request in the right form, with a hostile string in every text.
+
+`with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one
+partition, one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic`
+the topic has that name, which brings a client further. With `refusing` each answer has an error code and a hostile
+message.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from typing import Any, Self
+from uuid import UUID
+
+from logkeep.kafka.client.protocol import Shape, shape
+from tests.support.hostile.corpus import TEXT
+
+_APIS = (
+    *("ApiVersions", "Metadata", "ListOffsets", "Fetch", "Produce", "FindCoordinator", "ListGroups", "DescribeGroups"),
+    *("OffsetFetch", "OffsetCommit", "OffsetForLeaderEpoch", "DescribeConfigs", "DescribeAcls", "DescribeClientQuotas"),
+    *(
+        "DescribeCluster",
+        "CreateTopics",
+        "DeleteTopics",
+        "IncrementalAlterConfigs",
+        "InitProducerId",
+        "CreatePartitions",
+    ),
+    *(
+        "DescribeProducers",
+        "DescribeTransactions",
+        "ListTransactions",
+        "DescribeUserScramCredentials",
+        "DescribeLogDirs",
+    ),
+    *("ConsumerGroupDescribe", "ShareGroupDescribe", "DescribeShareGroupOffsets", "DeleteRecords", "DescribeQuorum"),
+)
+_INVALID_REQUEST = 42
+_NUMBERS = {"node_id": 1, "leader_id": 1, "controller_id": 1, "leader_epoch": 0, "broker_id": 1, "coordinator_id": 1}
+_LISTS: dict[str, list[Any]] = {
+    **{name: [1] for name in ("replica_nodes", "isr_nodes", "replicas", "isr")},
+    **{name: [] for name in ("offline_replicas", "aborted_transactions", "node_endpoints", "eligible_leader_replicas")},
+}
+
+
+class HostileBroker:
+    def __init__(self, *, topic: str = TEXT, refusing: bool = False) -> None:
+        self._topic, self._refusing = topic, refusing
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._port: int = self._listener.getsockname()[1]
+        self._shapes = {found.key: found for found in _known()}
+        self._open: list[socket.socket] = []
+        self._mistakes: list[Exception] = []
+        self._thread = threading.Thread(target=self._accept)
+        self.asked: set[str] = set()
+        """The requests that were answered."""
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        for each in (self._listener, *self._open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._thread.join()
+        for mistake in self._mistakes:
+            raise mistake
+
+    def _accept(self) -> None:
+        served = []
+        with contextlib.suppress(OSError):
+            while True:
+                made, _ = self._listener.accept()
+                self._open.append(made)
+                served.append(threading.Thread(target=self._serve, args=(made,)))
+                served[-1].start()
+        for each in served:
+            each.join()
+
+    def _serve(self, made: socket.socket) -> None:
+        with contextlib.suppress(OSError, struct.error), made.makefile("rb") as requests:
+            while True:
+                (size,) = struct.unpack(">i", requests.read(4))
+                key, version, correlation = struct.unpack_from(">hhi", requests.read(size))
+                found = self._shapes.get(key)
+                if found is None:
+                    return made.close()
+                self.asked.add(found.api)
+                try:
+                    reply = self._reply(found, version, correlation)
+                except Exception as error:  # noqa: BLE001 - a mistake of the test; `__exit__` raises it
+                    self._mistakes.append(error)
+                    return made.close()
+                made.sendall(reply)
+
+    def _reply(self, found: Shape, version: int, correlation: int) -> bytes:
+        answer = self._filled(found.response, version, found.api)
+        answer.API_VERSION = version
+        answer.with_header(correlation_id=correlation)
+        return bytes(answer.encode(framed=True, header=True))
+
+    def _filled(self, kind: Any, version: int, api: str) -> Any:
+        fields = {name: f for name, f in kind.fields.items() if f.for_version_q(version)}
+        return kind(**{name: self._value(name, field, version, api) for name, field in fields.items()})
+
+    def _value(self, name: str, field: Any, version: int, api: str) -> Any:  # noqa: PLR0911 - one for each type
+        if name == "api_keys" and api == "ApiVersions":
+            return [self._api_range(field.data_class, each) for each in self._shapes.values()]
+        if name in _LISTS and field.is_array():
+            return _LISTS[name]
+        if field.is_struct_array():
+            return [self._filled(field.data_class, version, api)]
+        if field.is_struct():
+            return self._filled(field.data_class, version, api)
+        if field.is_array():
+            return [_plain(field.type_str.removeprefix("[]"))]
+        if name.endswith("authorized_operations"):
+            return 0 if api.endswith("GroupDescribe") else set()  # kafka-python has the bits as a set
+        if name == "host" and api != "DescribeAcls":
+            return "127.0.0.1"
+        if name == "port":
+            return self._port
+        if name == "error_code" and self._refusing and api not in {"ApiVersions", "Metadata"}:
+            return _INVALID_REQUEST
+        if field._entity_type == "topicName" or name == "resource_name":
+            return self._topic
+        return _NUMBERS.get(name, _plain(field.type_str))
+
+    @staticmethod
+    def _api_range(kind: Any, known: Shape) -> Any:
+        return kind(api_key=known.key, min_version=known.lowest, max_version=known.highest)
+
+
+def _known() -> list[Shape]:
+    found = []
+    for api in _APIS:
+        with contextlib.suppress(Exception):  # an API that this release does not use
+            found.append(shape(api))
+    return found
+
+
+def _plain(kind: str) -> Any:
+    values: dict[str, Any] = {"string": TEXT, "bool": False, "uuid": UUID(int=7), "bytes": b"", "records": b""}
+    return values.get(kind, 0.0 if kind == "float64" else 0)

@@ -1,0 +1,26 @@
+"""A class archive is code: it is neither used nor written where another user can write."""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.engine.spark.class_archive import class_archive
+from logkeep.engine.spark.java import Java
+from logkeep.errors import ConfigError
+from tests.support.other_user import give_to_other
+
+
+def test_an_archive_in_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    directory = tmp_path / "cache" / "classes"
+    archive = class_archive(directory, Java(Path("/usr/bin/java"), 17, "17"), Path("/spark"), "4", "x")
+    archive.prepare()
+    assert directory.stat().st_mode & 0o777 == 0o700
+    archive.file.write_bytes(b"planted")
+    give_to_other(archive.file)
+    with pytest.raises(ConfigError, match="others can change what it holds"):
+        archive.prepare()
+    archive.file.unlink()
+    archive.prepare()
+    give_to_other(directory.parent)
+    with pytest.raises(ConfigError, match="others can change what it holds"):
+        archive.prepare()
