@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli.frame.catalogue import VERBS
+from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.backup import begin
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.freshness import put_freshness, read_freshness
 from logkeep.repository.chain.write_session import Writing, writing
 from tests.crash.points import KILLED, in_child
@@ -336,6 +338,20 @@ class TestPrune:
             assert repo.json("verify", str(backup_id), "--level", "data")["verdict"] == "good"
             assert restored(repo.place(), backup_id) == expected(ends)
         assert repo.json("prune", *AT_ONCE)["swept_objects"] == 0
+        assert [path.name for path in repo.root.iterdir() if path.name.startswith("probe-")] == []
+
+    def test_a_backup_without_its_manifest_is_deleted_and_the_next_one_goes_on(self, repo: Filled) -> None:
+        """The error of the next backup names the command that helps."""
+        lost = repo.ids[-1]
+        entry = read_chain(repo.place()).completed[-1]
+        (repo.root / layout.manifest("prod", BackupId(lost), entry.manifest.token)).unlink()
+        with pytest.raises(Damaged, match="the manifest is missing") as blocked:
+            backed_up(repo.place(), ENDS[-1])
+        assert f"`logkeep delete {lost}` removes this backup" in blocked.value.remedy
+        repo.run("verify", str(lost), code=10)
+        repo.run("delete", str(lost), "--yes")
+        new = backed_up(repo.place(), ENDS[-1])
+        assert repo.json("verify", str(new), "--level", "data")["verdict"] == "good"
 
 
 class TestPins:

@@ -1,16 +1,17 @@
 """Cluster records that earlier versions wrote must be read for ever.
 
-`v1.json` was written once and is never written anew; a new version adds a file beside it. `v1-last-batches.json` needs
-the feature `last-batches`.
+The files were written once and are never written anew; a new version adds files beside them.
 """
 
 import hashlib
 from pathlib import Path
 
 import msgspec
+import pyarrow
 
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.documents import (
+    ROLE,
     AclRecord,
     ClusterRecord,
     CommitRecord,
@@ -20,9 +21,18 @@ from logkeep.kafka.record.documents import (
     QuotaRecord,
     TopicRecord,
 )
+from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import seal, unseal
+from logkeep.store.memory import MemoryStore
 
 FILE = Path(__file__).parent / "kafka" / "v1.json"
+PACKED = FILE.with_name("v2.json.zst")
+MANIFEST = FILE.with_name("manifest.v2.json")
 RECORD = ClusterRecord(
     repository="0123456789abcdef0123456789abcdef",
     source="shop",
@@ -39,7 +49,7 @@ RECORD = ClusterRecord(
     quotas=(QuotaRecord((("user", None),), (("producer_byte_rate", 1048576.0),)),),
 )
 
-LAST_BATCHES = Path(__file__).parent / "kafka" / "v1-last-batches.json"
+LAST_BATCHES = Path(__file__).parent / "kafka" / "v2-last-batches.json"
 LAST = LastBatch(
     base_offset=7,
     last_offset=8,
@@ -54,7 +64,10 @@ LAST = LastBatch(
     producer_epoch=2,
     base_sequence=40,
 )
-WITH_LAST_BATCH = msgspec.structs.replace(RECORD, logs=(msgspec.structs.replace(RECORD.logs[0], last_batch=LAST),))
+WITH_LAST_BATCH = msgspec.structs.replace(
+    RECORD, version=2, logs=(msgspec.structs.replace(RECORD.logs[0], last_batch=LAST),)
+)
+RECORD_2 = msgspec.structs.replace(RECORD, version=2, chosen=True)
 
 
 def test_the_record_of_version_1_is_read() -> None:
@@ -65,6 +78,29 @@ def test_the_same_record_is_written_as_the_same_bytes() -> None:
     assert seal(RECORD) == FILE.read_bytes()
 
 
+def _stored() -> SourceRef:
+    place = SourceRef(MemoryStore(), RECORD.repository, "shop")
+    name = layout.attachment("shop", BackupId(RECORD.id), ROLE, "00112233aabbccdd", Codec.ZSTD)
+    place.store.put_new(name, PACKED.read_bytes())
+    return place
+
+
+def test_the_packed_record_of_version_2_is_read_through_its_manifest() -> None:
+    manifest = unseal(MANIFEST.read_bytes(), Manifest, "manifest.v2.json")
+    assert manifest.version == 2
+    assert read_attachment(_stored(), manifest, ROLE, ClusterRecord) == RECORD_2
+
+
+def test_the_same_manifest_is_written_as_the_same_bytes() -> None:
+    manifest = unseal(MANIFEST.read_bytes(), Manifest, "manifest.v2.json")
+    assert seal(manifest) == MANIFEST.read_bytes()
+
+
+def test_any_zstd_tool_unpacks_it() -> None:
+    with pyarrow.CompressedInputStream(pyarrow.BufferReader(PACKED.read_bytes()), "zstd") as stream:
+        assert stream.read() == seal(RECORD_2)
+
+
 def test_it_is_checked_by_hand_as_the_page_says() -> None:
     line, seal_line, rest = FILE.read_bytes().split(b"\n")
     assert seal_line == b'{"sha256":"%s"}' % hashlib.sha256(line + b"\n").hexdigest().encode()
@@ -72,5 +108,5 @@ def test_it_is_checked_by_hand_as_the_page_says() -> None:
 
 
 def test_a_record_with_last_batches_is_read_and_written_as_the_same_bytes() -> None:
-    assert unseal(LAST_BATCHES.read_bytes(), ClusterRecord, "v1-last-batches.json") == WITH_LAST_BATCH
+    assert unseal(LAST_BATCHES.read_bytes(), ClusterRecord, "v2-last-batches.json") == WITH_LAST_BATCH
     assert seal(WITH_LAST_BATCH) == LAST_BATCHES.read_bytes()

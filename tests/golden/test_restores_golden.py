@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from logkeep.errors import FormatTooNew
 from logkeep.model.ids import RestoreId
 from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
@@ -57,12 +58,28 @@ DOCUMENTS: dict[str, RestoreDocument] = {
 }
 
 
+PLAN = DOCUMENTS["plan"]
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_version_1_is_read_and_written_as_the_same_bytes(name: str) -> None:
     stored, document = (FILES / f"{name}.v1.json").read_bytes(), DOCUMENTS[name]
     assert sealed(document) == stored
     opened = unseal(stored, type(document), name)
     assert msgspec.json.encode(opened) == msgspec.json.encode(document)
+
+
+def test_a_plan_with_merged_batches_is_version_2() -> None:
+    """Its body has a rule; a release that reads version 1 ends there, before it sends anything."""
+    stored, document = (FILES / "plan.v2.json").read_bytes(), msgspec.structs.replace(PLAN, version=2)
+    assert sealed(document) == stored
+    assert unseal(stored, RestorePlanDocument, "plan").version == 2
+
+
+def test_a_release_that_reads_version_1_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RestorePlanDocument, "newest", 1)
+    with pytest.raises(FormatTooNew, match="version 2; this release reads 1"):
+        unseal((FILES / "plan.v2.json").read_bytes(), RestorePlanDocument, "plan")
 
 
 def test_the_names_of_a_restore_that_ended() -> None:

@@ -15,15 +15,21 @@ from logkeep.formats.run_map.stored import decode, encode
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
 from logkeep.kafka.restore.plan.group_offsets import (
+    GroupOffsets,
     MappedLog,
     Reason,
+    Routes,
+    RouteTable,
     TranslatedOffset,
     UnchangedLog,
-    translate_commits,
 )
 from tests.property.untimed import many
 
 OLD, NEW = TopicPartition("old", 3), TopicPartition("new", 1)
+
+
+def translate_commits(commits: list[CommitRecord], routes: Routes) -> GroupOffsets:
+    return RouteTable(routes).translate(commits)
 
 
 @dataclass(frozen=True)

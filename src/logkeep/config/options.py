@@ -326,6 +326,11 @@ ISOLATION: Option[str] = Option(
     "Records to restore: committed ones, or also those of aborted and open transactions.",
     where=Where.FLAG,
 )  # fmt: skip
+TRANSACTIONS: Option[str] = Option(
+    "transactions", OneOf(("report", "whole")), "report",
+    "With --until-time or --until-offset: report transactions that the cut tears, or leave them out everywhere.",
+    where=Where.FLAG,
+)  # fmt: skip
 WHAT: Option[tuple[str, ...]] = Option(
     "what", TextList("PART,..."), (), "What to restore: data, configs, groups, acls, quotas.", where=Where.FLAG,
     default_text="data,configs,groups",

@@ -41,7 +41,7 @@ class FileWork:
         return os.geteuid()
 
     def adopt(self, descriptor: int) -> int:
-        """Take over a descriptor that the caller opened."""
+        """The handle of a descriptor that the caller opened and keeps open."""
         return descriptor
 
     def open_directory(self, at: int, name: str) -> OpenHandle:

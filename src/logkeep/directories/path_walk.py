@@ -34,14 +34,14 @@ def open_walked(path: Path) -> WalkedDirectory:
     """Raises OSError; OtherOwner if, for root, another user decides where the path leads."""
     walked = _walk(path)
     owner = os.fstat(walked.descriptor).st_uid
-    others = strangers(walked.deciders, owner) if os.geteuid() == 0 else []
+    others = other_deciders(walked.deciders, owner) if os.geteuid() == 0 else []
     if others:
         os.close(walked.descriptor)
         raise _redirectable(walked.path, owner, others)
     return walked
 
 
-def strangers(deciders: Collection[int], owner: int) -> list[int]:
+def other_deciders(deciders: Collection[int], owner: int) -> list[int]:
     """Those who decide and are neither root nor the owner. Pure."""
     return sorted(set(deciders) - {0, owner})
 

@@ -3,6 +3,7 @@
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
+from logkeep.formats.kafka.merge_batches import BatchMergeRule, merged
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
@@ -24,5 +25,9 @@ def warm() -> None:
         arrow_records(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
+    twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2
+    for part in merged(twice, BatchMergeRule(small_bytes=1 << 10, most_bytes=1 << 12)):
+        if isinstance(part, Outgoing):
+            stamp(part, -1, -1, -1)
     for filler in filler_batches(1):
         stamp(filler, -1, -1, -1)

@@ -10,10 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from logkeep.errors import UsageError
 from logkeep.kafka.client.topology import Topic
 
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics that Kafka calls internal, for lists of names that do not say so."""
-
-
 TopicFilter = Callable[[str, bool], bool]
 """Whether a topic is selected, by its name and whether it is internal."""
 

@@ -20,7 +20,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.cache import cache_dir
 from tests.integration.kafka.restore.scene import bounds, read, write
-from tests.support.cli.filled_repository import document_of
+from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
 from tests.support.cli.zookeeper_repository import Archived, archived
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
@@ -77,16 +77,16 @@ class Stage:
         return answer
 
     def refused(self, *words: str, code: int) -> str:
-        done = self._run((*words, *self.cluster.flags), self.cluster.variables)
+        done = self.run((*words, *self.cluster.flags), self.cluster.variables)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 
     def _answer(self, words: tuple[str, ...], variables: Mapping[str, str], code: int) -> dict[str, Any]:
-        done = self._run((*words, "--json"), variables)
+        done = self.run((*words, "--json"), variables)
         assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
         return document_of(done.stdout)
 
-    def _run(self, words: tuple[str, ...], variables: Mapping[str, str]) -> Any:
+    def run(self, words: tuple[str, ...], variables: Mapping[str, str]) -> Done:
         return logkeep(*words, home=self.home, env={"LOGKEEP_CACHE_DIR": str(_CACHE), **variables})
 
     @cached_property
@@ -226,7 +226,7 @@ def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage) -> No
     said = stage.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
     assert "does not see this directory as the driver does" in said
     assert str(disk) in said
-    assert json.loads(stage._run(("list", *where, "--json"), {}).stdout)["backups"] == []
+    assert json.loads(stage.run(("list", *where, "--json"), {}).stdout)["backups"] == []
 
 
 @pytest.mark.soak

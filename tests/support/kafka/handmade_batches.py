@@ -18,6 +18,7 @@ class Batch:
     base_time_ms: int = 1000
     max_time_ms: int = 1000
     producer: int = -1
+    producer_epoch: int = -1
     payload: bytes = b"seven.."
 
     @property
@@ -32,7 +33,7 @@ class Batch:
             self.base_time_ms,
             self.max_time_ms,
             self.producer,
-            -1,
+            self.producer_epoch,
             -1,
             self.count,
         )

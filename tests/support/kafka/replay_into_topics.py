@@ -12,6 +12,7 @@ from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayUnit, RestoreIsolation, SourceLog
+from logkeep.kafka.restore.plan.plan import merge_rule_for
 from tests.support.kafka.client_readers import committed_offsets, messages
 from tests.support.kafka.whole_backups import Archive
 from tests.support.processes import wait_for
@@ -75,6 +76,7 @@ class Target:
             "producer": Producer(producer.producer_id, producer.epoch, 0),
             "transactional_id": f"logkeep-{topic}-{partition}" if offsets is Offsets.PRESERVE else "",
             "isolation": RestoreIsolation.COMMITTED,
+            "merge": merge_rule_for(0),
         }
         return ReplayLog(**(fields | more))
 
@@ -87,10 +89,11 @@ class Target:
         config: Mapping[str, str] | None = None,
         *,
         prove: bool = False,
+        **more: Any,
     ) -> ReplayUnit:
-        """All partitions of an archived topic into a new one."""
+        """All partitions of an archived topic into a new one; `more` are fields of each log."""
         topic_id = self.create(topic, partitions, config)
-        logs = [self.log(source, partition, topic, topic_id, offsets) for partition in range(partitions)]
+        logs = [self.log(source, partition, topic, topic_id, offsets, **more) for partition in range(partitions)]
         return ReplayUnit(place=self.archive.place, settings=self.settings, logs=tuple(logs), prove=prove)
 
 

@@ -97,5 +97,7 @@ class Archive:
     def data_names(self) -> set[str]:
         """Every object that holds data or rows of a table of it."""
         return {
-            i.name for i in self.place.store.list("sources/") if i.name.endswith((".log", ".zst", ".index", ".parquet"))
+            i.name
+            for i in self.place.store.list("sources/")
+            if i.name.endswith((".log", ".log.zst", ".index", ".parquet"))
         }

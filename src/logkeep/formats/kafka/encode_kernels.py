@@ -18,7 +18,7 @@ NO_ROOM = -1
 
 
 @inlined
-def _zigzag(number: Number) -> np.uint64:
+def zigzag(number: Number) -> np.uint64:
     return U64((number << 1) ^ (number >> 63))
 
 
@@ -34,7 +34,7 @@ def _put(out: Bytes, at: np.uint64, rest: np.uint64) -> np.uint64:
 
 
 @inlined
-def _size(rest: np.uint64) -> int:
+def varint_size(rest: np.uint64) -> int:
     size = 1
     while rest >= U64(128):
         rest >>= U64(7)
@@ -69,8 +69,8 @@ def encode_groups(
                 return NO_ROOM
             if row == first or times[row] > most:
                 most = times[row]
-            time, offset = _zigzag(times[row] - times[first]), _zigzag(row - first)
-            here = _put(out, U64(at), _zigzag(1 + _size(time) + _size(offset) + size))
+            time, offset = zigzag(times[row] - times[first]), zigzag(row - first)
+            here = _put(out, U64(at), zigzag(1 + varint_size(time) + varint_size(offset) + size))
             out[here] = np.uint8(0)
             here = _put(out, _put(out, here + U64(1), time), offset)
             copy(data, U64(start), U64(size), out, here)

@@ -95,7 +95,7 @@ def _part(buffer: Bytes, batches: Batches, view: View) -> Outgoing:
     as_it_is = _sendable(batches, view)
     kept = _kept(buffer, chosen(batches, as_it_is))
     if as_it_is.all():
-        runs = _merged([kept.runs])
+        runs = merged_runs([kept.runs])
         return Outgoing(kept.source, kept.starts, kept.sizes, kept.records, kept.first_offsets, runs, has_crc=True)
     again = chosen(batches, ~as_it_is)
     return _assembled([kept, *(_encoded(records, view) for records in readable(buffer, again, view))])
@@ -151,10 +151,10 @@ def _assembled(pieces: list[_Pieces]) -> Outgoing:
         gather(each.source, each.starts, each.sizes, buffer, places[done : done + len(each.starts)])
         done += len(each.starts)
     records = np.concatenate([p.records for p in pieces])[order]
-    return Outgoing(buffer, positions, sizes, records, firsts[order], _merged([p.runs for p in pieces]))
+    return Outgoing(buffer, positions, sizes, records, firsts[order], merged_runs([p.runs for p in pieces]))
 
 
-def _merged(several: list[Longs]) -> Longs:
+def merged_runs(several: list[Longs]) -> Longs:
     """Runs in order, joined where they follow each other."""
     runs = several[0] if len(several) == 1 else np.concatenate(several)
     if len(runs) and (runs[1:, 0] == runs[:-1].sum(axis=1)).all():

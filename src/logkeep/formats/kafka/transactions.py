@@ -12,7 +12,8 @@ broker's own list of aborted ones.
 
 import struct
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -51,6 +52,10 @@ class SettledTransactions:
     aborted: tuple[AbortedRange, ...]
     """In order of their markers, as a broker lists them."""
     open: tuple[UnendedTransaction, ...]
+
+    def without(self, more: Iterable[AbortedRange]) -> "SettledTransactions":
+        """The same log if these committed transactions had been aborted."""
+        return replace(self, aborted=tuple(sorted((*self.aborted, *more), key=lambda each: each.last_offset)))
 
     def visible(self, batches: Batches) -> Flags:
         """Whether the records of each batch of that log are visible. Control batches never are."""

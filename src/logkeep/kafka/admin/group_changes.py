@@ -6,19 +6,19 @@ be repeated, and are, while a coordinator moves.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_coordinators
 from logkeep.kafka.admin.groups import CommittedOffset
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import COORDINATOR_MOVED, GROUP_ID_NOT_FOUND, OK, TRY_AGAIN
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.group_offsets import HIGHEST, commit_request, parse_commit
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.topology import TopicPartition, by_topic
 
-_NAMED_TOPICS = 9
-"""OffsetCommit 10 needs topic ids."""
-_NO_GENERATION = -1
+_TOGETHER = 8
+"""OffsetCommit requests in flight at one coordinator."""
 _REQUEST_BYTES = 400_000
 """A coordinator writes all commits of a request as one batch, which its topic limits: 1 MB by default."""
 _LIVE = frozenset({22, 25, 27, 68, 86, 113})
@@ -50,52 +50,47 @@ _Call = Callable[[Connection, str], Iterable[GroupRefusal]]
 def commit_offsets(cluster: Cluster, commits: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> Refusals:
     """Set offsets of classic and consumer groups, as an administrator; missing groups are created."""
 
-    def ask(coordinator: Connection, group: str) -> Iterator[GroupRefusal]:
-        for some in _small_enough(group, commits[group]):
-            reply = coordinator.call("OffsetCommit", _commit_fields(group, some), at_most=_NAMED_TOPICS)
-            yield from (
-                GroupRefusal(p.error_code, TopicPartition(topic.name, p.partition_index))
-                for topic in reply.topics
-                for p in topic.partitions
-            )
+    def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[GroupRefusal, ...]]]:
+        requests = [(group, part) for group in some for part in _small_enough(group, commits[group])]
+        refused: dict[str, list[GroupRefusal]] = {group: [] for group in some}
+        for (group, _), reply in zip(requests, _committed(coordinator, requests), strict=True):
+            refused[group] += [GroupRefusal(code, log) for log, code in reply if code != OK]
+        return (_keyed(group, tuple(each)) for group, each in refused.items())
 
-    return _change(cluster, commits, ask, "OffsetCommit")
+    return ask_coordinators(cluster, CoordinatorKind.GROUP, commits, ask, doing="OffsetCommit")
 
 
-def _commit_fields(group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> dict[str, Any]:
-    topics = [
-        {"name": topic, "partitions": [_commit_of(p, commits[TopicPartition(topic, p)]) for p in partitions]}
-        for topic, partitions in by_topic(commits).items()
-    ]
-    return {
-        "group_id": group,
-        "generation_id_or_member_epoch": _NO_GENERATION,
-        "member_id": "",
-        "group_instance_id": None,
-        "topics": topics,
-    }
+_Commits = Mapping[TopicPartition, tuple[int, int, str]]
 
 
-def _commit_of(partition: int, commit: CommittedOffset) -> dict[str, Any]:
-    return {
-        "partition_index": partition,
-        "committed_offset": commit.offset,
-        "committed_leader_epoch": commit.leader_epoch,
-        "committed_metadata": commit.metadata,
-    }
+def _committed(
+    coordinator: Connection, requests: Sequence[tuple[str, _Commits]]
+) -> Iterator[list[tuple[TopicPartition, int]]]:
+    """The answers to one request after the other; some are in flight at the same time."""
+    version, buffer = coordinator.version("OffsetCommit", at_most=HIGHEST), ReceiveBuffer()
+    sent = 0
+    for received in range(len(requests)):
+        while sent < len(requests) and sent - received < _TOGETHER:
+            coordinator.send_raw("OffsetCommit", version, commit_request(*requests[sent]))
+            sent += 1
+        yield parse_commit(coordinator.receive_raw(buffer))
 
 
-def _small_enough(
-    group: str, commits: Mapping[TopicPartition, CommittedOffset]
-) -> Iterator[dict[TopicPartition, CommittedOffset]]:
-    some: dict[TopicPartition, CommittedOffset] = {}
+def _keyed(group: str, refused: tuple[GroupRefusal, ...]) -> KeyedAnswer[tuple[GroupRefusal, ...]]:
+    """A temporary error anywhere in a group repeats the whole group."""
+    passing = (each.code for each in refused if each.code in COORDINATOR_MOVED | TRY_AGAIN)
+    return group, next(passing, OK), refused
+
+
+def _small_enough(group: str, commits: Mapping[TopicPartition, CommittedOffset]) -> Iterator[_Commits]:
+    some: dict[TopicPartition, tuple[int, int, str]] = {}
     size_bytes, overhead_bytes = 0, 100 + len(group.encode())
     for log, commit in commits.items():
         own_bytes = overhead_bytes + len(log.topic) + len(commit.metadata.encode())
         if some and size_bytes + own_bytes > _REQUEST_BYTES:
             yield some
             some, size_bytes = {}, 0
-        some[log] = commit
+        some[log] = commit.offset, commit.leader_epoch, commit.metadata
         size_bytes += own_bytes
     if some:
         yield some
@@ -166,12 +161,10 @@ def delete_groups(cluster: Cluster, groups: Iterable[str]) -> Refusals:
 
 
 def _change(cluster: Cluster, groups: Iterable[str], call: _Call, doing: str) -> Refusals:
-    """Change one group after the other. A temporary error anywhere in a group repeats the whole group."""
+    """Change one group after the other."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[tuple[GroupRefusal, ...]]]:
         for group in some:
-            refused = tuple(each for each in call(coordinator, group) if each.code != OK)
-            passing = (each.code for each in refused if each.code in COORDINATOR_MOVED | TRY_AGAIN)
-            yield group, next(passing, OK), refused
+            yield _keyed(group, tuple(each for each in call(coordinator, group) if each.code != OK))
 
     return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing=doing)

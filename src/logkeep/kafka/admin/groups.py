@@ -1,6 +1,6 @@
 """Groups: classic, consumer (KIP-848) and share; their members and offsets."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,9 @@ from logkeep.kafka.admin.coordinators import CoordinatorKind, KeyedAnswer, ask_c
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import GROUP_ID_NOT_FOUND, INVALID_GROUP_ID, OK, UNSTABLE_OFFSET_COMMIT, check
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.group_offsets import HIGHEST, FetchedOffsets, parse_fetch
 from logkeep.kafka.client.topology import TopicPartition
-
-_NAMED_TOPICS = 9
-"""OffsetFetch 10 has topic ids in place of names, and nothing about topics that were deleted."""
 
 _GONE = frozenset({GROUP_ID_NOT_FOUND, INVALID_GROUP_ID})
 _DESCRIBE = {"consumer": "ConsumerGroupDescribe", "share": "ShareGroupDescribe"}
@@ -123,54 +122,61 @@ def _modern_member(found: Any, kind: str) -> GroupMember:
 
 
 def group_offsets(
-    cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False
+    cluster: Cluster, groups: Iterable[str], *, require_stable: bool = False, topics: Collection[str] | None = None
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
     """All commits of classic and consumer groups, with metadata. Groups without commits have an empty mapping.
 
-    With `require_stable` this waits until commits of open transactions are decided.
+    With `require_stable` this waits until commits of open transactions are decided; with `topics`, commits in other
+    topics are left out.
     """
 
     def ask(
         coordinator: Connection, some: Sequence[str]
     ) -> Iterator[KeyedAnswer[dict[TopicPartition, CommittedOffset]]]:
-        asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
-        fields = {"groups": asked, "require_stable": require_stable}
-        for group in coordinator.call("OffsetFetch", fields, at_most=_NAMED_TOPICS).groups:
-            codes = (p.error_code for topic in group.topics for p in topic.partitions)
-            code = group.error_code or next((each for each in codes if each != OK), OK)
-            yield group.group_id, code, _commits(group)
+        for found in _fetch(coordinator, some, require_stable=require_stable):
+            codes = (p.error for _, offsets in found.topics for p in offsets)
+            code = found.error or next((each for each in codes if each != OK), OK)
+            yield found.group, code, _commits(found, topics)
 
     return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="OffsetFetch", gone=_GONE)
 
 
-def groups_with_pending_commits(cluster: Cluster, groups: Iterable[str]) -> set[str]:
-    """Groups with a commit inside a transaction that is open, or decided and not completed yet."""
+def groups_with_pending_commits(cluster: Cluster, groups: Iterable[str], *, topics: Collection[str]) -> set[str]:
+    """Groups with a commit in these topics inside a transaction that is open, or decided and not completed yet."""
 
     def ask(coordinator: Connection, some: Sequence[str]) -> Iterator[KeyedAnswer[bool]]:
-        asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in some]
-        fields = {"groups": asked, "require_stable": True}
-        for group in coordinator.call("OffsetFetch", fields, at_most=_NAMED_TOPICS).groups:
-            codes = {group.error_code, *(p.error_code for topic in group.topics for p in topic.partitions)}
+        for found in _fetch(coordinator, some, require_stable=True):
+            chosen = (offsets for topic, offsets in found.topics if topic in topics)
+            codes = {found.error, *(p.error for offsets in chosen for p in offsets)}
             code = next((each for each in codes if each not in {OK, UNSTABLE_OFFSET_COMMIT}), OK)
-            yield group.group_id, code, UNSTABLE_OFFSET_COMMIT in codes
+            yield found.group, code, UNSTABLE_OFFSET_COMMIT in codes
 
     answers = ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="OffsetFetch", gone=_GONE)
     return {name for name, pending in answers.items() if pending}
 
 
-def _commits(group: Any) -> dict[TopicPartition, CommittedOffset]:
+def _fetch(coordinator: Connection, groups: Sequence[str], *, require_stable: bool) -> list[FetchedOffsets]:
+    """All offsets of these groups, in one request."""
+    asked = [{"group_id": each, "member_id": None, "member_epoch": -1, "topics": None} for each in groups]
+    fields = {"groups": asked, "require_stable": require_stable}
+    coordinator.send("OffsetFetch", fields, at_most=HIGHEST)
+    return parse_fetch(coordinator.receive_raw(ReceiveBuffer()))
+
+
+def _commits(found: FetchedOffsets, topics: Collection[str] | None) -> dict[TopicPartition, CommittedOffset]:
     return {
-        TopicPartition(topic.name, p.partition_index): CommittedOffset(
-            p.committed_offset, p.committed_leader_epoch, p.metadata or ""
-        )
-        for topic in group.topics
-        for p in topic.partitions
-        if p.committed_offset >= 0
+        TopicPartition(topic, p.partition): CommittedOffset(p.offset, p.leader_epoch, p.metadata)
+        for topic, offsets in found.topics
+        if topics is None or topic in topics
+        for p in offsets
+        if p.offset >= 0
     }
 
 
-def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-    """The start offset of each share group. Partitions without one are left out."""
+def share_group_offsets(
+    cluster: Cluster, groups: Iterable[str], *, topics: Collection[str] | None = None
+) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+    """The start offset of each share group. Partitions without one are left out; with `topics`, all other topics."""
 
     def ask(
         coordinator: Connection, some: Sequence[str]
@@ -179,15 +185,16 @@ def share_group_offsets(cluster: Cluster, groups: Iterable[str]) -> dict[str, di
         for group in coordinator.call("DescribeShareGroupOffsets", fields).groups:
             codes = (p.error_code for topic in group.topics for p in topic.partitions)
             code = group.error_code or next((each for each in codes if each != OK), OK)
-            yield group.group_id, code, _share_starts(group)
+            yield group.group_id, code, _share_starts(group, topics)
 
     return ask_coordinators(cluster, CoordinatorKind.GROUP, groups, ask, doing="DescribeShareGroupOffsets", gone=_GONE)
 
 
-def _share_starts(group: Any) -> dict[TopicPartition, CommittedOffset]:
+def _share_starts(group: Any, topics: Collection[str] | None) -> dict[TopicPartition, CommittedOffset]:
     return {
         TopicPartition(topic.topic_name, p.partition_index): CommittedOffset(p.start_offset, p.leader_epoch, "")
         for topic in group.topics
+        if topics is None or topic.topic_name in topics
         for p in topic.partitions
         if p.start_offset >= 0
     }

@@ -18,6 +18,8 @@ class At(enum.IntEnum):
     LATEST = -1
     EARLIEST = -2
     MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    """Of a log in tiered storage: the first offset that is on the broker's own disk."""
 
 
 class IsolationLevel(enum.IntEnum):

@@ -47,10 +47,11 @@ def _operations(bits: Collection[int] | None) -> frozenset[str] | None:
     return frozenset(OPERATIONS[each] for each in bits if each in OPERATIONS)
 
 
-def group_read_code(cluster: Cluster, group: str) -> int:
-    """The error code of a heartbeat by an unknown member: 30 without READ, otherwise that of an unknown member."""
-    fields = {"group_id": group, "generation_id": -1, "member_id": "logkeep-asks", "group_instance_id": None}
-    return int(cluster.ask_any("Heartbeat", fields).error_code)
+def group_read_codes(cluster: Cluster, groups: Sequence[str]) -> dict[str, int]:
+    """The error codes of heartbeats by an unknown member: 30 without READ, otherwise that of an unknown member."""
+    asked = {"generation_id": -1, "member_id": "logkeep-asks", "group_instance_id": None}
+    replies = cluster.ask_any_all("Heartbeat", [{"group_id": group, **asked} for group in groups])
+    return {group: int(reply.error_code) for group, reply in zip(groups, replies, strict=True)}
 
 
 def transactional_describe_code(cluster: Cluster, transactional_id: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
-from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.admin.offsets import At, LogBounds, list_offsets
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
 from logkeep.kafka.backup.cut import Pause
@@ -19,6 +19,7 @@ from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filt
 from logkeep.model.findings import Finding
 from logkeep.model.shell_words import shell_word
 
+_TIERED = "remote.storage.enable"
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -30,7 +31,7 @@ class Facts:
     topics: tuple[Topic, ...]
     """The selected ones."""
     log_ends: LogEnds
-    """Of the selected partitions, with the offsets of all groups."""
+    """Of the selected partitions, with the offsets of groups in them."""
     sizes: Mapping[TopicPartition, int]
     configs: Mapping[str, TopicConfigs]
     acls: tuple[AclBinding, ...] | None
@@ -40,10 +41,13 @@ class Facts:
     """What could not be read, and why."""
     findings: tuple[Finding, ...] = ()
     """What exists and is hidden from this user, as far as that can be known."""
+    chosen: bool = False
+    """Whether the user chose topics: then a group that has no offset in them is not part of the backup."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        return self.log_ends.groups
+        """Those that belong to the backup."""
+        return tuple(g for g in self.log_ends.groups if g.commits or not self.chosen)
 
     @property
     def bounds(self) -> Mapping[TopicPartition, LogBounds]:
@@ -67,19 +71,20 @@ def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, 
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
     log_ends = read_log_ends(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
-    replicas = _replicas(cluster)
+    replicas, configs = _replicas(cluster), topic_configs(cluster, [t.name for t in topics])
     if partitions and replicas is None:
         notes = (*notes, "the sizes of logs are not known: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
         log_ends=log_ends,
-        sizes=_sizes(replicas or (), metadata, partitions),
-        configs=topic_configs(cluster, [t.name for t in topics]),
+        sizes=_whole_sizes(cluster, _sizes(replicas or (), metadata, partitions), log_ends.bounds, configs),
+        configs=configs,
         acls=acls,
         quotas=quotas,
         notes=notes,
         findings=_hidden(cluster, replicas, metadata, selects),
+        chosen=bool(include or exclude),
     )
 
 
@@ -147,6 +152,31 @@ def _replicas(cluster: Cluster) -> tuple[ReplicaSize, ...] | None:
         return replica_sizes(cluster)
     except NotAuthorised:
         return None
+
+
+def _whole_sizes(
+    cluster: Cluster,
+    local: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, LogBounds],
+    configs: Mapping[str, TopicConfigs],
+) -> dict[TopicPartition, int]:
+    """Sizes of logs with what brokers have moved to tiered storage."""
+    tiered = [log for log in local if log in bounds and _tiered(configs.get(log.topic))]
+    firsts = list_offsets(cluster, tiered, At.EARLIEST_LOCAL) if tiered else {}
+    sizes = {log: whole_size(local[log], bounds[log], found.offset) for log, found in firsts.items()}
+    return {log: size for log in local if (size := sizes.get(log, local[log])) is not None}
+
+
+def _tiered(configs: TopicConfigs | None) -> bool:
+    return configs is not None and {**configs.inherited, **configs.own}.get(_TIERED) == "true"
+
+
+def whole_size(local_bytes: int, bounds: LogBounds, first_local: int) -> int | None:
+    """About the size of a log whose offsets from `first_local` on are on the disk; None: not known. Pure."""
+    whole, local = bounds.high_watermark - bounds.start, bounds.high_watermark - first_local
+    if first_local <= bounds.start:
+        return local_bytes
+    return local_bytes * whole // local if local > 0 else None
 
 
 def _sizes(

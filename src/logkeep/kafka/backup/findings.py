@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
@@ -94,23 +94,37 @@ def gone_topics(reached: Iterable[TopicPartition], facts: Facts) -> list[Finding
     """Topics of the last backup that this one does not have."""
     there, chosen = {t.name for t in facts.metadata.topics}, {t.name for t in facts.topics}
     before = {log.topic for log in reached}
-    return [
-        Finding(
-            code="topic-gone",
-            severity=Severity.WARNING,
-            where=name,
-            what="it was in the last backup and is not found now: deleted, or hidden from this user; if it comes "
-            "back it is copied from its beginning, and what retention removed in between is not known",
-        )
-        for name in sorted(before - there)
-    ] + [
-        Finding(
-            code="topic-left-out",
-            severity=Severity.WARNING,
-            where=name,
-            what="it was in the last backup and is not selected now; a backup that selects it again copies it from "
-            "its beginning, and does not know what retention removed in between",
-            remedy="use one --source name for each selection of topics",
-        )
-        for name in sorted((before & there) - chosen)
-    ]
+    own = {name for name in before - chosen if is_internal(name, False)}
+    return (
+        [
+            Finding(
+                code="topic-gone",
+                severity=Severity.WARNING,
+                where=name,
+                what="it was in the last backup and is not found now: deleted, or hidden from this user; if it comes "
+                "back it is copied from its beginning, and what retention removed in between is not known",
+            )
+            for name in sorted(before - there - own)
+        ]
+        + [
+            Finding(
+                code="topic-left-out",
+                severity=Severity.WARNING,
+                where=name,
+                what="it was in the last backup and is not selected now; a backup that selects it again copies it from "
+                "its beginning, and does not know what retention removed in between",
+                remedy="use one --source name for each selection of topics",
+            )
+            for name in sorted((before & there) - chosen - own)
+        ]
+        + [
+            Finding(
+                code="topic-left-out",
+                severity=Severity.NOTE,
+                where=name,
+                what="it was in the last backup, and is Kafka's own: it is archived only with --internal, and never "
+                "restored; earlier backups keep what they have of it",
+            )
+            for name in sorted(own)
+        ]
+    )

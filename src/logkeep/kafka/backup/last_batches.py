@@ -21,6 +21,7 @@ from logkeep.kafka.client.error_codes import OK, UNKNOWN_TOPIC
 from logkeep.kafka.client.fetch import Code, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.rate_limit import RateLimiter
+from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 
@@ -130,7 +131,7 @@ class _Asking:
         limits = FetchLimits(max_bytes=sum(p.max_bytes for p in partitions), client_id=self._cluster.settings.client_id)
         self._correlation += 1
         self._limiter.before_asking(broker)
-        leader.send_frame(encode(partitions, limits, self._correlation))
+        leader.send_frame(encode(partitions, limits, self._correlation), fetch_limit(limits.max_bytes))
         data = leader.receive_frame(self._buffer)
         reply = parse(data, self._correlation)
         self._limiter.received(broker, len(data), reply.throttle_ms)

@@ -1,7 +1,8 @@
 """Group offsets and log ends, read in the order that makes the cut consistent.
 
 Group commits are read first, then the start and end of each log: a commit that was read before the end of its log
-cannot lie beyond that end, unless the group was ahead of the log. Then come the transactions that were open at those
+cannot lie beyond that end, unless the group was ahead of the log. Only commits in the topics of the backup are read:
+what groups do elsewhere changes nothing. Then come the transactions that were open at those
 ends. Ends are read one after the other, so a transaction that is committed meanwhile may be in one log and not in
 another. Therefore the state of transactional producers and groups is read before and after. If one has changed, the
 logs that such producers write and such groups read are read again, which takes a few milliseconds, until two reads
@@ -38,6 +39,7 @@ Commits = Mapping[TopicPartition, CommittedOffset]
 class GroupFacts:
     group: Group
     commits: Commits
+    """In the topics of the backup."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,15 @@ def read_log_ends(
     cluster: Cluster, metadata: ClusterMetadata, partitions: Sequence[TopicPartition], pause: Pause
 ) -> LogEnds:
     """Read until two reads agree, at most a hundred times."""
-    ends = _read_once(cluster, metadata, _groups(cluster), partitions, pause)
+    topics = frozenset(log.topic for log in partitions)
+    ends = _read_once(cluster, metadata, _groups(cluster, topics), partitions, topics, pause)
     for _ in range(_READS):
         if ends.stable:
             break
         pause(_BETWEEN_READS_S)
-        groups, read = _reread_groups(cluster, metadata, ends.groups)
+        groups, read = _reread_groups(cluster, metadata, ends.groups, topics)
         again = sorted(ends.transactional | (read & set(ends.bounds)))
-        ends = with_reread(ends, _read_once(cluster, metadata, groups, again, pause))
+        ends = with_reread(ends, _read_once(cluster, metadata, groups, again, topics, pause))
         if ends.stable:
             ends = with_new_transactions(ends, describe_producers(cluster, partitions))
     return ends
@@ -125,6 +128,7 @@ def _read_once(
     metadata: ClusterMetadata,
     groups: tuple[GroupFacts, ...],
     partitions: Sequence[TopicPartition],
+    topics: Collection[str],
     pause: Pause,
 ) -> LogEnds:
     before = describe_producers(cluster, partitions)
@@ -145,7 +149,7 @@ def _read_once(
         open_transactions=settled.open_transactions,
         undecided=settled.undecided,
         unstable_groups=(
-            *changed_groups(cluster, {name: commits[name] for name in watched}),
+            *changed_groups(cluster, {name: commits[name] for name in watched}, topics),
             *transactional_groups(cluster, metadata, [g.name for g in _new_groups(cluster, groups)]),
         ),
         unstable_producers=tuple(moved_producers(before, after)),
@@ -159,10 +163,10 @@ def _plain_commits(groups: Sequence[GroupFacts]) -> dict[str, Commits]:
     return {g.group.name: g.commits for g in groups if g.group.kind != "share"}
 
 
-def _groups(cluster: Cluster) -> tuple[GroupFacts, ...]:
+def _groups(cluster: Cluster, topics: Collection[str]) -> tuple[GroupFacts, ...]:
     found = list_groups(cluster)
-    plain = group_offsets(cluster, [g.name for g in found if g.kind != "share"])
-    shared = share_group_offsets(cluster, [g.name for g in found if g.kind == "share"])
+    plain = group_offsets(cluster, [g.name for g in found if g.kind != "share"], topics=topics)
+    shared = share_group_offsets(cluster, [g.name for g in found if g.kind == "share"], topics=topics)
     commits = {**plain, **shared}
     return tuple(GroupFacts(g, commits.get(g.name, {})) for g in found)
 
@@ -174,7 +178,7 @@ def _new_groups(cluster: Cluster, groups: Sequence[GroupFacts]) -> list[Group]:
 
 
 def _reread_groups(
-    cluster: Cluster, metadata: ClusterMetadata, groups: tuple[GroupFacts, ...]
+    cluster: Cluster, metadata: ClusterMetadata, groups: tuple[GroupFacts, ...], topics: Collection[str]
 ) -> tuple[tuple[GroupFacts, ...], set[TopicPartition]]:
     """All groups, new ones too, with current commits of those that commit inside transactions; and the logs they read.
 
@@ -183,6 +187,6 @@ def _reread_groups(
     """
     now = (*groups, *(GroupFacts(g, {}) for g in _new_groups(cluster, groups)))
     watched = transactional_groups(cluster, metadata, _plain_commits(now))
-    fresh = group_offsets(cluster, watched)
+    fresh = group_offsets(cluster, watched, topics=topics)
     read = {log for commits in fresh.values() for log in commits}
     return tuple(replace(g, commits=fresh.get(g.group.name, g.commits)) for g in now), read

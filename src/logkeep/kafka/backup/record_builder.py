@@ -37,7 +37,7 @@ def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
 
 
 def groups_of(facts: Facts) -> tuple[tuple[GroupRecord, ...], list[Finding]]:
-    """All groups with their offsets, none above the cut, and findings about those that had to be lowered."""
+    """Groups with their offsets in the topics of the backup, none above the cut; and findings about lowered ones."""
     records, findings = [], list[Finding]()
     for group in facts.groups:
         record, changed = _group(group, facts)

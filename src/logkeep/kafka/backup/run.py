@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 
+import msgspec
+
 from logkeep.errors import BackupFailed, TopicMissing
 from logkeep.kafka.backup.assemble import (
     Assembled,
@@ -66,19 +68,20 @@ from logkeep.kafka.record.documents import (
     same_cluster,
 )
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.chain.format import LAST_BATCHES, ZSTD_FRAMES, require_feature
+from logkeep.repository.chain.format import PACKED_RECORDS, ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.resume import usable_receipts
 from logkeep.store.throttled import shared_by
@@ -214,6 +217,7 @@ class _BackupRun:
 
     def carry_out(self, session: Writing, prepared: PreparedBackup, engine: Engine) -> KafkaBackupDone:
         scram = collect_scram(self.options.scram, self.cluster) if self.options.scram is not None else None
+        require_feature(self.place.store, PACKED_RECORDS)  # before the first receipt, which has new fields too
         ongoing = self._begin(session, prepared.facts)
         if self.options.compression is Codec.ZSTD:
             require_feature(self.place.store, ZSTD_FRAMES)
@@ -363,8 +367,7 @@ class _BackupRun:
     ) -> KafkaBackupDone:
         record, findings = self._record(ongoing.id, prepared.base.reached, prepared.facts, assembled)
         check_consistent(record, assembled.cut)
-        require_feature(self.place.store, LAST_BATCHES)
-        refs = [put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())]
+        refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
             refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
         finished = FinishedRun(
@@ -396,6 +399,7 @@ class _BackupRun:
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
+            chosen=facts.chosen or msgspec.UNSET,
         )
         return record, (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(reached, facts))
 

@@ -10,7 +10,7 @@ producer changes with every record and every marker: if that is the same before 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, groups_with_pending_commits
@@ -84,12 +84,14 @@ def transactional_groups(cluster: Cluster, metadata: ClusterMetadata, names: Ite
     return [name for name in groups if coordinator_partition(name, len(logs)) in written]
 
 
-def changed_groups(cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, CommittedOffset]]) -> list[str]:
-    """Groups whose offsets may not belong to the ends that were read since `before`."""
+def changed_groups(
+    cluster: Cluster, before: Mapping[str, Mapping[TopicPartition, CommittedOffset]], topics: Collection[str]
+) -> list[str]:
+    """Groups whose offsets in these topics may not belong to the ends that were read since `before`."""
     if not before:
         return []
-    pending = groups_with_pending_commits(cluster, before)
+    pending = groups_with_pending_commits(cluster, before, topics=topics)
     if pending and not list_transactions(cluster, states=_DECIDED):
         pending = set()  # their transactions are not decided: the commits do not count yet
-    after = group_offsets(cluster, before)
+    after = group_offsets(cluster, before, topics=topics)
     return [name for name, commits in before.items() if name in pending or after.get(name, {}) != commits]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from logkeep.errors import NotAuthorised, TopicMissing
 from logkeep.kafka.admin.topics import ReplicaSize
-from logkeep.kafka.client.topology import ClusterMetadata
-from logkeep.kafka.topic_selection import INTERNAL, TopicFilter
+from logkeep.kafka.client.topology import ClusterMetadata, is_internal
+from logkeep.kafka.topic_selection import TopicFilter
 from logkeep.model.findings import Finding, Severity
 
 
@@ -19,7 +19,7 @@ def unlisted_topics(replicas: Iterable[ReplicaSize], metadata: ClusterMetadata, 
     """Selected topics that are on a disk, but not in the list. Pure."""
     listed = {t.name for t in metadata.topics} | {t.name for t in metadata.unready}
     names = {r.log.topic for r in replicas} - listed
-    return sorted(name for name in names if selects(name, name in INTERNAL))
+    return sorted(name for name in names if selects(name, is_internal(name, False)))
 
 
 def hidden_topics(names: Sequence[str], ask: Callable[[str], object]) -> list[str]:

@@ -113,6 +113,13 @@ class Cluster:
 
         A broker with a wrong certificate does not prevent others from answering; retries do not help with it.
         """
+        return self._any(api, lambda connection: connection.call(api, fields, at_most=at_most))
+
+    def ask_any_all(self, api: str, many: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The same for many requests: one broker answers all of them, some at the same time."""
+        return self._any(api, lambda connection: connection.call_all(api, many)) if many else []
+
+    def _any(self, api: str, ask: Callable[[Connection], T]) -> T:
         last: ClusterUnreachable | None = None
         distrusted: dict[Endpoint, TlsFailed] = {}
         for number in self.backoff.tries():
@@ -120,7 +127,7 @@ class Cluster:
                 if endpoint in distrusted:
                     continue
                 try:
-                    return self._open(endpoint).call(api, fields, at_most=at_most)
+                    return ask(self._open(endpoint))
                 except ClusterUnreachable as error:
                     last = error
                 except TlsFailed as error:

@@ -28,6 +28,8 @@ from logkeep.kafka.client.tls import explain_tls, tls_context
 
 _API_VERSIONS = shape("ApiVersions")
 _USUAL_FETCH_BYTES = 8 << 20
+_TOGETHER = 16
+"""Requests of `call_all` in flight: a broker answers them one after the other, but need not wait for the next."""
 _RENEW_AT = 0.85
 """Part of the lifetime of an authentication: a broker closes the connection when it expires."""
 
@@ -136,6 +138,18 @@ class Connection:
             raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
         self.send(api, fields, at_most=at_most)
         return self.receive()
+
+    def call_all(self, api: str, many: Sequence[Mapping[str, Any]], *, at_most: int | None = None) -> list[Any]:
+        """The replies to many requests of one kind, in their order; some are in flight at the same time."""
+        if self._flights:
+            raise ClusterError("call while replies are due", subject=str(self.endpoint), remedy="report this")
+        sent, replies = 0, list[Any]()
+        while len(replies) < len(many):
+            while sent < len(many) and sent - len(replies) < _TOGETHER:
+                self.send(api, many[sent], at_most=at_most)
+                sent += 1
+            replies.append(self.receive())
+        return replies
 
     def send(self, api: str, fields: Mapping[str, Any] | None = None, *, at_most: int | None = None) -> None:
         """Send a request; a later `receive` returns its reply, in the order of sending."""

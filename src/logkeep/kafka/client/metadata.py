@@ -7,7 +7,7 @@ from uuid import UUID
 from logkeep.errors import ClusterTooOld
 from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC
 from logkeep.kafka.client.settings import Endpoint
-from logkeep.kafka.client.topology import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic
+from logkeep.kafka.client.topology import Broker, ClusterMetadata, Partition, Topic, UnreadyTopic, is_internal
 
 _ANY_ID = UUID(int=0)
 
@@ -39,7 +39,8 @@ def read_metadata(reply: Any) -> ClusterMetadata:
 def _unready(found: Any) -> UnreadyTopic:
     code = found.error_code
     name = found.name or str(found.topic_id)
-    return UnreadyTopic(name, bool(found.is_internal), code, passing=code in TRY_AGAIN - {UNKNOWN_TOPIC})
+    internal = is_internal(name, bool(found.is_internal))
+    return UnreadyTopic(name, internal, code, passing=code in TRY_AGAIN - {UNKNOWN_TOPIC})
 
 
 def _topic(found: Any) -> Topic:
@@ -50,7 +51,8 @@ def _topic(found: Any) -> Topic:
             remedy="raise inter.broker.protocol.version of the brokers to 2.8 or newer; topics then get ids",
         )
     partitions = sorted((_partition(each) for each in found.partitions), key=lambda each: each.index)
-    return Topic(found.name or "", UUID(bytes=bytes(found.topic_id.bytes)), bool(found.is_internal), tuple(partitions))
+    name, topic_id = found.name or "", UUID(bytes=bytes(found.topic_id.bytes))
+    return Topic(name, topic_id, is_internal(name, bool(found.is_internal)), tuple(partitions))
 
 
 def _partition(found: Any) -> Partition:

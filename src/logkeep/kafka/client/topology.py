@@ -19,6 +19,17 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+KAFKA_OWN = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata", "__cluster_metadata"}
+)
+"""Topics that only Kafka itself writes. Brokers call some of them internal, but not that of tiered storage."""
+
+
+def is_internal(name: str, flagged: bool) -> bool:
+    """Whether a topic is Kafka's own, by the broker's flag or by its name."""
+    return flagged or name in KAFKA_OWN
+
+
 @dataclass(frozen=True)
 class Broker:
     node: int

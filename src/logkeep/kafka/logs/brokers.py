@@ -75,6 +75,35 @@ class SettingsBrokers:
             return _facts(cluster, TopicPartition(topic, partition), position)
 
 
+class UnitBrokers:
+    """`Brokers` for all logs of a unit, over the cluster that its task has open.
+
+    The metadata of a topic with a thousand partitions costs more than the records of one: it is read once for all logs,
+    and again when the leader of a log is asked for a second time, because then the first answer did not help.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self._answered = cluster, set[TopicPartition]()
+
+    def connect(self, broker: int) -> WireFetchConnection:
+        return WireFetchConnection(self._cluster.open_own(broker))
+
+    def leader(self, topic: str, topic_id: UUID, partition: int) -> Leader:
+        log = TopicPartition(topic, partition)
+        if log in self._answered:
+            self._cluster.metadata()
+            self._answered.clear()
+        self._answered.add(log)
+        known = self._cluster.known().find(log)
+        found = Leader(known.leader, known.leader_epoch) if known is not None else _leader(self._cluster, log)
+        if found is None or found.broker < 0:
+            raise ClusterNotReady("the partition has no leader", subject=f"{topic}/{partition} ({topic_id})")
+        return found
+
+    def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
+        return _facts(self._cluster, TopicPartition(topic, partition), position)
+
+
 def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:
     """None if there is no leader at the moment. For a deleted topic any broker: it will refuse the topic id."""
     try:

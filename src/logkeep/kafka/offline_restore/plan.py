@@ -68,7 +68,7 @@ def plan_offline_restore(
         for log in chosen.logs
         if log.target in here
     ]
-    findings = [*_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
+    findings = [*options.torn, *_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
     findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
     return PreparedOfflineRestore(
         OfflineRestorePlan(

@@ -45,6 +45,8 @@ class OfflineRestoreOptions:
     """Earlier ends from another source, for example from a time."""
     until_ms: int | None = None
     """That time; shown in the procedure."""
+    torn: tuple[Finding, ...] = ()
+    """Transactions that these ends tear."""
     repo: str = ""
     """The repository; shown in the procedure. Empty: it comes from the environment or a file."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     scram_credentials: int | None
     """Archived ones, encrypted; null if the backup was taken without --scram-to."""
     needs: RestoreNeeds
+    chosen_topics: bool = False
+    """Topics were chosen for this backup: groups without an offset in them are not in it."""
 
 
 def report(
@@ -142,6 +145,7 @@ def report(
         quotas=len(record.quotas),
         scram_credentials=scram_credentials,
         needs=restore_needs(topics, record),
+        chosen_topics=record.chosen is True,
     )
 
 
@@ -192,7 +196,7 @@ def _topic(
     return TopicReport(
         name=topic.name,
         id=topic.id,
-        internal=topic.internal,
+        internal=is_internal(topic.name, topic.internal),
         partitions=topic.partitions,
         replication_factor=topic.replication_factor,
         configs=topic.configs,

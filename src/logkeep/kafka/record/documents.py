@@ -14,8 +14,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.model.ids import StoredId
-from logkeep.repository.backups.manifest import LogCut
-from logkeep.repository.chain.documents import MIB, SourceDocument
+from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, WITH_PACKED, LogCut
+from logkeep.repository.chain.documents import SourceDocument
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, order=True):
@@ -122,8 +122,9 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
-    limit: ClassVar[int] = 512 * MIB
+    limit: ClassVar[int] = LARGEST_ATTACHMENT
     """Some four million group offsets."""
+    newest: ClassVar[int] = WITH_PACKED
 
     id: StoredId
     cluster_id: str
@@ -133,6 +134,8 @@ class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluste
     groups: tuple[GroupRecord, ...]
     acls: tuple[AclRecord, ...] | None
     quotas: tuple[QuotaRecord, ...]
+    chosen: bool | msgspec.UnsetType = msgspec.UNSET
+    """True: the user chose topics, and groups without an offset in them were left out; absent otherwise."""
 
 
 def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:

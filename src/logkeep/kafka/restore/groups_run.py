@@ -152,7 +152,8 @@ class GroupsTask:
             raise TargetUnsafe(
                 "topics were deleted and created again since that restore",
                 subject=", ".join(other[:5]),
-                remedy="its offset map is not valid there; --backup ID uses the archived offsets unchanged",
+                remedy="its offset map is not valid there; restore the records again, then the groups with that "
+                "restore; --backup ID uses archived offsets unchanged, and says where the topic holds other records",
             )
 
     def _bounds(self, wanted: set[TopicPartition]) -> dict[TopicPartition, LogBounds]:

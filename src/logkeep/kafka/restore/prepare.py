@@ -3,6 +3,7 @@
 It changes nothing. A dry run shows exactly what a run starts with.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -17,7 +18,7 @@ from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_rights, principal_of, rights_findings
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
-from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.groups import read_groups
 from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
@@ -25,7 +26,9 @@ from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePla
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
+from logkeep.kafka.restore.plan.torn import TearReport
 from logkeep.kafka.restore.security import scram_finding
+from logkeep.kafka.restore.tears import compare_transactions
 from logkeep.kafka.restore.topics import validate_topics
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -108,13 +111,16 @@ def prepare(
     surveys, engine = survey_logs(
         view, chosen, options.plan.until_ms, engine_for, by_record=options.plan.by_record, presence=presence
     )
+    tears, not_compared = _tears(view, chosen, surveys, engine, options.plan)
     with Cluster(settings) as cluster:
         target = gather_target(cluster, [name for _, name in chosen.topics], view.record.cluster_id)
         tasks = engine.at_once(max(len(chosen.logs), 1))
-        checked = plan_restore(view.record, chosen, surveys, target, options.plan, tasks, source.mark, source.now_ms)
+        checked = plan_restore(
+            view.record, chosen, surveys, target, options.plan, tasks, source.mark, source.now_ms, tears
+        )
         groups, live = _plan_groups(cluster, view, checked.plan)
         checked = replace(checked, refusals=(*checked.refusals, *live))
-        findings = [*checked.findings, *_left_out(chosen, groups), *_credentials(view, checked.plan)]
+        findings = [*checked.findings, *not_compared, *_left_out(chosen, groups), *_credentials(view, checked.plan)]
         findings += inexact_findings(group_rows(groups, checked.plan))
         if not checked.refusals:
             known = set(difference_findings(checked.plan.topics))
@@ -123,6 +129,26 @@ def prepare(
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in checked.plan.logs}
     return PreparedKafkaRestore(view, target, checked, groups, (*findings, *gap_findings(view.gaps(ranges))))
+
+
+def _tears(
+    view: KafkaBackupView,
+    chosen: SelectedLogs,
+    surveys: Mapping[LogName, LogSurvey],
+    engine: Engine,
+    options: PlanOptions,
+) -> tuple[TearReport, list[Finding]]:
+    """What the point in time tears. A damaged log is refused later."""
+    if "data" not in options.parts or any(each.damage for each in surveys.values()):
+        return TearReport(), []
+    return compare_transactions(
+        view,
+        chosen,
+        {log: each.end for log, each in surveys.items()},
+        engine,
+        before_ms=options.until_ms if options.by_record else None,
+        unsettled=options.isolation is RestoreIsolation.ALL,
+    )
 
 
 def survey_logs(

@@ -18,7 +18,8 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
-from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings
+from logkeep.kafka.restore.plan.groups import NOT_EXACT
+from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
 from logkeep.kafka.restore.results import (
@@ -54,6 +55,8 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.stored import StoredRestore
 
+_WITH_MERGED = 2
+"""The version of a plan document whose body says how small batches are merged."""
 GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 
 
@@ -142,6 +145,7 @@ class KafkaRestore:
             body=msgspec.json.encode(prepared.plan),
             options=dict(options),
             drill=drill,
+            version=_WITH_MERGED if prepared.plan.merges else 1,
         )
         restore = StoredRestore.begin(self.state, new, self.clock, self.tokens)
         begun(restore.id)
@@ -265,7 +269,8 @@ class KafkaRestore:
             with_end(receipt, began, self.clock()),
             verdict=RestoreVerdict.FAILED if finished.damaged else _verdict(stored.plan),
             groups=finished.groups or stored.groups,
-            findings=(*findings, *finished.findings),
+            # The plan has already said which groups are not exact, before the offsets of records were known.
+            findings=(*(f for f in findings if f.code != NOT_EXACT), *finished.findings),
         )
         return self._done(stored, stored.restore.put(receipt))
 
@@ -310,7 +315,7 @@ class KafkaRestore:
 def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
     """Findings of the plan that still hold when it is resumed."""
     ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
-    return [*difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
+    return [*tear_findings(plan), *difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
 
 
 def _verdict(plan: RestorePlan) -> RestoreVerdict:

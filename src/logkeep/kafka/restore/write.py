@@ -275,6 +275,7 @@ class KafkaLogWriter:
                         end=each.end,
                         segments=segments[each.log],
                         transactional=each.transactional,
+                        left_out=each.left_out or (),
                     )
                     for each in planned
                 ),
@@ -288,6 +289,7 @@ class KafkaLogWriter:
                 isolation=self.plan.isolation,
                 before_ms=planned[0].before_ms,
                 spread_over=planned[0].spread_over,
+                merge=self.plan.merge_rule(planned[0]),
             )
             for target, planned in by_target.items()
         ]

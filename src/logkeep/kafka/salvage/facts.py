@@ -3,7 +3,7 @@
 Logs of the last backup that are on none of these disks are carried over as archived. Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.log_ends import GroupFacts, LogEnds
 from logkeep.kafka.backup.record_builder import topics_of
-from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition
+from logkeep.kafka.client.topology import ClusterMetadata, Partition, Topic, TopicPartition, is_internal
 from logkeep.kafka.disks.metadata_image import ClusterImage
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, OpenTransaction, PartitionRecord, TopicRecord
 from logkeep.kafka.salvage.decide import LogDecision
@@ -56,7 +56,9 @@ def carried_topics(carried: CarriedOver) -> list[Topic]:
     partitions: dict[str, list[Partition]] = {}
     for record in carried.logs:
         partitions.setdefault(record.topic, []).append(Partition(record.partition, 0, -1, (), ()))
-    return [Topic(t.name, UUID(t.id), t.internal, tuple(partitions[t.name])) for t in carried.topics]
+    return [
+        Topic(t.name, UUID(t.id), is_internal(t.name, t.internal), tuple(partitions[t.name])) for t in carried.topics
+    ]
 
 
 def facts_of(
@@ -78,7 +80,7 @@ def facts_of(
         metadata=ClusterMetadata(cluster_id, -1, (), tuple(topics)),
         topics=tuple(topics),
         log_ends=LogEnds(
-            groups=tuple(_group(g) for g in groups),
+            groups=tuple(_group(g, {t.name for t in topics}) for g in groups),
             bounds=bounds,
             open_transactions=tuple(sorted([*still_open, *_open(here)])),
         ),
@@ -100,10 +102,11 @@ def _open(decided: Iterable[LogDecision]) -> list[OpenTransaction]:
     ]
 
 
-def _group(found: FoundGroup) -> GroupFacts:
+def _group(found: FoundGroup, topics: Collection[str]) -> GroupFacts:
     commits = {
         TopicPartition(p.topic, p.partition): CommittedOffset(p.offset, p.leader_epoch, p.metadata)
         for p in found.positions
+        if p.topic in topics
     }
     return GroupFacts(Group(found.name, found.kind, found.state, found.protocol_type), commits)
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
+from logkeep.kafka.client.topology import Partition, Topic, TopicPartition, is_internal
 from logkeep.kafka.disks.directories import FoundCopy
 from logkeep.kafka.disks.layout import LogDirState
 from logkeep.kafka.disks.metadata_image import ClusterImage
-from logkeep.kafka.topic_selection import INTERNAL
 from logkeep.model.findings import Finding, Severity
 
 NO_ID = UUID(int=0)
@@ -52,7 +51,7 @@ def take_inventory(copies: Iterable[FoundCopy], image: ClusterImage | None) -> I
     by_topic: dict[str, list[Partition]] = {name: [] for name in ids}
     for log, some in sorted(kept.items()):
         by_topic[log.topic].append(_partition(log, some, image))
-    topics = [Topic(n, ids[n], n in INTERNAL, tuple(some)) for n, some in sorted(by_topic.items()) if some]
+    topics = [Topic(n, ids[n], is_internal(n, False), tuple(some)) for n, some in sorted(by_topic.items()) if some]
     if image is not None:
         findings += [_unknown(t.name) for t in topics if t.name not in image.topics]
     return Inventory(tuple(topics), {log: tuple(some) for log, some in sorted(kept.items())}, tuple(findings))

@@ -81,6 +81,7 @@ def plan_salvage(
     carried = replace(carried, logs=tuple(r for r in carried.logs if r.topic in names))
     decided, surveys = _decide(here, inventory, image, last, archived, engine)
     facts = facts_of(disks.cluster_id, chosen, decided, groups, image, last, carried)
+    facts = replace(facts, chosen=bool(options.include or options.exclude))
     plan = _plan(here, facts, decided, last)
     before = [TopicPartition(r.topic, r.partition) for r in last.logs] if last is not None else []
     findings = [

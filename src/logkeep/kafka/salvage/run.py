@@ -5,10 +5,14 @@ lock and list the directories → metadata log → offsets of groups in tasks �
 source as the online backups, and continues them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.kafka.backup.assemble import Assembled, assemble
 from logkeep.kafka.backup.continuity import ArchivedRows
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
@@ -16,7 +20,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
-from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.documents import ROLE, ClusterRecord, GroupRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
@@ -26,13 +31,12 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
-from logkeep.repository.backups.attachments import put_attachment, read_attachment
+from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
-from logkeep.repository.chain.format import LAST_BATCHES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
 
 KIND = "kafka"
@@ -124,19 +128,26 @@ class KafkaSalvage:
             topics=topic_records(facts, plan.image, carried),
             logs=(*_logs(plan, assembled), *carried.logs),
             open_transactions=facts.open_transactions,
-            groups=(*groups, *(g for g in carried.groups if g.name not in seen)),
+            groups=(*groups, *(g for g in _in_topics(carried.groups, facts) if g.name not in seen)),
             acls=acls_of(facts),
             quotas=quotas_of(facts),
+            chosen=facts.chosen or msgspec.UNSET,
         )
         gaps = tuple(with_reasons(assembled.gaps, plan.decided, plan.copy_plan.gaps))
         findings = (*plan.findings, *clamped)
         cut = (*assembled.cut, *(_carried_cut(r) for r in carried.logs))
         check_consistent(record, cut)
-        require_feature(self.place.store, LAST_BATCHES)
-        ref = put_attachment(self.place, ongoing.id, ROLE, record, session.tokens())
+        ref = put_record(self.place, ongoing.id, record, session.tokens())
         outcome = FinishedRun(cut=cut, new=assembled.segments, gaps=gaps, attachments=(ref,), findings=findings)
         entry = ongoing.complete(outcome)
         return SalvageDone(entry, plan, gaps, (*findings, *damage_findings(ongoing.rests_on)), assembled.offsets)
+
+
+def _in_topics(groups: Iterable[GroupRecord], facts: Facts) -> list[GroupRecord]:
+    """Groups of the last backup with their offsets in the topics of this one."""
+    topics = {t.name for t in facts.topics}
+    kept = [msgspec.structs.replace(g, commits=tuple(c for c in g.commits if c.topic in topics)) for g in groups]
+    return [g for g in kept if g.commits or not facts.chosen]
 
 
 def _logs(plan: SalvagePlan, assembled: Assembled) -> list[PartitionRecord]:

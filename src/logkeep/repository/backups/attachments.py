@@ -1,9 +1,15 @@
-"""Attachments: documents of one kind of source, stored beside a manifest and pinned by it."""
+"""Attachments: documents of one kind of source, stored beside a manifest and pinned by it.
+
+A packed attachment is the sealed document in zstd frames of at most 2 MiB, which `zstd -d` turns back into it. Its
+reference states the size of the document: before anything is unpacked, that size is compared with the limit of its
+type, and the frames may state no more in total.
+"""
 
 import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import Codec
 from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
@@ -19,16 +25,43 @@ def put_attachment(
     return AttachmentRef(role, token, len(data), hashlib.sha256(data).hexdigest())
 
 
+def put_packed_attachment(
+    place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
+) -> AttachmentRef:
+    """The same, packed. The repository must require the feature `packed-records` by now."""
+    from logkeep.formats.zstd_frames import FRAME_BYTES, packed_frame  # noqa: PLC0415 - imports pyarrow
+
+    plain = memoryview(seal(document))
+    data = b"".join(packed_frame(plain[at : at + FRAME_BYTES]) for at in range(0, len(plain), FRAME_BYTES))
+    place.store.put_new(layout.attachment(place.source, backup_id, role, token, Codec.ZSTD), data)
+    return AttachmentRef(role, token, len(data), hashlib.sha256(data).hexdigest(), Codec.ZSTD, len(plain))
+
+
 def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[DocumentT]) -> DocumentT | None:
     """The attachment with this role; None if the backup has none. Raises Damaged."""
     ref = next((a for a in manifest.attachments if a.role == role), None)
     if ref is None:
         return None
-    name = layout.attachment(place.source, BackupId(manifest.id), role, ref.token)
+    name = layout.attachment(place.source, BackupId(manifest.id), role, ref.token, ref.codec)
     try:
         data = place.store.get(name, kind.limit)
     except ObjectMissing as error:
         raise Damaged("the attachment is missing", subject=name) from error
     if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
         raise Damaged("it is not the attachment that was committed", subject=name)
+    if ref.packed:
+        data = _unpacked(data, ref, kind.limit, name)
     return open_in_place(data, name, kind, place.repository)
+
+
+def _unpacked(data: bytes, ref: AttachmentRef, limit: int, name: str) -> bytes:
+    from logkeep.repository.backups.segment_bytes import unpacked_frames  # noqa: PLC0415 - imports pyarrow
+
+    if ref.codec is not Codec.ZSTD:
+        raise Damaged(f"no attachment is packed with {ref.codec}", subject=name)
+    if ref.plain_size > limit:
+        raise Damaged(f"the document has {ref.plain_size} bytes; the limit is {limit}", subject=name)
+    plain = b"".join(unpacked_frames(iter((data,)), ref.plain_size, name))
+    if len(plain) != ref.plain_size:
+        raise Damaged(f"it holds {len(plain)} bytes instead of {ref.plain_size}", subject=name)
+    return plain

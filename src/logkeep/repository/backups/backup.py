@@ -16,7 +16,14 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.content import PartReader, put_part, served_parts
 from logkeep.repository.backups.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
-from logkeep.repository.backups.manifest import MAX_PARTS, AttachmentRef, KnownGap, LogCut, Manifest
+from logkeep.repository.backups.manifest import (
+    MAX_PARTS,
+    WITH_PACKED,
+    AttachmentRef,
+    KnownGap,
+    LogCut,
+    Manifest,
+)
 from logkeep.repository.backups.source import SourceFacts, read_manifest
 from logkeep.repository.backups.states import OWNER_LOST
 from logkeep.repository.backups.tiling import inherited_gaps, untiled
@@ -146,6 +153,7 @@ class OngoingBackup:
 
     def _manifest(self, outcome: FinishedRun, parts: tuple[PartRef, ...]) -> Manifest:
         return Manifest(
+            version=WITH_PACKED if any(a.packed for a in outcome.attachments) else 1,
             repository=self._writing.place.repository,
             source=self._writing.place.source,
             id=self.id,

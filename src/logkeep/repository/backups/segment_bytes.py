@@ -107,7 +107,7 @@ class StoredLog:
         if self.codec is Codec.NONE:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
-            return _unpacked(chunks, self.plain_bytes, self.name)
+            return unpacked_frames(chunks, self.plain_bytes, self.name)
         return inflated(chunks, self.plain_bytes, self.name)
 
     def chunks(self, start: int, end: int, piece_bytes: int, watch: Watch = _unwatched) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
         return None
 
 
-def _unpacked(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
+def unpacked_frames(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
     """The content of each frame. Frames that would exceed `most` in total are refused."""
     rest = memoryview(b"")
     for chunk in chain(chunks, (b"",)):

@@ -181,16 +181,23 @@ def _warnings(folded: Folded, lease: LeaseDocument | None) -> tuple[str, ...]:
     return ()
 
 
+def _lost_manifest(backup_id: int) -> str:
+    return (
+        "bring the object back from the store's versions or from a copy; if it is lost, `logkeep verify` records the "
+        f"damage, `logkeep delete {backup_id}` removes this backup, and the next one continues from the one before it"
+    )
+
+
 def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
     """The manifest of a backup. Raises Damaged if it is missing or not the committed one."""
     name = layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)
     try:
         data = place.store.get(name, Manifest.limit)
     except ObjectMissing as error:
-        raise Damaged("the manifest is missing", subject=name) from error
+        raise Damaged("the manifest is missing", subject=name, remedy=_lost_manifest(entry.id)) from error
     manifest = open_in_place(data, name, Manifest, place.repository)
     if seal_of(data) != entry.manifest.sha256 or len(data) != entry.manifest.size:
-        raise Damaged("it is not the manifest that was committed", subject=name)
+        raise Damaged("it is not the manifest that was committed", subject=name, remedy=_lost_manifest(entry.id))
     if (manifest.source, manifest.id) != (place.source, entry.id):
         raise Damaged("the manifest belongs to another backup", subject=name)
     return manifest

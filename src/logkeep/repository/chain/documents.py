@@ -24,6 +24,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forb
 
     limit: ClassVar[int] = MIB
     """Larger documents are refused."""
+    newest: ClassVar[int] = 1
+    """The newest version of this type that this release reads."""
 
     version: int = 1
     repository: str
@@ -79,8 +81,9 @@ def unseal(data: bytes, kind: type[DocumentT], where: str) -> DocumentT:
         tag = kind.__struct_config__.tag
         if opening.type != tag:
             raise Damaged(f"this is a {opening.type!r} document instead of a {tag!r}", subject=where)
-        if opening.version > 1:
-            raise FormatTooNew(f"the {tag} document has version {opening.version}; this release reads 1", subject=where)
+        if opening.version > kind.newest:
+            what = f"the {tag} document has version {opening.version}; this release reads {kind.newest}"
+            raise FormatTooNew(what, subject=where)
         return msgspec.json.decode(line, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Damaged(f"the document does not follow its schema ({error})", subject=where) from error

@@ -28,9 +28,9 @@ from logkeep.store.base import Store
 
 ZSTD_FRAMES = "zstd-frames"
 """Some logs are stored as zstd frames: a reader that expects plain batches would report them as damaged."""
-LAST_BATCHES = "last-batches"
-"""Cluster records name the last archived batch of each log: a strict reader of an older release would refuse them."""
-KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, LAST_BATCHES})
+PACKED_RECORDS = "packed-records"
+"""Some attachments are stored as zstd frames, and their manifests have version 2."""
+KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, PACKED_RECORDS})
 """Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
 _TRIES = 10
 

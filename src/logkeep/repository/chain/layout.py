@@ -82,8 +82,8 @@ def receipt(source: str, backup_id: BackupId, unit: str, token: str) -> str:
     return f"{journal(source, backup_id)}{unit}.{token}.json"
 
 
-def attachment(source: str, backup_id: BackupId, role: str, token: str) -> str:
-    return f"{backup(source, backup_id)}attachments/{role}.{token}.json"
+def attachment(source: str, backup_id: BackupId, role: str, token: str, codec: Codec = Codec.NONE) -> str:
+    return f"{backup(source, backup_id)}attachments/{role}.{token}.json{_SUFFIX[codec]}"
 
 
 def manifest(source: str, backup_id: BackupId, token: str) -> str:
@@ -234,7 +234,8 @@ def data_token(name: str) -> str | None:
 
 
 _DOCUMENT = re.compile(
-    rf".*/(?:parts/{_TOKEN}\.parquet|backups/[0-9]{{20}}/(?:manifest|attachments/[a-z0-9-]+)\.(?P<inner>[0-9a-f]{{16}})\.json)"
+    rf".*/(?:parts/{_TOKEN}\.parquet|backups/[0-9]{{20}}/(?:manifest\.(?P<manifest>[0-9a-f]{{16}})\.json"
+    r"|attachments/[a-z0-9-]+\.(?P<attachment>[0-9a-f]{16})\.json(?:\.zst)?))"
 )
 _IN_JOURNAL = re.compile(r".*/backups/[0-9]{20}/journal/.+")
 _MANIFEST = re.compile(r".*/backups/[0-9]{20}/manifest\.[0-9a-f]{16}\.json")
@@ -243,7 +244,7 @@ _MANIFEST = re.compile(r".*/backups/[0-9]{20}/manifest\.[0-9a-f]{16}\.json")
 def document_token(name: str) -> str | None:
     """The token of a part, a manifest or an attachment."""
     match = _DOCUMENT.fullmatch(name)
-    return (match["token"] or match["inner"]) if match else None
+    return (match["token"] or match["manifest"] or match["attachment"]) if match else None
 
 
 def in_journal(name: str) -> bool:

@@ -75,6 +75,8 @@ class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="resto
     """What was decided before anything was changed. Never deleted."""
 
     limit: ClassVar[int] = BODY_LIMIT + 4 * MIB
+    newest: ClassVar[int] = 2
+    """2: the body has a rule by which small batches are merged; an earlier release would send others."""
 
     backup: StoredId
     kind: Word

@@ -48,6 +48,8 @@ class NewRestore:
     options: dict[str, str] = field(default_factory=dict)
     who: str = ""
     drill: bool = False
+    version: int = 1
+    """Of the plan document: the smallest one whose readers understand the body."""
 
 
 def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: TokenSource) -> RestoreId:
@@ -56,6 +58,7 @@ def begin_restore(place: SourceRef, new: NewRestore, clock: Clock, tokens: Token
     chosen = _next_restore(place, int(next_id(now, 0)))
     for _ in range(_ATTEMPTS):
         plan = RestorePlanDocument(
+            version=new.version,
             repository=place.repository,
             source=place.source,
             restore=chosen,

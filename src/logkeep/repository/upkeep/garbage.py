@@ -215,11 +215,14 @@ def store_time(writing: Writing) -> datetime:
     Raises LogkeepError if the store's clock and ours differ too much: ages would mean nothing.
     """
     writing.lease.confirm()
-    store, name = writing.place.store, f"{layout.PROBE}{writing.tokens()}/clock"
+    store, prefix = writing.place.store, f"{layout.PROBE}{writing.tokens()}/"
+    name = f"{prefix}clock"
     store.put_new(name, b"")
     moment = store.head(name).modified
     with suppress(StoreDenied):
         store.delete(name)
+        if (directory := sweepable(store)) is not None:
+            directory.remove_empty(prefix)
     apart = abs(moment - writing.clock())
     if apart > CLOCK_TOLERANCE:
         raise LogkeepError(

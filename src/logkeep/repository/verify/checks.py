@@ -18,7 +18,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine, Progress, Task
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, Manifest
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
@@ -110,9 +110,9 @@ def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: 
 
 def check_attachments(place: SourceRef, manifest: Manifest, checked: CheckedObjects) -> None:
     for ref in manifest.attachments:
-        name = layout.attachment(place.source, BackupId(manifest.id), ref.role, ref.token)
+        name = layout.attachment(place.source, BackupId(manifest.id), ref.role, ref.token, ref.codec)
         try:
-            data = place.store.get(name, Manifest.limit)
+            data = place.store.get(name, min(ref.size, LARGEST_ATTACHMENT))
         except (ObjectMissing, Damaged, UnsafeName) as error:
             checked.damage("object-missing", name, error.what)
             continue

@@ -1,6 +1,7 @@
 """Groups alone: a real consumer goes on in the target with the record that it would have read next, in every case."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -33,6 +34,8 @@ from tests.support.kafka.whole_backups import Archive
 from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka-plain")
+T = int(time.time() * 1000) - 60_000
+"""A time of records, of which retention deletes none."""
 
 
 class Scene:
@@ -209,7 +212,7 @@ def test_share_groups_by_where_they_start(scene: Scene) -> None:
     for topic in (source, target):
         for p in (0, 1):
             for i in range(5):
-                producer.produce(topic, f"{i}", partition=p)
+                producer.produce(topic, f"{i}", partition=p, timestamp=T + i)
     producer.flush(30)
     logs = [TopicPartition(source, p) for p in (0, 1)]
     with scene.cluster() as cluster:
@@ -234,12 +237,58 @@ def _starts(scene: Scene, topic: str) -> dict[int, int]:
     return {log.partition: c.offset for log, c in found.items() if log.topic == topic}
 
 
+def _write(scene: Scene, topic: str, values: list[str], start: int = T) -> None:
+    producer = scene.topics.producer()
+    for i, value in enumerate(values):
+        producer.produce(topic, value, partition=0, timestamp=start + i)
+    producer.flush(30)
+
+
+RECREATED = {
+    "same": (["0", "1", "2", "3", "4"], ("", True)),
+    "same-below": (["0", "1", "2"], ("it had read everything", True)),
+    "other-below": (["0", "1", "x", "3", "4"], ("holds other records there", False)),
+    "other-above": (["0", "1", "2", "x", "4"], ("holds other records there", False)),
+    "empty": ([], ("it had read further than what was restored", False)),
+}
+"""Records of the topic that was created again, and what is said of offset 3 in it."""
+
+
+@pytest.mark.parametrize("case", RECREATED)
+def test_a_topic_that_was_deleted_and_created_again(scene: Scene, case: str) -> None:
+    """Its name and offsets say nothing: the archived records around the offset decide."""
+    values, (detail, exact) = RECREATED[case]
+    topic = scene.topics.create(f"again-{case}", 1)
+    _write(scene, topic, ["0", "1", "2", "3", "4"])
+    commit(scene.kafka.bootstrap, case, {(topic, 0): 3})
+    backup = str(scene.back_up(topic))
+    scene.topics.delete(topic)
+    scene.topics.create(topic, 1)
+    _write(scene, topic, values)
+    code = 0 if exact else 2
+    done = scene.groups("restore", "--backup", backup, "--groups", case, "--topics", topic, "-y", code=code)
+    (row,) = done["positions"]
+    assert (row["exact"], detail in row["detail"]) == (exact, True), row
+
+
+def test_a_topic_created_again_without_records_to_compare(scene: Scene) -> None:
+    topic = scene.topics.create("never-written", 1)
+    commit(scene.kafka.bootstrap, "waiting", {(topic, 0): 0})
+    backup = str(scene.back_up(topic))
+    scene.topics.delete(topic)
+    scene.topics.create(topic, 1)
+    done = scene.groups("restore", "--backup", backup, "--groups", "waiting", "-y", code=2)
+    (row,) = done["positions"]
+    assert not row["exact"]
+    assert "no record there shows that it holds the same" in row["detail"]
+
+
 def test_positions_that_the_deletion_of_a_topic_erased(scene: Scene) -> None:
     """They come from the archived log of the internal topic, and the group that only existed there is removed again."""
     topic = scene.topics.create("erased", 1)
     producer = scene.topics.producer()
     for i in range(10):
-        producer.produce(topic, f"{i}", partition=0)
+        producer.produce(topic, f"{i}", partition=0, timestamp=T + i)
     producer.flush(30)
     backup = str(scene.back_up("erased"))
     commit(scene.kafka.bootstrap, "forgotten", {(topic, 0): 6})
@@ -249,7 +298,7 @@ def test_positions_that_the_deletion_of_a_topic_erased(scene: Scene) -> None:
     later = str(scene.back_up("__consumer_offsets", internal=True))
     scene.topics.create(topic, 1)
     for i in range(10):
-        producer.produce(topic, f"{i}", partition=0)
+        producer.produce(topic, f"{i}", partition=0, timestamp=T + i)
     producer.flush(30)
     common = ("restore", "--backup", backup, "--groups", "forgotten", "--topics", "erased")
     assert "no group of the backup matches" in str(scene.groups(*common, "-y", code=40))

@@ -16,7 +16,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
-from logkeep.repository.chain.format import LAST_BATCHES, open_format
+from logkeep.repository.chain.format import PACKED_RECORDS, open_format
 from tests.support.kafka.backup_steps import add, fill
 from tests.support.kafka.copied_logs import look_at_disk, on_disk
 from tests.support.kafka.topic_matrix import Matrix
@@ -139,4 +139,4 @@ def test_an_archive_of_an_older_release_is_continued(
     assert (_codes(second), second.offsets) == ([], 20)
     last = [header_of(archive.batches(second.entry.id, topic, p)[-1]) for p in range(2)]
     assert [r.last_batch for r in archive.record(second.entry.id).logs] == last
-    assert LAST_BATCHES in open_format(archive.place.store).document.required_features
+    assert PACKED_RECORDS in open_format(archive.place.store).document.required_features

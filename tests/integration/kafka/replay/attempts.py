@@ -4,6 +4,7 @@ A program that has everything imported forks one child for each attempt: a child
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pickle
@@ -11,13 +12,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from logkeep.errors import LogkeepError
 from logkeep.formats.warm import warm
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.frames import Bytes
+from logkeep.kafka.client.produce import API
 from logkeep.kafka.restore.facts.units import ReplayUnit
 from logkeep.kafka.restore.replay import holes
 from logkeep.kafka.restore.replay.task import ReplayTiming, replay
@@ -33,11 +37,15 @@ class Attempts:
         self._process = process
         self.pid = 0
 
-    def start(self, unit: ReplayUnit, *, dies_before: str = "", timeout_ms: int = holes.TIMEOUT_MS) -> None:
-        """`dies_before`: the name of a function of `holes` instead of which the attempt kills itself."""
+    def start(
+        self, unit: ReplayUnit, *, dies_before: str = "", dies_after: int = 0, timeout_ms: int = holes.TIMEOUT_MS
+    ) -> None:
+        """`dies_before`: the name of a function of `holes` instead of which the attempt kills itself. `dies_after`: the
+        number of the Produce request after which it does."""
         with tempfile.NamedTemporaryFile(delete=False) as file:
             pickle.dump(unit, file)
-        self._say({"unit": file.name, "dies_before": dies_before, "timeout_ms": timeout_ms})
+        asked = {"unit": file.name, "dies_before": dies_before, "dies_after": dies_after, "timeout_ms": timeout_ms}
+        self._say(asked)
         self.pid = int(self._answer())
 
     def kill(self) -> str:
@@ -109,6 +117,8 @@ def _attempt(asked: dict[str, Any], answer: int) -> int:
     unit = pickle.loads(Path(asked["unit"]).read_bytes())  # noqa: S301 - written by the test itself
     if asked["dies_before"]:
         setattr(holes, asked["dies_before"], _die)
+    if asked["dies_after"]:
+        _die_after(asked["dies_after"])
     try:
         done = replay(unit, lambda _: None, ReplayTiming(transaction_timeout_ms=asked["timeout_ms"]))
         said = ",".join(log.outcome for log in done.logs)
@@ -120,6 +130,17 @@ def _attempt(asked: dict[str, Any], answer: int) -> int:
 
 def _die(*_arguments: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_after(requests: int) -> None:
+    send, numbers = Connection.send_raw, itertools.count(1)
+
+    def last_send(connection: Connection, api: str, version: int, parts: Sequence[Bytes]) -> None:
+        send(connection, api, version, parts)
+        if api == API and next(numbers) == requests:
+            _die()
+
+    Connection.send_raw = last_send  # type: ignore[assignment,method-assign]  # in the child alone
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Archived:
 
 @pytest.fixture(scope="session")
 def logs(shaky: Shaky, tmp_path_factory: pytest.TempPathFactory) -> Archived:
-    """Two logs of many batches: one without holes, one with holes of one and of several offsets."""
+    """Logs of many batches: one without holes, one with holes of one and of several offsets, one of single records."""
     topics, kafka = shaky.topics, shaky.kafka
     archive = Archive(kafka.bootstrap, new_place(tmp_path_factory.mktemp("logs") / "repository"))
     fill(topics, "smooth", 1, 6000, size=1000)
@@ -63,7 +63,12 @@ def logs(shaky: Shaky, tmp_path_factory: pytest.TempPathFactory) -> Archived:
         for i in range(60):
             plain.produce("bumpy", os.urandom(500), b"%d" % i, 0)
         plain.flush(30)
-    return Archived(topics, archive, archive.back_up("smooth", "bumpy").entry.id)
+    topics.create("single")
+    one_by_one = topics.producer(batch_num_messages=1, linger_ms=0)
+    for i in range(400):
+        one_by_one.produce("single", b"value %d" % i, b"%d" % i, 0)
+    one_by_one.flush(30)
+    return Archived(topics, archive, archive.back_up("smooth", "bumpy", "single").entry.id)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.transactions import list_transactions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -22,6 +23,7 @@ from tests.support.processes import wait_for
 from tests.support.servers.proxied_kafka import Shaky
 
 pytestmark = pytest.mark.xdist_group("kafka-replay")
+MERGED = BatchMergeRule(small_bytes=16 << 10, most_bytes=2500)
 WAYS = (("smooth", Offsets.TRANSLATE), ("smooth", Offsets.PRESERVE), ("bumpy", Offsets.PRESERVE))
 
 
@@ -107,6 +109,23 @@ def test_many_attempts_are_killed_at_random_points(killing: Killing) -> None:
         killed += _kill_at_random(killing, seed=100 + replays, kills=4)
         replays += 1
     print(f"{killing.source} {killing.offsets}: {killed} attempts at {replays} replays killed, all of them exact")
+
+
+def test_an_attempt_dies_after_each_request_with_merged_batches(
+    shaky: Shaky, logs: Archived, children: Attempts
+) -> None:
+    """The next one goes on at a border of a merged batch: borders are decided by the plan, not by what was sent."""
+    wanted = expected(shaky.kafka.bootstrap, logs.archive, logs.backup_id, "single", 0)
+    killing = Killing(shaky, logs, children, "single", Offsets.TRANSLATE, wanted)
+    request, ended = 0, KILLED
+    while ended == KILLED:
+        request += 1
+        unit = logs.target.unit("single", f"request-{request}", Offsets.TRANSLATE, merge=MERGED)
+        children.start(unit, dies_after=request)
+        ended = children.ended()
+        killing.assert_exact(unit)
+    assert ended == ReplayOutcome.DONE
+    assert 4 < request < len(logs.archive.batches(logs.backup_id, "single")) / 10
 
 
 @pytest.mark.parametrize("dies_before", ["add_partitions", "filler_batches", "abort_transaction"])

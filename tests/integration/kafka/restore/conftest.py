@@ -8,6 +8,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.cache import cache_dir
+from tests.integration.kafka.restore.drivers import Drivers, drivers
 from tests.integration.kafka.restore.scene import Scene
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.kernel_cache import share_kernels
@@ -35,6 +36,13 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
 def topics(kafka: EmbeddedKafka) -> Matrix:
     """For making topics."""
     return Matrix(kafka)
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Drivers]:
+    """For commands that are killed."""
+    with drivers() as opened:
+        yield opened
 
 
 @pytest.fixture

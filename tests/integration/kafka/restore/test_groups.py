@@ -102,6 +102,7 @@ def test_every_row_in_both_modes(backed: Backed, offsets: str) -> None:
     )
     assert (done["verdict"], done["offsets"], done["group_names"]) == ("proven", offsets, sorted(GROUPS))
     assert [row["reread"] for row in done["groups"]] == [0] * len(done["groups"])
+    assert len(troubles(done)) == len({(f["where"], f["what"]) for f in troubles(done)}), "each is said once"
     odd = {(f["where"], f["what"].rpartition(": ")[2]) for f in troubles(done)}
     assert odd == {(f"group {g}", what) for g in GROUPS for what in (EXPIRED, BEYOND)}, "as `kafka groups restore` does"
     left = {(r["topic"], r["partition"]): r["detail"] for r in done["groups"] if r["offset"] is None}
@@ -185,3 +186,14 @@ def test_a_group_that_is_read_by_stops_everything_before_it_begins(backed: Backe
         done = scene.restore(*words, "--groups", "row-others", "--dry-run", code=0)
         assert done["group_names"] == []
     assert scene.restore(*words, "--dry-run", code=2)["group_names"] == ["row-readers"]
+
+
+def test_offsets_as_they_are_where_a_restore_kept_them(scene: Scene) -> None:
+    """There is no record to compare; the receipt shows that offsets mean the same."""
+    topic = scene.topics.create("kept-empty", 1)
+    commit(scene.kafka.bootstrap, "kept-waiting", {(topic, 0): 0})
+    backup = scene.back_up(topic)
+    assert scene.restore("--offsets", "preserve")["verdict"] == "proven"
+    words = ("restore", "--backup", str(backup), "--bootstrap-servers", scene.target.bootstrap, "--yes")
+    done = scene.commands.json("kafka", "groups", *words)
+    assert [(row["topic"], row["exact"]) for row in done["positions"]] == [(topic, True)]

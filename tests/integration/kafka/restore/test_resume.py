@@ -1,13 +1,12 @@
 """Drivers die anywhere, and `--resume` goes on: exact, with groups, configs and receipts as if nothing had been."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.crash.seeds import seeded
-from tests.integration.kafka.restore.drivers import Drivers, Point, drivers
+from tests.integration.kafka.restore.drivers import Drivers, Point
 from tests.integration.kafka.restore.killing import GROUP, SOURCES, Killing, write_sources
 from tests.integration.kafka.restore.scene import Scene, bounds, group_positions, set_config, write
 from tests.support.cli.filled_repository import Filled
@@ -19,12 +18,6 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import new_place
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Drivers]:
-    with drivers() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +51,7 @@ STEPS = {
         Point("request", 1, "OffsetCommit"),
     ),
     "translate": (
-        Point("request", 4, "Produce"),
+        Point("request", 1, "Produce"),  # small batches are merged: one has most of the records
         Point("store", 1, "map."),
         Point("store", 1, "receipt"),
         Point("request", 3, "IncrementalAlterConfigs"),

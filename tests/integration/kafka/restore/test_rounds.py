@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import TargetUnsafe
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import describe_producers
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -27,8 +29,10 @@ from logkeep.kafka.restore.write import KafkaLogWriter
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, utc_now
+from logkeep.model.work import Engine
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import NewRestore, RestoreTargetRef, RestoreVerdict, begin_restore, read_producers
+from tests.integration.kafka.replay.attempts import KILLED, Attempts, attempts
 from tests.support.kafka.client_view_of_configs import own_configs
 from tests.support.kafka.consumer_view import seen
 from tests.support.kafka.topic_matrix import BROKER, Matrix
@@ -38,6 +42,9 @@ from tests.support.processes import wait_for
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 RECORDS, HALF = 100, 50
 """In batches of ten."""
+PAIRS = BatchMergeRule(small_bytes=4096, most_bytes=480)
+"""Two batches of ten are merged, and three would be too large."""
+REQUESTS = 5
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +53,12 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafk
     quickly = {"producer.id.expiration.check.interval.ms": "100"}
     directory, cache = tmp_path_factory.mktemp("forgetful"), cache_dir(os.environ, Path.home())
     with EmbeddedKafka(directory / "broker", cache, properties=BROKER | quickly) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Attempts]:
+    with attempts() as running:
         yield running
 
 
@@ -72,14 +85,14 @@ class Restoring:
         )
         return begin_restore(self.place, new, utc_now, random_token)
 
-    def write(self, restore_id: RestoreId, end: int | None = None) -> None:
+    def write(self, restore_id: RestoreId, end: int | None = None, engine: Engine | None = None) -> None:
         """The part that writes records; up to an earlier end it is as if it was killed there."""
         plan = self.prepared.plan
         if end is not None:
             logs = tuple(msgspec.structs.replace(log, end=end) for log in plan.logs)
             plan = msgspec.structs.replace(plan, logs=logs, prove=False)
         view = self.prepared.view
-        KafkaLogWriter(restore_id, view, self.place, plan, self.settings, InlineEngine(), "0" * 16).write()
+        KafkaLogWriter(restore_id, view, self.place, plan, self.settings, engine or InlineEngine(), "0" * 16).write()
 
 
 def _restoring(
@@ -91,7 +104,9 @@ def _restoring(
     *,
     prove: bool = True,
     wishes: PlanOptions | None = None,
+    merge: BatchMergeRule | None = None,
 ) -> Restoring:
+    """Without `merge` the plan is one of an earlier release: every batch is sent by itself."""
     matrix = Matrix(kafka)
     matrix.create(topic)
     producer = matrix.producer()
@@ -111,7 +126,12 @@ def _restoring(
     view = view_backup(archive.place, entry)
     prepared = prepare(view, wish, settings, lambda _: InlineEngine(), ClockAndTokens(utc_now, random_token))
     assert prepared.refusals == ()
-    return Restoring(archive.place, settings, prepared, wish)
+    return Restoring(archive.place, settings, _with_rule(prepared, merge), wish)
+
+
+def _with_rule(prepared: PreparedKafkaRestore, merge: BatchMergeRule | None) -> PreparedKafkaRestore:
+    logs = tuple(msgspec.structs.replace(log, merge=merge or msgspec.UNSET) for log in prepared.plan.logs)
+    return replace(prepared, checked=replace(prepared.checked, plan=msgspec.structs.replace(prepared.plan, logs=logs)))
 
 
 def _make_it_forget(kafka: EmbeddedKafka, settings: ClientSettings, topic: str) -> None:
@@ -154,6 +174,46 @@ def test_a_forgotten_producer(forgetful: EmbeddedKafka, tmp_path: Path, offsets:
     first, second = (d.producers[0] for d in read_producers(restoring.place, restore_id))
     assert (first.position, second.position) == (0, HALF if offsets is Offsets.PRESERVE else HALF - start)
     assert second.producer_id != first.producer_id
+
+
+class Killed(Exception):
+    """The process that ran a unit is dead."""
+
+
+class DyingEngine(InlineEngine):
+    """Runs a unit in a process of its own that dies after one of its Produce requests."""
+
+    def __init__(self, children: Attempts, dies_after: int) -> None:
+        super().__init__()
+        self._children, self._dies_after = children, dies_after
+
+    def map(self, task: Any, units: Any, result: Any, **_more: Any) -> Any:
+        (unit,) = units
+        self._children.start(unit, dies_after=self._dies_after)
+        assert self._children.ended() == KILLED
+        raise Killed
+
+
+@pytest.mark.parametrize("offsets", list(Offsets))
+def test_a_producer_is_forgotten_after_each_request_with_merged_batches(
+    forgetful: EmbeddedKafka, tmp_path: Path, children: Attempts, offsets: Offsets
+) -> None:
+    """Borders of merged batches follow from the plan: another producer goes on at one, wherever the first died."""
+    restoring = _restoring(forgetful, tmp_path, f"merged-{offsets}", offsets, merge=PAIRS)
+    expected, found = seen(forgetful.bootstrap, f"merged-{offsets}", 0), set[int]()
+    for request in range(1, REQUESTS + 1):
+        restore_id = restoring.begin()
+        with pytest.raises(Killed):
+            restoring.write(restore_id, engine=DyingEngine(children, request))
+        _make_it_forget(forgetful, restoring.settings, f"merged-{offsets}-back")
+        task = restoring.task
+        done = task.resume(task.stored(restore_id), restoring.prepared.view, lambda _: InlineEngine())
+        assert done.receipt.verdict is RestoreVerdict.PROVEN, done.receipt.findings
+        assert seen(forgetful.bootstrap, f"merged-{offsets}-back", 0) == expected
+        found |= {document.producers[0].position for document in read_producers(restoring.place, restore_id)}
+        Matrix(forgetful).delete(f"merged-{offsets}-back")
+    assert found <= set(range(0, RECORDS + 1, 20)), "a producer went on inside of a merged batch"
+    assert len(found) > 2
 
 
 @pytest.mark.parametrize("prove", [True, False])

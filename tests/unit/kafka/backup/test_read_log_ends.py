@@ -1,6 +1,6 @@
 """A transactional client that commits while log ends are read: its output and its offset belong together."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 import pytest
@@ -28,8 +28,10 @@ class Moving:
     def groups(self, _cluster: object) -> tuple[Group, ...]:
         return (COPIER,) if self.moved or not self.new else ()
 
-    def offsets(self, _cluster: object, names: Iterable[str]) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-        now = self.positions[self.moved]
+    def offsets(
+        self, _cluster: object, names: Iterable[str], *, topics: Collection[str]
+    ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
+        now = {log: offset for log, offset in self.positions[self.moved].items() if log.topic in topics}
         return {name: {log: CommittedOffset(offset, 0, "") for log, offset in now.items()} for name in names}
 
     def producers(self, _cluster: object, logs: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[object, ...]]:
@@ -50,9 +52,9 @@ class Moving:
                 ("group_offsets", self.offsets),
                 ("describe_producers", self.producers),
                 ("log_bounds", self.bounds),
-                ("share_group_offsets", lambda _c, _n: {}),
+                ("share_group_offsets", lambda _c, _n, **_k: {}),
                 ("list_transactions", lambda _c, **_k: ()),
-                ("groups_with_pending_commits", lambda _c, _n: set()),
+                ("groups_with_pending_commits", lambda _c, _n, **_k: set()),
             ):
                 monkeypatch.setattr(module, name, value, raising=False)
         return read_log_ends(None, METADATA, [FIRST, SECOND, OUT], lambda _s: None)  # type: ignore[arg-type]  # all is scripted

@@ -28,22 +28,21 @@ from logkeep.config.options import (
     TOPICS,
     YES,
 )
-from logkeep.errors import CommitConflict, Damaged, UsageError
+from logkeep.errors import CommitConflict, UsageError
 from logkeep.formats.kafka.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.record.documents import ROLE, ClusterRecord
 from logkeep.kafka.record.group_positions import GroupPosition, archived_positions
+from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.restore.group_records import GroupRecordsCheck
 from logkeep.kafka.restore.groups_run import GroupsTask
-from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
-from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.reports.backups import read_source
 from logkeep.reports.restores import choose_restore
-from logkeep.repository.backups.attachments import read_attachment
-from logkeep.repository.backups.manifest import Manifest
-from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.restores import RestoredGroup
+
+_NAMED = 8
 
 
 class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +72,10 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     lines = (
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
-    for name in report.untouched:
-        lines.append(look.line(f"NOTE  group {name} has no offset in what was restored; it is not changed"))
+    if report.untouched:
+        named = f"{', '.join(report.untouched[:_NAMED])}{' …' if len(report.untouched) > _NAMED else ''}"
+        what = f"{plural(len(report.untouched), 'group')} without an offset in what was restored, not changed: {named}"
+        lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
     lines.append(
@@ -114,7 +115,8 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     """Restore the offsets of consumer groups, in the cluster that has their records.
 
     With RESTORE-ID offsets are translated by the exact map of that restore. With --backup they are used as they are,
-    for records at their original offsets, within the bounds of the target's logs. A group continues with the record
+    for records at their original offsets, within the bounds of the target's logs. Where the topic is not the archived
+    one, the records around each offset are compared with the archive. A group continues with the record
     that it would have read next; where that is not possible, the reason and the number of records read again are
     shown. A group with active consumers is refused. Earlier offsets are stored: see `kafka groups rollback`.
     """
@@ -122,14 +124,22 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     place = chosen_source(run)
     restores = restores_place(run, place, create=not run.dry_run)
     restore_id = choose_restore(restores, restore) if restore is not None else None
-    manifest, record = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
+    view = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
+    manifest, record = view.manifest, view.record
     deleted = _deleted_offsets(run, place)
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
-        routes = task.routes_of_restore(restore_id.id) if restore_id else _routes_of_backup(run, task, record, manifest)
+        records: GroupRecordsCheck | None = None
+        if restore_id is not None:
+            routes = task.routes_of_restore(restore_id.id)
+        else:
+            chosen = _chosen_logs(run, view)
+            routes = task.routes_as_they_are(chosen)
+            records = GroupRecordsCheck(view, chosen, cluster, restores)
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
             plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
+            plan = plan if records is None else records.check(plan)
             return plan, _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
 
         plan, planned = decide()
@@ -155,12 +165,8 @@ def _refuse_contradictions(run: Run, restore: str | None) -> None:
         )
 
 
-def _backup(run: Run, place: SourceRef, text: str) -> tuple[Manifest, ClusterRecord]:
-    manifest = read_manifest(place, read_source(place, run.clock()).completed(text))
-    record = read_attachment(place, manifest, ROLE, ClusterRecord) if manifest.kind == "kafka" else None
-    if record is None:
-        raise Damaged("the backup has no record of a cluster", subject=f"backup {manifest.id}")
-    return manifest, record
+def _backup(run: Run, place: SourceRef, text: str) -> KafkaBackupView:
+    return view_backup(place, read_source(place, run.clock()).completed(text))
 
 
 def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
@@ -168,10 +174,10 @@ def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPo
     return archived_positions(place, archived_logs(place, run, text)[1].values()) if text is not None else {}
 
 
-def _routes_of_backup(run: Run, task: GroupsTask, record: ClusterRecord, manifest: Manifest) -> Routes:
+def _chosen_logs(run: Run, view: KafkaBackupView) -> SelectedLogs:
     standing = not run.settings.typed(TOPICS)
     choice = RestoreSelection(include=run[TOPICS], exclude=run[EXCLUDE], renames=run[RENAME], standing=standing)
-    return task.routes_as_they_are(choose(record, manifest.cut, choice))
+    return choose(view.record, view.manifest.cut, choice)
 
 
 def _plan_report(

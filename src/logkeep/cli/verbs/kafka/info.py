@@ -22,7 +22,8 @@ def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
     topics = report.topics
     sums = f"{plural(len(topics), 'topic')} · {plural(sum(t.partitions for t in topics), 'partition')}"
     acls = "ACLs unknown" if report.acls is None else plural(report.acls, "ACL")
-    besides = [plural(len(report.groups), "group"), acls, plural(report.quotas, "quota")]
+    groups = plural(len(report.groups), "group") + (" with offsets in these topics" if report.chosen_topics else "")
+    besides = [groups, acls, plural(report.quotas, "quota")]
     besides.append(f"configs of {plural(sum(bool(t.configs) for t in topics), 'topic')}")
     if report.scram_credentials is not None:
         besides.append(f"{plural(report.scram_credentials, 'SCRAM credential')}, encrypted")

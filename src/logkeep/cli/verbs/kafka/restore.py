@@ -53,6 +53,7 @@ from logkeep.config.options import (
     TO_LOG_DIRS,
     TOPIC_SELECTION,
     TOPICS,
+    TRANSACTIONS,
     UNTIL_OFFSET,
     UNTIL_TIME,
     WHAT,
@@ -72,8 +73,8 @@ from logkeep.model.work import Engine
 from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.owner import this_process
-from logkeep.repository.restores import RestoredPartition, RestoreState, list_restores
+from logkeep.repository.chain.owner import Owner, is_alive, is_dead, this_process
+from logkeep.repository.restores import RestoredPartition, RestoreRow, RestoreState, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
@@ -101,9 +102,9 @@ _STORED_OPTIONS: Options = (
     *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, OFFSETS, ISOLATION, WHAT,
     RESTORED_GROUPS,
 )  # fmt: skip
-_PLANNING = (*_STORED_OPTIONS, BY_RECORD, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
+_PLANNING = (*_STORED_OPTIONS, BY_RECORD, TRANSACTIONS, INTO_EXISTING, REPLICATION_FACTOR, KEEP_ALL, NO_PROOF)
 _ONLINE: Options = (
-    BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
+    BOOTSTRAP_SERVERS, REPARTITION, BY_RECORD, TRANSACTIONS, OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING,
     REPLICATION_FACTOR, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
 """Options that have no effect on a restore into files."""
@@ -113,8 +114,8 @@ _CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
 
 _OPTIONS: Options = (
-    *_CLUSTER, *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, BY_RECORD, UNTIL_OFFSET, OFFSETS,
-    ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, CONFIRM_CLUSTER, TO_LOG_DIRS,
+    *_CLUSTER, *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, BY_RECORD, UNTIL_OFFSET, TRANSACTIONS,
+    OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, CONFIRM_CLUSTER, TO_LOG_DIRS,
     REPLACE_RECORDS, HERE_ONLY, BROKERS, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE, LIMIT_DOWNLOAD,
     *ENGINE_OPTIONS, PROGRESS,
 )  # fmt: skip
@@ -255,6 +256,11 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
         )
     if run[BY_RECORD] and run[UNTIL_TIME] is None:
         raise UsageError("--by-record needs a point in time", remedy="give one with --until-time")
+    if run[TRANSACTIONS] == "whole" and ("data" not in parts or (run[UNTIL_TIME] is None and not run[UNTIL_OFFSET])):
+        raise UsageError(
+            "--transactions whole needs records and a point in time: nothing else tears a transaction",
+            remedy="give one with --until-time or --until-offset, or leave --transactions out",
+        )
     asked = run[OFFSETS]
     wishes = PlanOptions(
         offsets=None if asked == "auto" else Offsets(asked),
@@ -267,6 +273,7 @@ def _restore_options(run: Run) -> KafkaRestoreOptions:
         until_ms=run[UNTIL_TIME],
         by_record=run[BY_RECORD],
         keep_all=run[KEEP_ALL],
+        whole_transactions=run[TRANSACTIONS] == "whole",
     )
     choice = RestoreSelection(
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET], run[REPARTITION],
@@ -295,13 +302,20 @@ def _refusal(run: Run, prepared: PreparedKafkaRestore) -> LogkeepError:
     """The first refusal. Existing topics may be those of an interrupted restore."""
     refusal = prepared.refusals[0]
     rows = list_restores(restores_place(run, prepared.view.place)) if isinstance(refusal, TargetUnsafe) else []
-    unfinished = [r.id for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
+    unfinished = [r for r in rows if r.state is RestoreState.ONGOING and not r.drill and r.kind == KIND]
     if unfinished:
-        refusal.remedy = (
-            f"{refusal.remedy}. Restore {unfinished[-1]} was interrupted: "
-            f"`kafka restore --resume {unfinished[-1]}` resumes it, `kafka restore abort` deletes its topics"
-        )
+        refusal.remedy = f"{refusal.remedy}. {_unfinished_text(unfinished[-1], this_process(run.token()))}"
     return refusal
+
+
+def _unfinished_text(restore: RestoreRow, here: Owner) -> str:
+    """What to do about a restore that has not ended: only one whose process is gone was interrupted."""
+    if restore.owner is not None and is_alive(restore.owner, here):
+        return f"Restore {restore.id} is running ({restore.owner}): wait until it ends"
+    ways = f"`kafka restore --resume {restore.id}` resumes it, `kafka restore abort` deletes its topics"
+    if restore.owner is None or is_dead(restore.owner, here):
+        return f"Restore {restore.id} was interrupted: {ways}"
+    return f"Restore {restore.id} has not ended. If {restore.owner} no longer works on it: {ways}"
 
 
 def _plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:

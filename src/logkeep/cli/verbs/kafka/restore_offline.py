@@ -1,5 +1,6 @@
 """`logkeep kafka restore --to-log-dirs`: restore a backup as segment files of a stopped broker."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -33,11 +34,15 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestoreOptions,
     OfflineRestorePlan,
 )
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
-from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
+from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.torn import torn_findings
 from logkeep.kafka.restore.prepare import survey_logs
+from logkeep.kafka.restore.tears import compare_transactions
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.model.segments import LogName
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.restores import RestoredPartition
@@ -65,11 +70,15 @@ def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineR
         run[TOPICS], run[EXCLUDE], run[RENAME], run[PARTITIONS], run[UNTIL_OFFSET],
         standing=not run.settings.typed(TOPICS),
     )  # fmt: skip
+    roots, view = log_dirs(named), view_backup(place, entry)
+    chosen = choose(view.record, view.manifest.cut, choice)
+    ends = _ends(run, view, chosen)
     return OfflineRestoreOptions(
         backup=BackupId(entry.id),
-        roots=log_dirs(named),
+        roots=roots,
         selection=choice,
-        ends=_ends(run, place, entry, choice),
+        ends=tuple(LogEnd(log.name, log.partition, end) for log, end in ends.items()),
+        torn=_torn(run, view, chosen, ends),
         until_ms=run[UNTIL_TIME],
         repo=run.repo() if run.settings.typed(REPO) else "",
         replace=run[REPLACE_RECORDS],
@@ -78,17 +87,28 @@ def _offline_options(run: Run, place: SourceRef, entry: BackupEntry) -> OfflineR
     )
 
 
-def _ends(run: Run, place: SourceRef, entry: BackupEntry, choice: RestoreSelection) -> tuple[LogEnd, ...]:
+def _ends(run: Run, view: KafkaBackupView, chosen: SelectedLogs) -> dict[LogName, int]:
     """The end of each log by --until-time. Raises UsageError when that is before all records, Damaged."""
     until = run[UNTIL_TIME]
     if until is None:
-        return ()
-    view = view_backup(place, entry)
-    chosen = choose(view.record, view.manifest.cut, choice)
+        return {}
     found, _ = survey_logs(view, chosen, until, lambda total: chosen_engine(run, total))
     refuse_damage(list(found.values()))
     refuse_nothing_before(list(found.values()))
-    return tuple(LogEnd(log.name, log.partition, each.end) for log, each in found.items())
+    return {log: each.end for log, each in found.items()}
+
+
+def _torn(run: Run, view: KafkaBackupView, chosen: SelectedLogs, ends: Mapping[LogName, int]) -> tuple[Finding, ...]:
+    """Transactions that these ends tear. Files hold whole logs: they cannot be left out."""
+    if run[UNTIL_TIME] is None and not run[UNTIL_OFFSET]:
+        return ()
+    wanted = {log.log: min(log.end, ends.get(log.log, log.end)) for log in chosen.logs}
+    tears, not_compared = compare_transactions(view, chosen, wanted, chosen_engine(run, 0))
+    remedy = "choose another time or offset; a restore to a running cluster can leave them out"
+    return (
+        *(msgspec.structs.replace(f, remedy=remedy) for f in torn_findings(tears.torn, left_out=False)),
+        *not_compared,
+    )
 
 
 def _brokers(texts: tuple[str, ...]) -> tuple[int, ...]:

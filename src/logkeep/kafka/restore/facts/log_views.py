@@ -26,7 +26,7 @@ def settled_of(place: SourceRef, source: SourceLog, isolation: RestoreIsolation)
     A log without transactions is not read.
     """
     if isolation is RestoreIsolation.ALL:
-        return None
+        return SettledTransactions(source.left_out, ()) if source.left_out else None
     settling = Settling()
     whole = msgspec.structs.replace(source, end=max(source.end, source.settled_to))
     for stretch in archived_batches(place, whole) if source.transactional else ():
@@ -34,7 +34,7 @@ def settled_of(place: SourceRef, source: SourceLog, isolation: RestoreIsolation)
         settling.take(before_end.buffer, before_end.batches)
         if settling.problems:
             raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(source.log))
-    return settling.settled()
+    return settling.settled().without(source.left_out)
 
 
 def view_of(log: ReplayLog, source: SourceLog, settled: SettledTransactions | None) -> View:

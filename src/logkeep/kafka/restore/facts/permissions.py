@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from logkeep.errors import NotAuthorised
 from logkeep.kafka.admin.permissions import (
     cluster_operations,
-    group_read_code,
+    group_read_codes,
     topic_operations,
     transactional_describe_code,
     transactional_write_code,
@@ -215,7 +215,7 @@ def _ask_brokers(cluster: Cluster, wanted: RightsWanted) -> RightsAnswers:
         topics=topics,
         creating={name: each.code for name, each in not_created.items()},
         altering={name: each.code for name, each in not_altered.items()},
-        groups={name: group_read_code(cluster, name) for name in wanted.groups},
+        groups=group_read_codes(cluster, wanted.groups),
         describing_ids={each: transactional_describe_code(cluster, each) for each in wanted.transactional_ids},
         writing_ids={each: transactional_write_code(cluster, each) for each in wanted.transactional_ids},
         cluster=operations,

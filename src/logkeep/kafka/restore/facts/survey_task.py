@@ -183,7 +183,7 @@ class _Survey:
 
     def _rows(self, segment: Segment) -> Rows:
         """The batches of a segment with records of the range; counts of crossing batches end at its borders."""
-        stored = _Stored(self._place, segment)
+        stored = StoredSegment(self._place, segment)
         self._rebuilt += stored.rebuilt
         start = max(segment.start, self._wanted.start)
         if self._wanted.by_record:
@@ -195,7 +195,7 @@ class _Survey:
             self._end, self._found = found, True
         return rows_of(stored.index, start, min(segment.end, self._end), stored.offsets)
 
-    def _early_in(self, stored: "_Stored", start: int, end: int) -> bool:
+    def _early_in(self, stored: "StoredSegment", start: int, end: int) -> bool:
         """Whether `[start, end)` has a record before the time: from headers, or from a few decoded batches.
 
         Headers show the first and the largest time. Where both are late, records between them may still be early, but
@@ -217,7 +217,7 @@ class _Survey:
                     return True
         return False
 
-    def _time_in(self, stored: "_Stored", start: int, end: int) -> int | None:
+    def _time_in(self, stored: "StoredSegment", start: int, end: int) -> int | None:
         """The first offset of `[start, end)` with the requested time or a later one, by the rule of a broker.
 
         A broker counts markers too. If no record of the range has the time in a header, the next batch is read.
@@ -236,14 +236,14 @@ class _Survey:
         return None
 
 
-class _Stored:
+class StoredSegment:
     """A segment and its batch index, rebuilt if needed."""
 
     def __init__(self, place: SourceRef, segment: Segment) -> None:
         self._log = StoredLog.of(place, segment)
         found = index_beside(place, segment)
         self.rebuilt = found is None
-        self.index = _rebuild_index(self._log, segment.sha256) if found is None else found
+        self.index = rebuild_index(self._log, segment.sha256) if found is None else found
 
     def offsets(self, row: int) -> Longs:
         return np.concatenate([part.offsets.copy() for part in self.records(row)] or [np.empty(0, np.int64)])
@@ -263,7 +263,7 @@ class _Stored:
             yield part
 
 
-def _rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
+def rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
     """The index of a log from its bytes, whose checksum must be the archived one. Raises Damaged."""
     summed, pieces, found, position = hashlib.sha256(), LogPieces(), list[BatchIndex](), 0
     for plain in log.pieces(summed.update):

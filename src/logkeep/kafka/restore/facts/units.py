@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.segments import LogName, Segment
@@ -55,6 +57,8 @@ class SourceLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether the log may hold transactions; only then are its markers read first."""
     settled_to: int = -1
     """Where only the beginning of the log is read: the offset up to which transactions are settled; -1: its end."""
+    left_out: tuple[AbortedRange, ...] = ()
+    """Parts of transactions that are not restored."""
 
 
 class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +81,8 @@ class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Records with this timestamp or a later one are left out, at any offset."""
     spread_over: int = 0
     """The number of partitions over which records are spread by their keys; this one gets its share. 0: no spread."""
+    merge: BatchMergeRule | None = None
+    """How small batches are merged; None: every batch is sent by itself."""
 
     @property
     def first(self) -> SourceLog:

@@ -32,6 +32,10 @@ class Reason(StrEnum):
     """It had read further than what was restored: the log end."""
     SHARED = "shared"
     """The partition holds records of several source partitions: the first record that it has not read."""
+    DIFFERENT = "different"
+    """The topic is not the archived one, and has another record there."""
+    UNPROVEN = "unproven"
+    """The topic is not the archived one, and no record there shows whether it holds the same."""
 
 
 class Omission(StrEnum):
@@ -66,6 +70,10 @@ RestoredLog = MappedLog | UnchangedLog
 Routes = Mapping[TopicPartition, Sequence[RestoredLog]]
 """Where the records of each source partition are now: several logs when its topic was repartitioned, none when the
 target no longer has it."""
+
+
+_Inputs = list[tuple[TopicPartition, RestoredLog]]
+"""All logs that were restored to one partition, with their sources in order."""
 
 
 @dataclass(frozen=True)
@@ -108,35 +116,33 @@ class GroupOffsets:
         return sum(p.again for p in self.placed)
 
 
-def translate_commits(commits: Iterable[CommitRecord], routes: Routes) -> GroupOffsets:
-    """Translate every commit of one group, or give the reason why not."""
-    ours = {TopicPartition(c.topic, c.partition): c for c in commits}
-    topics = {log.topic for log in routes}
-    left_out = [
-        LeftOutOffset(log, c.committed, _omission(log, routes, topics))
-        for log, c in sorted(ours.items())
-        if not routes.get(log)
-    ]
-    inputs = _logs_by_target(routes, ours)
-    return GroupOffsets(tuple(_translate(ours, inputs[target]) for target in sorted(inputs)), tuple(left_out))
+class RouteTable:
+    """Routes arranged for the commits of many groups: sorted once, and looked up by commit."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._routes, self._topics = routes, {log.topic for log in routes}
+        inputs: defaultdict[TopicPartition, _Inputs] = defaultdict(list)
+        for source, places in sorted(routes.items()):
+            for place in places:
+                inputs[place.target].append((source, place))
+        self._inputs = dict(inputs)
+
+    def translate(self, commits: Iterable[CommitRecord]) -> GroupOffsets:
+        """Translate every commit of one group, or give the reason why not."""
+        ours = {TopicPartition(c.topic, c.partition): c for c in commits}
+        left_out = [
+            LeftOutOffset(log, c.committed, _omission(log, self._routes, self._topics))
+            for log, c in sorted(ours.items())
+            if not self._routes.get(log)
+        ]
+        targets = sorted({place.target for log in ours for place in self._routes.get(log, ())})
+        return GroupOffsets(tuple(_translate(ours, self._inputs[target]) for target in targets), tuple(left_out))
 
 
 def _omission(log: TopicPartition, routes: Routes, topics: Collection[str]) -> Omission:
     if log in routes:
         return Omission.GONE
     return Omission.PARTITION if log.topic in topics else Omission.TOPIC
-
-
-_Inputs = list[tuple[TopicPartition, RestoredLog]]
-
-
-def _logs_by_target(routes: Routes, ours: Mapping[TopicPartition, CommitRecord]) -> dict[TopicPartition, _Inputs]:
-    """For each target partition that the group has a commit for: all logs that were restored to it."""
-    inputs: defaultdict[TopicPartition, _Inputs] = defaultdict(list)
-    for source, places in sorted(routes.items()):
-        for place in places:
-            inputs[place.target].append((source, place))
-    return {target: each for target, each in inputs.items() if any(source in ours for source, _ in each)}
 
 
 def _translate(ours: Mapping[TopicPartition, CommitRecord], inputs: _Inputs) -> TranslatedOffset:

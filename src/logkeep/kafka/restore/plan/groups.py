@@ -22,8 +22,8 @@ from logkeep.kafka.restore.plan.group_offsets import (
     Omission,
     Reason,
     Routes,
+    RouteTable,
     TranslatedOffset,
-    translate_commits,
 )
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
@@ -41,10 +41,14 @@ _WHY = {
     Reason.EXPIRED: "the source had already deleted its next record",
     Reason.BEYOND: "it had read further than what was restored",
     Reason.SHARED: "the partition holds records of several partitions",
+    Reason.DIFFERENT: "the topic was created anew since the backup, and holds other records there",
+    Reason.UNPROVEN: "the topic was created anew since the backup, and no record there shows that it holds the same",
     Omission.TOPIC: "the topic was not restored",
     Omission.PARTITION: "the partition was not restored",
     Omission.GONE: "the target does not have this partition",
 }
+NOT_EXACT = "group-not-exact"
+"""The code of findings about offsets that are not exact."""
 _LATER = "its offset is known when the records are restored"
 _INEXACT = frozenset(_WHY[each] for each in (Reason.EXPIRED, Reason.BEYOND, Reason.SHARED))
 """Details of offsets that are set and not exact; offsets that the user left out are not reported."""
@@ -117,9 +121,9 @@ def plan_groups(
     """
     selected = _select([*_with_recovered(groups, recovered or {})], patterns)
     before = {name: group.commits for name, group in current.items()}
+    table = RouteTable(routes)
     planned = [
-        PlannedGroup(g.name, g.kind == _SHARE, translate_commits(g.commits, routes), before.get(g.name, {}))
-        for g in selected
+        PlannedGroup(g.name, g.kind == _SHARE, table.translate(g.commits), before.get(g.name, {})) for g in selected
     ]
     moved = tuple(g for g in planned if g.positions.placed)
     refuse_unsafe({g.name: g.share for g in moved}, current)
@@ -216,7 +220,7 @@ def inexact_findings(rows: Iterable[RestoredGroup]) -> list[Finding]:
             found[row.group, row.detail] = found.get((row.group, row.detail), 0) + 1
     return [
         Finding(
-            code="group-not-exact",
+            code=NOT_EXACT,
             severity=Severity.WARNING,
             where=f"group {name}",
             what=f"in {partitions} {'partition' if partitions == 1 else 'partitions'} it does not continue exactly: "

@@ -7,10 +7,13 @@ nothing again.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import msgspec
 
 from logkeep.errors import LogkeepError, UsageError
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
+from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
@@ -29,6 +32,7 @@ from logkeep.kafka.restore.plan.repartition import (
 )
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.topics import TopicOptions, TopicPlan, difference_findings, plan_topic
+from logkeep.kafka.restore.plan.torn import TearReport, TornTransactions, torn_findings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
@@ -36,6 +40,11 @@ from logkeep.repository.backups.manifest import KnownGap
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
 DEFAULT_PARTS = ("data", "configs", "groups")
+_SMALL_BYTES = 16 << 10
+"""Batches of this size and more are sent without a copy: at a few thousand per second they are fast enough."""
+_MERGED_BYTES = 64 << 10
+_MOST_MERGED_BYTES = 1 << 20
+"""Larger ones would only cost memory."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class PlanOptions:
     """Leave out every record from that time on, instead of ending each log before the first one."""
     keep_all: bool = False
     """Leave retention off after the restore."""
+    whole_transactions: bool = False
+    """Leave out what is restored of a transaction that the cut tears, or possibly tears."""
 
 
 class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,13 +85,17 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Records with this time or a later one are left out, at any offset."""
     spread_over: int = 0
     """The number of partitions over which records are spread by their keys; this one gets a share. 0: no spread."""
+    left_out: tuple[AbortedRange, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Parts of transactions that are not restored, because the cut tears them. Absent: none."""
+    merge: BatchMergeRule | msgspec.UnsetType = msgspec.UNSET
+    """How small batches are merged; absent in plans of earlier releases, which sent every batch by itself."""
 
     @property
     def target(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
-class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Stored as the body of the restore's plan document."""
 
     cluster_id: str
@@ -99,11 +114,32 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     logs: tuple[PlannedLog, ...]
     """For a repartitioned topic, one for each pair of an archived log and a partition; those of one partition are in
     the order of their records in it."""
+    torn: tuple[TornTransactions, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Transactions that the cut tears. Absent: none, or there is no point in time."""
+    whole_transactions: bool | msgspec.UnsetType = msgspec.UNSET
+    """Present, and true: these transactions are left out everywhere."""
 
     @property
     def targets(self) -> tuple[TopicPartition, ...]:
         """All partitions that are written to, without duplicates."""
         return tuple(dict.fromkeys(log.target for log in self.logs))
+
+    @cached_property
+    def _limits(self) -> dict[str, int]:
+        """`max.message.bytes` of each target topic while it is restored; 0: not known."""
+        return {topic.name: int(topic.while_restoring.get("max.message.bytes", "0")) for topic in self.topics}
+
+    def merge_rule(self, log: PlannedLog) -> BatchMergeRule | None:
+        """How small batches of a log are merged: never to more than its topic takes."""
+        limit = self._limits.get(log.topic, 0)
+        if not log.merge or not limit:
+            return None
+        return msgspec.structs.replace(log.merge, most_bytes=min(log.merge.most_bytes, limit))
+
+    @property
+    def merges(self) -> bool:
+        """Whether an earlier release would send other batches."""
+        return any(log.merge for log in self.logs)
 
     @property
     def records(self) -> int:
@@ -135,6 +171,7 @@ def plan_restore(
     at_once: int,
     mark: int,
     now_ms: int,
+    tears: TearReport | None = None,
 ) -> CheckedPlan:
     """Decide everything. Raises Damaged when a selected log cannot be read, UsageError for a time before the archive.
 
@@ -180,10 +217,12 @@ def plan_restore(
         topics=tuple(topics),
         logs=tuple(_logs(chosen, surveys, target, options, preserve=preserve)) if data else (),
     )
+    plan = with_tears(plan, tears or TearReport(), whole=options.whole_transactions)
     seconds = restore_s([with_reencoding(s, chosen) for s in selected], offsets, proof=options.prove, at_once=at_once)
     seconds += together_s([reading_s(s, chosen, proof=options.prove) for s in selected], at_once)
     findings = (
         *_point_in_time(selected, options),
+        *tear_findings(plan),
         *_appended(target, touched),
         *difference_findings(topics),
         *_cost(selected, offsets, at_once),
@@ -191,6 +230,23 @@ def plan_restore(
         *repartition_findings(chosen, surveys),
     )
     return CheckedPlan(plan, seconds, findings, tuple(refusals))
+
+
+def with_tears(plan: RestorePlan, tears: TearReport, *, whole: bool) -> RestorePlan:
+    """The plan with the transactions that it tears. With `whole`, nothing of them is restored."""
+    if not tears.torn or not plan.logs:
+        return plan
+    if not whole:
+        return msgspec.structs.replace(plan, torn=tears.torn)
+    logs = [
+        msgspec.structs.replace(log, left_out=tears.ranges[log.log]) if log.log in tears.ranges else log
+        for log in plan.logs
+    ]
+    return msgspec.structs.replace(plan, torn=tears.torn, whole_transactions=True, logs=tuple(logs))
+
+
+def tear_findings(plan: RestorePlan) -> list[Finding]:
+    return torn_findings(plan.torn or (), left_out=bool(plan.whole_transactions))
 
 
 def _refuse_preserve(chosen: SelectedLogs, options: PlanOptions) -> None:
@@ -298,7 +354,9 @@ def _logs(
             there = replace(log, target=TopicPartition(log.target.topic, partition))
             whole = _log(there, survey, target, options, preserve=preserve)
             records, size = (share(n, partitions, partition) for n in (whole.records, whole.bytes))
-            yield msgspec.structs.replace(whole, records=records, bytes=size, spread_over=partitions)
+            yield msgspec.structs.replace(
+                whole, records=records, bytes=size, spread_over=partitions, merge=msgspec.UNSET
+            )
 
 
 def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOptions, *, preserve: bool) -> PlannedLog:
@@ -316,7 +374,14 @@ def _log(log: ChosenLog, survey: LogSurvey, target: TargetFacts, options: PlanOp
         records=survey.records,
         bytes=survey.bytes,
         before_ms=options.until_ms if options.by_record else None,
+        merge=merge_rule_for(survey.largest_batch_bytes),
     )
+
+
+def merge_rule_for(largest_batch_bytes: int) -> BatchMergeRule:
+    """Merged batches are not larger than the largest archived one, or than 64 KiB where all are smaller."""
+    most = min(max(_MERGED_BYTES, largest_batch_bytes), _MOST_MERGED_BYTES)
+    return BatchMergeRule(small_bytes=_SMALL_BYTES, most_bytes=most)
 
 
 def _point_in_time(surveys: Sequence[LogSurvey], options: PlanOptions) -> list[Finding]:

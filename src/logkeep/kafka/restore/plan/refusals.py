@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from logkeep.errors import Damaged, LogkeepError, TargetUnsafe, UsageError
+from logkeep.kafka.client.topology import KAFKA_OWN
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
-from logkeep.kafka.topic_selection import INTERNAL
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_NEVER = INTERNAL | {"__cluster_metadata"}
 _NAMED = 5
 
 
@@ -28,7 +27,7 @@ def refused_names(
 
 def _internal(topics: Sequence[TopicRecord], targets: Mapping[str, str]) -> list[UsageError]:
     """Coordinators keep their state in memory, and would not notice records written to their topics."""
-    found = sorted({t.name for t in topics if t.internal or t.name in _NEVER or targets[t.name] in _NEVER})
+    found = sorted({t.name for t in topics if t.internal or not KAFKA_OWN.isdisjoint({t.name, targets[t.name]})})
     return [
         UsageError(
             "an internal topic is never written to; groups are restored through their coordinators",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logkeep.errors import UsageError
-from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.segments import LogName
@@ -109,7 +109,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelectio
     """The logs to restore. Raises UsageError for an invalid selection."""
     cuts = {(c.log.name, c.log.partition): c for c in cut}
     selected = _select_topics(record.topics, choice)
-    own = [t for t in selected if not t.internal]
+    own = [t for t in selected if not is_internal(t.name, t.internal)]
     renames = {text: Rename.parse(text) for text in choice.renames}
     names = {t.name: _renamed(t.name, renames) for t in own}
     _refuse_unused(renames, names)
@@ -130,7 +130,7 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelectio
     return SelectedLogs(
         topics=tuple((t, names[t.name]) for t in own if t.name in kept),
         logs=tuple(logs),
-        internal=tuple(t.name for t in selected if t.internal),
+        internal=tuple(t.name for t in selected if is_internal(t.name, t.internal)),
         names=names,
         repartitioned=_repartitioned(choice.repartition, names),
     )
@@ -152,7 +152,7 @@ def _select_topics(topics: Sequence[TopicRecord], choice: RestoreSelection) -> l
 
 
 def _no_topic(wanted: str, topics: Sequence[TopicRecord]) -> UsageError:
-    known = [t.name for t in topics if not t.internal]
+    known = [t.name for t in topics if not is_internal(t.name, t.internal)]
     shown = ", ".join([*known[:_SHOWN], *(["…"] if len(known) > _SHOWN else [])]) or "none"
     return UsageError(
         f"no topic of the backup matches {wanted}", remedy=f"patterns match whole names; the backup has: {shown}"

@@ -45,15 +45,17 @@ def prove(
     pause: Pause = time.sleep,
     *,
     finished: bool = True,
+    log_start: int | None = None,
 ) -> LogProof:
     """Compare the target, up to its offset `end`, with the archive. The result says what differs.
 
-    A log that is not `finished` may still have fillers before its first record.
+    A log that is not `finished` may still have fillers before its first record. `log_start`: the target's, if it is
+    known already.
 
     Raises Damaged or another StoreError when the archive cannot be read, ClusterUnreachable or ClusterNotReady when
     the cluster does not answer.
     """
-    target = TargetLog(log, brokers, end, progress, pause)
+    target = TargetLog(log, brokers, end, progress, pause, log_start)
     return _Proof(log, place, settled, target, finished).run()
 
 

@@ -1,11 +1,12 @@
 """A restored partition read back for its proof: its batches, which of them are records, and its log start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from uuid import UUID
 
 import numpy as np
 
+from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
 from logkeep.formats.compare.first_difference import Deviation
 from logkeep.formats.compare.record_compare import Flags, LogSide
 from logkeep.formats.kafka import record_kernels as kernels
@@ -13,8 +14,11 @@ from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Batch
 from logkeep.formats.kafka.record_view import View, chosen
 from logkeep.formats.kafka.records import RecordColumns, decode
 from logkeep.formats.kafka.transactions import COMMIT, Settling
+from logkeep.kafka.admin.offsets import At, list_offsets
+from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
+from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, cause_text, read_ahead
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition
@@ -36,8 +40,17 @@ class Refuted(Exception):
 class TargetLog:
     """Offsets `[start, end)` of the partition that a log was restored to."""
 
-    def __init__(self, log: ReplayLog, brokers: Brokers, end: int, progress: Progress, pause: Pause) -> None:
+    def __init__(
+        self,
+        log: ReplayLog,
+        brokers: Brokers,
+        end: int,
+        progress: Progress,
+        pause: Pause,
+        known_start: int | None = None,
+    ) -> None:
         self._log, self._brokers, self._progress, self._pause = log, brokers, progress, pause
+        self._known_start = known_start
         self._kept = log.offsets is Offsets.PRESERVE
         self.start, self.end = log.first.start if self._kept else log.base, end
         self.name = f"the target {log.target}"
@@ -50,7 +63,13 @@ class TargetLog:
         return LogSide(self._stretches(stack, start), view, self._counted, self.name)
 
     def begins(self) -> int:
-        """The log start. Raises Refuted when the topic was deleted or recreated."""
+        """The log start. Raises Refuted when the topic was deleted or recreated.
+
+        One that was known before the log was fetched is enough: it never goes down, and if it had gone up since, or the
+        topic had another id, the fetch would have failed.
+        """
+        if self._known_start is not None:
+            return self._known_start
         topic_id = UUID(self._log.topic_id)
         facts = self._brokers.facts(self._log.topic, self._log.partition, LogPosition(topic_id, self.start))
         if facts.topic_id != topic_id:
@@ -89,6 +108,17 @@ class TargetLog:
 
     def _lost(self, reason: str) -> Refuted:
         return Refuted(Deviation(self.start, f"the target cannot be read to offset {self.end}: {reason}"))
+
+
+def log_starts(cluster: Cluster, logs: Sequence[ReplayLog]) -> dict[TopicPartition, int]:
+    """The log starts of targets, in one request for each leader. Those that are not known now are left out."""
+    there = {t.name: t.id.hex for t in cluster.metadata().topics}
+    ours = [log.key for log in logs if there.get(log.topic) == log.topic_id]
+    try:
+        found = list_offsets(cluster, ours, At.EARLIEST) if ours else {}
+    except (NotAuthorised, TopicMissing, ClusterNotReady):
+        return {}  # one of them fails the request for all: each is asked by itself
+    return {log: each.offset for log, each in found.items()}
 
 
 def _check_markers(stretch: BatchStretch) -> None:

@@ -7,11 +7,13 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.kafka.record_view import visible_records
 from logkeep.formats.kafka.transactions import SettledTransactions
+from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.brokers import Brokers, UnitBrokers
 from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
 from logkeep.kafka.restore.facts.units import LogResult, Offsets, ReplayLog, ReplayOutcome, ReplayResult, SourceResult
 from logkeep.kafka.restore.proof.compare import prove
+from logkeep.kafka.restore.proof.target_log import log_starts
 from logkeep.model.work import Progress
 from logkeep.repository.chain.commits import SourceRef
 
@@ -32,9 +34,14 @@ class ProveUnit(msgspec.Struct, frozen=True, kw_only=True):
 
 def prove_logs(unit: ProveUnit, progress: Progress) -> ReplayResult:
     """One result for each log, with its proof."""
-    return ReplayResult(
-        logs=tuple(_proven(unit, log, end, progress) for log, end in zip(unit.logs, unit.ends, strict=True))
-    )
+    with Cluster(unit.settings) as cluster:
+        brokers, starts = UnitBrokers(cluster), log_starts(cluster, unit.logs)
+        return ReplayResult(
+            logs=tuple(
+                _proven(unit, log, end, brokers, starts.get(log.key), progress)
+                for log, end in zip(unit.logs, unit.ends, strict=True)
+            )
+        )
 
 
 def beginning_of(place: SourceRef, log: ReplayLog, settled: SettledTransactions | None, end: int) -> ReplayLog:
@@ -60,7 +67,9 @@ def _beginning_of_shares(place: SourceRef, log: ReplayLog, left: int) -> ReplayL
     return log
 
 
-def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> LogResult:
+def _proven(
+    unit: ProveUnit, log: ReplayLog, end: int, brokers: Brokers, log_start: int | None, progress: Progress
+) -> LogResult:
     found = LogResult(
         log=log.first.log,
         topic=log.topic,
@@ -72,8 +81,8 @@ def _proven(unit: ProveUnit, log: ReplayLog, end: int, progress: Progress) -> Lo
     try:
         settled = None if log.spread_over else settled_of(unit.place, log.first, log.isolation)
         wanted = beginning_of(unit.place, log, settled, end) if unit.beginnings else log
-        brokers = SettingsBrokers(unit.settings)
-        proof = prove(wanted, unit.place, brokers, settled, end, progress, finished=not unit.beginnings)
+        finished = not unit.beginnings
+        proof = prove(wanted, unit.place, brokers, settled, end, progress, finished=finished, log_start=log_start)
     except (Damaged, ObjectMissing) as error:
         return msgspec.structs.replace(found, outcome=ReplayOutcome.DAMAGED, detail=str(error))
     return msgspec.structs.replace(found, records=proof.records, proof=proof, others=_others(log, proof.shares))

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 
+from logkeep.formats.kafka.merge_batches import merged
 from logkeep.formats.kafka.outgoing import OffsetHole, Outgoing, outgoing
 from logkeep.formats.kafka.regroup import regrouped
 from logkeep.formats.kafka.transactions import SettledTransactions
@@ -54,4 +55,5 @@ class StreamReader:
         else:
             source = self._log.first
             self.settled = settled_of(self._place, source, self._log.isolation)
-            yield from outgoing(archived_batches(self._place, source), view_of(self._log, source, self.settled))
+            parts = outgoing(archived_batches(self._place, source), view_of(self._log, source, self.settled))
+            yield from parts if self._log.merge is None else merged(parts, self._log.merge)

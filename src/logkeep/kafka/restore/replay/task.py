@@ -7,7 +7,7 @@ same sequence numbers, so that a broker appends each batch once.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -17,7 +17,8 @@ from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import Backoff, ProgressBackoff
-from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.brokers import UnitBrokers
 from logkeep.kafka.restore.facts.units import (
     LogProof,
     LogResult,
@@ -29,6 +30,7 @@ from logkeep.kafka.restore.facts.units import (
     SourceResult,
 )
 from logkeep.kafka.restore.proof.compare import prove
+from logkeep.kafka.restore.proof.target_log import log_starts
 from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
 from logkeep.kafka.restore.replay.log_sender import LogReplay
 from logkeep.kafka.restore.replay.reader import StreamReader
@@ -67,8 +69,22 @@ def replay(unit: ReplayUnit, progress: Progress, timing: ReplayTiming = _REAL_TI
             timing.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()
-        _delete_leading_fillers(cluster, [log.log for log in logs if log.done])
-        return ReplayResult(logs=tuple(_result(log, unit, progress, timing) for log in logs))
+        done = [log.log for log in logs if log.done]
+        _delete_leading_fillers(cluster, done)
+        starts = log_starts(cluster, done) if unit.prove and done else {}
+        proving = _Proving(unit, UnitBrokers(cluster), starts, progress, timing)
+        return ReplayResult(logs=tuple(_result(log, proving) for log in logs))
+
+
+@dataclass(frozen=True)
+class _Proving:
+    """What the comparisons of all logs of a unit share."""
+
+    unit: ReplayUnit
+    brokers: UnitBrokers
+    starts: Mapping[TopicPartition, int]
+    progress: Progress
+    timing: ReplayTiming
 
 
 def _delete_leading_fillers(cluster: Cluster, logs: Sequence[ReplayLog]) -> None:
@@ -80,8 +96,8 @@ def _delete_leading_fillers(cluster: Cluster, logs: Sequence[ReplayLog]) -> None
         delete_records(cluster, {log.key: log.first.start for log in preserved})
 
 
-def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> LogResult:
-    proof = _proven(log, unit, progress, timing) if log.done and unit.prove else None
+def _result(log: LogReplay, proving: _Proving) -> LogResult:
+    proof = _proven(log, proving) if log.done and proving.unit.prove else None
     trouble, runs = log.trouble, log.runs()
     return LogResult(
         log=log.log.first.log,
@@ -103,11 +119,12 @@ def _result(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: Replay
     )
 
 
-def _proven(log: LogReplay, unit: ReplayUnit, progress: Progress, timing: ReplayTiming) -> LogProof | None:
+def _proven(log: LogReplay, with_: _Proving) -> LogProof | None:
     """The comparison; None when the archive can no longer be read, which is recorded as the log's trouble."""
-    brokers, settled = SettingsBrokers(unit.settings), log.reader.settled
+    place, settled, start = with_.unit.place, log.reader.settled, with_.starts.get(log.key)
+    pause = with_.timing.pause
     try:
-        return prove(log.log, unit.place, brokers, settled, log.end, progress, timing.pause)
+        return prove(log.log, place, with_.brokers, settled, log.end, with_.progress, pause, log_start=start)
     except (Damaged, ObjectMissing) as error:
         log.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
         return None

@@ -7,15 +7,21 @@ from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
 from logkeep.kafka.restore.plan.group_offsets import (
+    GroupOffsets,
     LeftOutOffset,
     MappedLog,
     Omission,
     Reason,
+    Routes,
+    RouteTable,
     UnchangedLog,
-    translate_commits,
 )
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
+
+
+def translate_commits(commits: list[CommitRecord], routes: Routes) -> GroupOffsets:
+    return RouteTable(routes).translate(commits)
 
 
 def _map(base: int = 100) -> RunMap:

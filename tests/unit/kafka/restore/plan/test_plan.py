@@ -1,15 +1,17 @@
 """A restore decided from values: offsets, topics, ends, what it costs, and what has to be said about it."""
 
+import msgspec
 import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
+from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, plan_restore
+from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, plan_restore
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.topics import merge_configs
 from logkeep.model.segments import Collection, LogName
@@ -181,3 +183,42 @@ def test_only_what_a_restore_changes_is_changed_back() -> None:
     back = merge_configs(plan, now, plan.final)
     assert back == {"flush.ms": "5", "segment.ms": "7", "retention.ms": "-1"}, "others were set meanwhile: they stay"
     assert merge_configs(plan, plan.final, plan.while_restoring) == plan.while_restoring
+
+
+def _merging(**survey: object) -> CheckedPlan:
+    return _planned(surveys=(_survey(0, **survey), _survey(1, **survey)))
+
+
+def test_small_batches_are_merged_to_the_largest_archived_one() -> None:
+    """The rule is part of the plan; the topic of the same plan limits it."""
+    for largest, most in ((0, 64 << 10), (65_000, 64 << 10), (200_000, 200_000), (50_000_000, 1 << 20)):
+        plan = _merging(largest_batch_bytes=largest).plan
+        assert [plan.merge_rule(log) for log in plan.logs] == [
+            BatchMergeRule(small_bytes=16 << 10, most_bytes=most),
+        ] * 2
+        assert plan.merges
+        again = msgspec.json.decode(msgspec.json.encode(plan), type=RestorePlan)
+        assert (again, again.merges) == (plan, True)
+
+
+def test_a_merged_batch_is_never_above_the_limit_of_its_topic() -> None:
+    plan = _merging().plan
+    small = {**plan.topics[0].while_restoring, "max.message.bytes": "5000"}
+    lowered = msgspec.structs.replace(plan, topics=(msgspec.structs.replace(plan.topics[0], while_restoring=small),))
+    assert {rule.most_bytes for log in lowered.logs if (rule := lowered.merge_rule(log))} == {5000}
+    del small["max.message.bytes"]
+    unknown = msgspec.structs.replace(lowered, topics=(msgspec.structs.replace(plan.topics[0], while_restoring=small),))
+    assert [unknown.merge_rule(log) for log in unknown.logs] == [None, None], (
+        "a limit that is not known is none to fill"
+    )
+
+
+def test_a_plan_of_an_earlier_release_is_resumed_unmerged() -> None:
+    """Its logs have no rule: the field is absent, and stays so when the plan is written again."""
+    plan = _merging().plan
+    stored = msgspec.json.decode(msgspec.json.encode(plan))
+    for log in stored["logs"]:
+        del log["merge"]
+    early = msgspec.json.decode(msgspec.json.encode(stored), type=RestorePlan)
+    assert ([early.merge_rule(log) for log in early.logs], early.merges) == ([None, None], False)
+    assert b"merge" not in msgspec.json.encode(early)
