@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logkeep.formats.kafka.metadata_records import AclMade
+from logkeep.formats.kafka.internal_topics.metadata_records import AclMade
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, Refusal, check
 

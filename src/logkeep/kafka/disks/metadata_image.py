@@ -8,8 +8,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka import metadata_records as records
 from logkeep.formats.kafka.batches import CONTROL, first_broken
+from logkeep.formats.kafka.internal_topics import metadata_records as records
 from logkeep.formats.kafka.plain_records import records_of
 from logkeep.kafka.disks.scan import segments_in
 from logkeep.kafka.disks.segment_windows import windows

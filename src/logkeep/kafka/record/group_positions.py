@@ -12,7 +12,7 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, WalkEnd, first_broken, walk
-from logkeep.formats.kafka.offsets_topic import PositionKey, decode_key, decode_position
+from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey, decode_key, decode_position
 from logkeep.formats.kafka.plain_records import PlainRecord, marker_type, records_of
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.segment_bytes import StoredLog

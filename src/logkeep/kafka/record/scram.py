@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from logkeep.errors import NotAuthorised, UsageError
-from logkeep.formats.kafka.scram_records import ScramCredential, ScramFold
+from logkeep.formats.kafka.internal_topics.scram_records import ScramCredential, ScramFold
 from logkeep.kafka.admin.security import scram_users
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.metadata_log import MetadataLog, controller_listeners, open_quorum

@@ -12,7 +12,7 @@ import msgspec
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, first_broken
-from logkeep.formats.kafka.offsets_topic import (
+from logkeep.formats.kafka.internal_topics.offsets_topic import (
     GroupKey,
     PositionKey,
     PositionValue,

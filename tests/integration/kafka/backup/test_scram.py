@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from logkeep.embedded.ports import free_ports
-from logkeep.formats.kafka.scram_records import ScramCredential, ScramFold
+from logkeep.formats.kafka.internal_topics.scram_records import ScramCredential, ScramFold
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.metadata_log import MetadataLog, open_quorum
 from logkeep.kafka.client.settings import ClientSettings, endpoints

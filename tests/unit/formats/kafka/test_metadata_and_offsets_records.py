@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka import metadata_records as records
 from logkeep.formats.kafka.fields import FieldReader
-from logkeep.formats.kafka.offsets_topic import (
+from logkeep.formats.kafka.internal_topics import metadata_records as records
+from logkeep.formats.kafka.internal_topics.offsets_topic import (
     ClassicGroupValue,
     GroupKey,
     PositionKey,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
-from logkeep.formats.kafka.scram_records import ScramCredential, ScramFold
+from logkeep.formats.kafka.internal_topics.scram_records import ScramCredential, ScramFold
 
 _BEGIN, _END, _ABORT = b"\x01\x17\x00\x00", b"\x01\x18\x00\x00", b"\x01\x19\x00\x00"
 _OTHER = b"\x01\x14\x00\x00"

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from logkeep.formats.kafka.metadata_records import (
+from logkeep.formats.kafka.internal_topics.metadata_records import (
     MetadataRecordType,
     TopicConfigSet,
     TopicMade,

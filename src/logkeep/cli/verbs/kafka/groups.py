@@ -16,7 +16,7 @@ from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import ALL, GROUP, STORE_OPTIONS
 from logkeep.errors import UnknownBackup, UsageError
-from logkeep.formats.kafka.offsets_topic import PositionKey
+from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.segments import LogName, Segment

@@ -29,7 +29,7 @@ from logkeep.config.options import (
     YES,
 )
 from logkeep.errors import CommitConflict, UsageError
-from logkeep.formats.kafka.offsets_topic import PositionKey
+from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.record.group_positions import GroupPosition, archived_positions
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup

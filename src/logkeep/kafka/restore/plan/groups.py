@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.formats.kafka.offsets_topic import PositionKey
+from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
-from logkeep.formats.kafka.offsets_topic import PositionKey
+from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.formats.run_map.runs import RunMapBuilder
 from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
