@@ -1,7 +1,7 @@
 """Resolves all jars anew and writes their hashes: `python -m logkeep.embedded.lock_jars FILE [COORDINATES …]`.
 
 `make lock` runs it. The sets are those of the supported releases, and those of the arguments: coordinates joined by
-commas.
+commas. Jars with a classifier, which only tests use, keep their hashes: they are written by hand.
 """
 
 import importlib.metadata
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from logkeep.embedded.kafka import KafkaRelease
 from logkeep.embedded.zookeeper import JETTY, RELEASES, ZooKeeperRelease
-from logkeep.engine.spark.jar_lock import hashes, render_lock, set_name
+from logkeep.engine.spark.jar_lock import hashes, parse_lock, render_lock, set_name
 from logkeep.engine.spark.jars import fetched, spark_home
 
 OF_PYSPARK = (
@@ -24,14 +24,20 @@ OF_PYSPARK = (
 """What servers need of the jars that PySpark brings along."""
 
 
+_CLASSIFIED = 3
+"""Colons in the coordinates of a jar with a classifier."""
+
+
 def product_sets() -> list[Sequence[str]]:
     """The coordinates that this release can start."""
     return [KafkaRelease().coordinates, *(ZooKeeperRelease(version).coordinates for version in RELEASES), JETTY]
 
 
 def write_lock(file: Path, more: Sequence[Sequence[str]]) -> None:
+    known = parse_lock(file.read_text()) if file.exists() else {}
     with tempfile.TemporaryDirectory() as scratch:
         sets = {set_name(each): _resolved(each, Path(scratch)) for each in (*product_sets(), *more)}
+    sets |= {name: pins for name, pins in known.items() if name.split(",")[0].count(":") == _CLASSIFIED}
     brought = [jar for pattern in OF_PYSPARK for jar in (spark_home() / "jars").glob(f"{pattern}.jar")]
     sets[f"pyspark:{importlib.metadata.version('pyspark')}"] = hashes(brought)
     file.write_text(render_lock(sets))
