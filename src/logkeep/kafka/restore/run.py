@@ -55,8 +55,8 @@ from logkeep.repository.restores import (
 )
 from logkeep.repository.restores.stored import StoredRestore
 
-_WITH_MERGED = 2
-"""The version of a plan document whose body says how small batches are merged."""
+_LATER_FIELDS = 2
+"""The version of a plan document whose body says how small batches are merged, or which transactions a cut tears."""
 GOOD = frozenset({RestoreVerdict.PROVEN, RestoreVerdict.UNPROVEN})
 
 
@@ -145,7 +145,7 @@ class KafkaRestore:
             body=msgspec.json.encode(prepared.plan),
             options=dict(options),
             drill=drill,
-            version=_WITH_MERGED if prepared.plan.merges else 1,
+            version=_LATER_FIELDS if prepared.plan.merges or prepared.plan.torn else 1,
         )
         restore = StoredRestore.begin(self.state, new, self.clock, self.tokens)
         begun(restore.id)
