@@ -55,6 +55,11 @@ class Stage:
     def broker(self) -> tuple[str, str]:
         return "--bootstrap-servers", self.kafka.bootstrap
 
+    @property
+    def cluster_id(self) -> str:
+        text = (self.kafka.directory / "data" / "meta.properties").read_text()
+        return next(line.removeprefix("cluster.id=") for line in text.splitlines() if line.startswith("cluster.id="))
+
     def repo(self, name: str) -> tuple[str, str]:
         return "-r", f"file://{self.directory / name}"
 
@@ -135,8 +140,9 @@ def _verify(stage: Stage) -> None:
 
 
 def _kafka_restore(stage: Stage) -> None:
-    words = ("kafka", "restore", *stage.backed, *stage.broker, "--topics", "orders", "--rename", "orders=back", "--yes")
-    assert stage.on_cluster(*words)["verdict"] == "proven"
+    where = (*stage.backed, *stage.broker, "--confirm-cluster", stage.cluster_id)
+    done = stage.on_cluster("kafka", "restore", *where, "--topics", "orders", "--rename", "orders=back", "--yes")
+    assert done["verdict"] == "proven"
     assert read(stage.kafka, "back") == ["a", "b", "c"]
 
 
@@ -145,7 +151,7 @@ def _offline_restore(stage: Stage) -> None:
     here, there = (made_target(stage.directory / name, list(_LOGS)) for name in ("here", "there"))
     assert offline(backed.place, backed.backup, [here]).good
     words = ("kafka", "restore", *stage.repo("repository"), "--to-log-dirs", str(there), "--yes")
-    assert stage.on_cluster(*words)["verdict"] == "proven"
+    assert stage.on_cluster(*words, code=2)["verdict"] == "proven"
     assert tree(there) == tree(here)
 
 
@@ -253,7 +259,8 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
     for partition in range(partitions):
         write(stage.topics, "large", values, partition)
     stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "large")
-    more = ("--rename", "large=again", "--limit-produce", "1MiB", "--spark-conf", "spark.speculation=true", "--yes")
+    more = ("--confirm-cluster", stage.cluster_id, "--rename", "large=again", "--limit-produce", "1MiB", "--yes")
+    more += ("--spark-conf", "spark.speculation=true")
     with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
         running = pool.submit(stage.on, cluster, "kafka", "restore", *where, *stage.broker, *more)
         wait_for(lambda: running.done() or _records(stage.kafka, "again", partitions) > 0, "the first records")
