@@ -22,7 +22,7 @@ from logkeep.model.cache import cache_dir
 from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
-from tests.support.cli.zookeeper_repository import Archived, archived
+from tests.support.cli.zookeeper_repository import Archived, archived, server_on
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
 from tests.support.kafka.client_view_of_configs import topic_names
 from tests.support.kafka.handmade_batches import dense
@@ -31,6 +31,7 @@ from tests.support.kafka.offline_restore import backed_up, made_target, offline,
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.support.zookeeper.tree_recorder import kazoo
 
 pytestmark = pytest.mark.xdist_group("spark-cluster")
 _CACHE = cache_dir(os.environ, Path.home())
@@ -96,11 +97,11 @@ class Stage:
 
     @cached_property
     def backed(self) -> tuple[str, ...]:
-        """A repository with two backups of a topic."""
+        """A repository with three backups of a topic, of one record each: pieces that are worth a merge."""
         where = self.init("backed")
         self.topics.create("orders", 2)
-        for values in (["a", "b"], ["c"]):
-            write(self.topics, "orders", values)
+        for value in "abc":
+            write(self.topics, "orders", [value])
             self.prepare("kafka", "backup", *where, *self.broker)
         return where
 
@@ -194,7 +195,13 @@ def _zookeeper_export_and_import(stage: Stage) -> None:
 
 
 def _zookeeper_optimize(stage: Stage) -> None:
-    assert stage.on_cluster("zookeeper", "optimize", *stage.zookeeper_repo, "--yes")["objects_before"] >= 2
+    where, data = stage.init("small"), stage.directory / "small-data"
+    with server_on(stage.directory / "small-server", data) as server, kazoo(server.client, server.password) as client:
+        client.create("/after")
+        for number in range(4):
+            client.set("/after", b"%d" % number)
+            stage.prepare("zookeeper", "backup", *where, "--data-dir", str(data), "--zk-host", server.client)
+    assert stage.on_cluster("zookeeper", "optimize", *where, "--yes")["objects_before"] >= 2
 
 
 CASES = {
