@@ -1,8 +1,8 @@
 """Stores the cluster record of a backup, packed.
 
-A record names every position of every group: 200 groups with 1,000 partitions each are 18 MB of JSON and less than
-1 MB packed. From the first packed record on, the repository requires a feature, so that an earlier release refuses it.
-One that is running already meets the manifest, or the record, in version 2.
+A record names every position of every group: 200 groups with 1,000 partitions each are 18 MB of JSON. From the first
+packed record on, the repository requires a feature, so that an earlier release refuses it. One that is running already
+meets the manifest, or the record, in version 2.
 """
 
 import msgspec

@@ -43,6 +43,22 @@ class StreamPiece(NamedTuple):
         return 0 if self.batch is None else self.batch.size_bytes
 
 
+class ProgressShare:
+    """The progress of one log. Merged batches have fewer bytes than archived ones: the rest is counted at the end."""
+
+    def __init__(self, progress: Progress, total_bytes: int) -> None:
+        self._progress, self._left = progress, total_bytes
+
+    def __call__(self, size_bytes: int) -> None:
+        self._left -= size_bytes
+        self._progress(size_bytes)
+
+    def complete(self) -> None:
+        """Count what is left of the total."""
+        if self._left > 0:
+            self(self._left)
+
+
 class LogReplay:
     """Lives for one attempt. Call `resume_from` before anything else, and after every temporary failure."""
 
@@ -61,7 +77,7 @@ class LogReplay:
         self.recent: deque[StreamStep] = deque(maxlen=_REMEMBERED)
         """The last steps that are in the target: where to search when its content is unexpected."""
         self.target_end = TargetEnd(log.base, None)
-        self._progress = progress
+        self._progress = ProgressShare(progress, log.size_bytes)
         self._checked, self._alone = False, True
         self._queue: deque[StreamPiece] = deque()
         self._flying: deque[StreamPiece] = deque()
@@ -147,6 +163,7 @@ class LogReplay:
         """Nothing is left to send. If anything was sent, the target's log end is read once more."""
         if self.target_end.log_end >= self.end:
             self.done = True
+            self._progress.complete()
         elif not self._alone:
             self.all_acknowledged = True
         else:

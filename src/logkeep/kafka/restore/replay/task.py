@@ -32,7 +32,7 @@ from logkeep.kafka.restore.facts.units import (
 from logkeep.kafka.restore.proof.compare import prove
 from logkeep.kafka.restore.proof.target_log import log_starts
 from logkeep.kafka.restore.replay.holes import TIMEOUT_MS
-from logkeep.kafka.restore.replay.log_sender import LogReplay
+from logkeep.kafka.restore.replay.log_sender import LogReplay, ProgressShare
 from logkeep.kafka.restore.replay.reader import StreamReader
 from logkeep.kafka.restore.replay.resume_point import Trouble
 from logkeep.kafka.restore.replay.rounds import ReplayRounds, ReplayTools
@@ -122,9 +122,11 @@ def _result(log: LogReplay, proving: _Proving) -> LogResult:
 def _proven(log: LogReplay, with_: _Proving) -> LogProof | None:
     """The comparison; None when the archive can no longer be read, which is recorded as the log's trouble."""
     place, settled, start = with_.unit.place, log.reader.settled, with_.starts.get(log.key)
-    pause = with_.timing.pause
+    pause, share = with_.timing.pause, ProgressShare(with_.progress, log.log.size_bytes)
     try:
-        return prove(log.log, place, with_.brokers, settled, log.end, with_.progress, pause, log_start=start)
+        proof = prove(log.log, place, with_.brokers, settled, log.end, share, pause, log_start=start)
     except (Damaged, ObjectMissing) as error:
         log.trouble = Trouble(ReplayOutcome.DAMAGED, str(error))
         return None
+    share.complete()
+    return proof

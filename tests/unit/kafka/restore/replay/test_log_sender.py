@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.kafka.client.produce import Ack
 from logkeep.kafka.restore.facts.units import Offsets, Producer, ReplayLog, ReplayOutcome, SourceLog
-from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay
+from logkeep.kafka.restore.replay.log_sender import WINDOW, LogReplay, ProgressShare
 from logkeep.kafka.restore.replay.reader import StreamReader
 from logkeep.kafka.restore.replay.resume_point import TargetEnd
 from logkeep.model.segments import Codec
@@ -188,3 +188,12 @@ def test_a_damaged_archive_is_an_outcome() -> None:
         assert log.head() is None
     assert log.trouble is not None
     assert log.trouble.outcome is ReplayOutcome.DAMAGED
+
+
+def test_progress_reaches_the_total_also_where_fewer_bytes_are_sent() -> None:
+    counted: list[int] = []
+    share = ProgressShare(counted.append, 100)
+    share(30)
+    share.complete()
+    share.complete()
+    assert counted == [30, 70]
