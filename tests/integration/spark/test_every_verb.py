@@ -266,8 +266,8 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
     for partition in range(partitions):
         write(stage.topics, "large", values, partition)
     stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "large")
-    more = ("--confirm-cluster", stage.cluster_id, "--rename", "large=again", "--limit-produce", "1MiB", "--yes")
-    more += ("--spark-conf", "spark.speculation=true")
+    more = ["--confirm-cluster", stage.cluster_id, "--rename", "large=again", "--limit-produce", "1MiB", "--yes"]
+    more += ["--spark-conf", "spark.speculation=true"]
     with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
         running = pool.submit(stage.on, cluster, "kafka", "restore", *where, *stage.broker, *more)
         wait_for(lambda: running.done() or _records(stage.kafka, "again", partitions) > 0, "the first records")
