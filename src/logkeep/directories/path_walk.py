@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from logkeep.errors import OtherOwner
+from logkeep.file_owners import OwnerFacts, facts_of, who_can_write
 
 _PART: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -27,7 +28,7 @@ class WalkedDirectory(NamedTuple):
     path: Path
     """Without links."""
     deciders: frozenset[int]
-    """The users who can make the path lead elsewhere; `ANYONE` for a directory that all can write."""
+    """The users who can make the path lead elsewhere; `ANYONE` for a directory that all, or a group, can write."""
 
 
 def open_walked(path: Path) -> WalkedDirectory:
@@ -52,7 +53,7 @@ def _walk(path: Path) -> WalkedDirectory:
     try:
         while todo:
             part = todo.popleft()
-            deciders |= _deciders(os.fstat(current))
+            deciders |= _deciders(facts_of(current))
             below = os.open(part, _PART, dir_fd=current)
             status = os.fstat(below)
             if not stat.S_ISLNK(status.st_mode):
@@ -77,19 +78,18 @@ def _walk(path: Path) -> WalkedDirectory:
         os.close(current)
 
 
-def _deciders(directory: os.stat_result) -> set[int]:
+def _deciders(directory: OwnerFacts) -> set[int]:
     """Who can exchange an entry. In a sticky directory only its owner and the owner of the entry can."""
-    open_to_all = directory.st_mode & stat.S_IWOTH and not directory.st_mode & stat.S_ISVTX
-    return {directory.st_uid, ANYONE} if open_to_all else {directory.st_uid}
+    return {directory.uid, ANYONE} if who_can_write(directory, "it") else {directory.uid}
 
 
 def _redirectable(path: Path, owner: int, others: list[int]) -> OtherOwner:
-    who = ", ".join("every user" if uid == ANYONE else user_name(uid) for uid in others)
+    who = ", ".join("a group or every user" if uid == ANYONE else user_name(uid) for uid in others)
     return OtherOwner(
         f"{who} can make this path lead elsewhere, and the directory belongs to {user_name(owner)}",
         subject=str(path),
         remedy=f"run the same command with sudo -u '#{owner}'; or give the directories above "
-        f"{shlex.quote(str(path))} to root or to that user, and make none of them writable for all",
+        f"{shlex.quote(str(path))} to root or to that user, and make none of them writable for a group or for all",
     )
 
 

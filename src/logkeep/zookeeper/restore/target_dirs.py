@@ -204,6 +204,7 @@ def _live(directory: Folder) -> LiveDirectory:
             status = above.find(name)
             if status is None or not stat.S_ISLNK(status.st_mode):
                 break
+            _check_link_owner(directory, above, name, status)
             target = above.path / os.readlink(name, dir_fd=above.descriptor)
             above, name = named_folder(target.parent), target.name
     except OSError as error:
@@ -212,6 +213,16 @@ def _live(directory: Folder) -> LiveDirectory:
     if above is not directory:
         _check_link(directory, live)
     return live
+
+
+def _check_link_owner(directory: Folder, above: Folder, name: str, link: os.stat_result) -> None:
+    """In a directory that others can write to, a link may be theirs, whoever owns the directory."""
+    if link.st_uid not in {0, directory.owner, os.geteuid()}:
+        raise OtherOwner(
+            f"it is a link that {user_name(link.st_uid)} made",
+            subject=str(above.path / name),
+            remedy=f"check where it leads; make {VERSION} a directory, or make the link again yourself",
+        )
 
 
 def _check_link(directory: Folder, live: LiveDirectory) -> None:

@@ -115,9 +115,12 @@ def owner_of(live: LiveDirectory) -> FileOwner:
 
 
 def journal_owner(place: ServerDirectories) -> FileOwner:
-    """The owner of dataDir, whose journals count there; the modes of the replaced files."""
-    modes, owner = owner_of(place.data), owner_like(place.data_folder)
-    return FileOwner(owner.uid, owner.gid, modes.file_mode, modes.directory_mode)
+    """The owner of dataDir, whose journals count there; the modes of the replaced files.
+
+    A user who is neither root nor that owner, but may write there, keeps what it makes.
+    """
+    modes, owner, uid = owner_of(place.data), owner_like(place.data_folder), place.data_folder.worker.uid
+    return FileOwner(uid or owner.uid, owner.gid, modes.file_mode, modes.directory_mode)
 
 
 def owner_like(folder: Folder) -> FileOwner:

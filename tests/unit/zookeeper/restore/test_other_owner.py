@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import RestoreReceipt, ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
-from tests.support.owners import OTHER, OWNER, give, needs_two_users, untouched, victim
+from tests.support.owners import OTHER, OWNER, become, give, needs_two_users, open_home, untouched, victim
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
@@ -123,10 +124,65 @@ def test_a_directory_that_all_can_write_is_no_safe_way(server: Path, tmp_path: P
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     server.rename(tmp_path / "open" / "zk")
-    with pytest.raises(OtherOwner, match="every user can make this path"):
+    with pytest.raises(OtherOwner, match="a group or every user can make this path"):
         _restore(tmp_path / "open" / "zk")
     (tmp_path / "open").chmod(0o1777)
     _restore(tmp_path / "open" / "zk")
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777])
+@pytest.mark.parametrize("owner", [0, OWNER])
+def test_a_link_of_another_user_in_a_directory_that_others_can_write(tmp_path: Path, mode: int, owner: int) -> None:
+    """A member of the directory's group, or any user, has made `version-2` a link."""
+    data, prey = tmp_path / "zk", victim(tmp_path / "victim")
+    data.mkdir()
+    data.chmod(mode)
+    os.chown(data, owner, OTHER)
+    os.chown(prey, owner, owner)
+    (data / "version-2").symlink_to(prey)
+    os.chown(data / "version-2", OTHER, OTHER, follow_symlinks=False)
+    with pytest.raises(OtherOwner, match="a link that user id") as caught:
+        _restore(data)
+    assert caught.value.exit_code == 52
+    assert [each.name for each in prey.iterdir()] == ["secret"]
+
+
+def test_a_group_that_can_write_a_directory_above_can_redirect_the_path(server: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o775)
+    os.chown(tmp_path / "shared", 0, OTHER)
+    server.rename(tmp_path / "shared" / "zk")
+    with pytest.raises(OtherOwner, match="a group or every user can make this path"):
+        _restore(tmp_path / "shared" / "zk")
+
+
+def test_a_server_user_restores_below_a_directory_of_root() -> None:
+    """dataDir is root's and its group may write; `version-2` and the restoring process are the server's user."""
+    with open_home() as home:
+        old_server(home / "zk")
+        give(home / "zk")
+        os.chown(home / "zk", 0, OWNER)
+        (home / "zk").chmod(0o2775)
+        status = _in_child(lambda: _restored_and_rolled_back(home / "zk"))
+    assert status == 0
+
+
+def _restored_and_rolled_back(data: Path) -> None:
+    become()
+    _restore(data)
+    roll_back(ServerTarget(data_dir=data, log_dir=data))
+
+
+def _in_child(action: Callable[[], None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 @pytest.mark.parametrize("what", ["journal", "before", "strange", "marker"])
