@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from logkeep.errors import ConfigError
@@ -107,11 +107,19 @@ def walked(path: Path) -> Iterator[tuple[int, str]]:
     way = _Way(os.open("/", _WAY | os.O_DIRECTORY), list(reversed(path.parts[1:])), PurePosixPath("/"))
     try:
         while way.waiting:
-            way.reason = way.reason or who_can_change(facts_of(way.here), str(way.where), user, sticky_allowed=True)
+            facts = _above(facts_of(way.here), way.here)
+            way.reason = way.reason or who_can_change(facts, str(way.where), user, sticky_allowed=True)
             way.step(user)
         yield way.here, way.reason
     finally:
         os.close(way.here)
+
+
+def _above(facts: OwnerFacts, descriptor: int) -> OwnerFacts:
+    """On a read-only file system, as a volume with configuration has, modes let no one exchange an entry."""
+    if os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
+        return replace(facts, mode=facts.mode & ~(stat.S_IWGRP | stat.S_IWOTH))
+    return facts
 
 
 @dataclass

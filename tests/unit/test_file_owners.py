@@ -4,6 +4,8 @@ import grp
 import os
 import pwd
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -159,3 +161,19 @@ def test_a_directory_below_one_that_every_user_can_write_to_is_refused(tmp_path:
     (cache / "link").symlink_to("/etc")
     with pytest.raises(ConfigError, match="is a symbolic link"):
         private_directory(cache, remedy="x")
+
+
+def test_modes_above_count_for_nothing_on_a_read_only_file_system(tmp_path: Path) -> None:
+    """As in a volume with configuration, whose root has mode 0777."""
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume").chmod(0o777)
+    (tmp_path / "volume" / "file").touch(0o644)
+    code = (
+        "from logkeep.file_owners import who_can_replace; from pathlib import Path; import sys; "
+        "print(who_can_replace(Path(sys.argv[1])))"
+    )
+    call = [sys.executable, "-c", code, str(tmp_path / "volume" / "file")]
+    assert "every user" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    inside = ["unshare", "-rm", "sh", "-ec", mount, str(tmp_path / "volume"), *call]
+    assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout.strip() == ""

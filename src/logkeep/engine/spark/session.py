@@ -5,6 +5,7 @@ the working directory or the home directory. The JVM and its workers start in th
 user can enter: a file that another user left in the working directory is never imported.
 """
 
+import logging
 import os
 import secrets
 import shutil
@@ -28,13 +29,14 @@ from logkeep.engine.spark.processes import descendants, family_with_argument, ki
 from logkeep.engine.spark.protection import SECRET_VARIABLE, makes_own_secret, protection
 from logkeep.engine.spark.settings import SparkSettings, absolute_paths, is_local, session_conf
 from logkeep.engine.stop import Background
-from logkeep.errors import EngineUnavailable
+from logkeep.errors import ConfigError, EngineUnavailable
 from logkeep.model.cache import archive_dir, log_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PATH_VARIABLES = ("JAVA_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_log = logging.getLogger(__name__)
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _TAIL_LINES = 15
 _STOP_S = 60.0
@@ -73,8 +75,10 @@ class EngineSession:
 
         home = Path(pyspark.__file__).parent
         directory = archive_dir(self._settings.cache_dir)
-        self._archive = class_archive(directory, java, home, pyspark.__version__, self._token)
-        self._make_directories(self._archive)
+        archive = class_archive(directory, java, home, pyspark.__version__, self._token)
+        self._archive = self.make_directories(archive)
+        if self._archive is None:
+            return self._launch(home, [])
         if self._archive.exists:
             with suppress(EngineUnavailable):
                 return self._launch(home, self._archive.java_options())
@@ -83,17 +87,27 @@ class EngineSession:
                 self._archive.distrust()
         return self._launch(home, self._archive.java_options())
 
-    def _make_directories(self, archive: ClassArchive) -> None:
+    def make_directories(self, archive: ClassArchive) -> ClassArchive | None:
+        """Scratch, log and cache. None if others can change the cache: the archive only makes starts faster."""
         try:
-            archive.prepare()
-            make_private(self.log.parent)
             self._scratch.mkdir(mode=0o700)
+            return self._prepared(archive)
         except OSError as error:
             raise EngineUnavailable(
                 f"the cache directory cannot be used ({error.strerror})",
                 subject=str(self._settings.cache_dir),
                 remedy="set LOGKEEP_CACHE_DIR to a directory that can be written",
             ) from error
+
+    def _prepared(self, archive: ClassArchive) -> ClassArchive | None:
+        try:
+            archive.prepare()
+        except ConfigError as error:
+            _log.warning("Java classes are neither loaded nor stored: %s; %s", error, error.remedy)
+            self.log = self._scratch.with_suffix(".log")
+            return None
+        make_private(self.log.parent)
+        return archive
 
     def _launch(self, home: Path, java_options: list[str]) -> None:
         self._refuse_if_aborted()
