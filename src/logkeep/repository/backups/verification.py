@@ -99,16 +99,17 @@ def put_verification(place: SourceRef, document: Verification, now: datetime, to
 
 
 def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]:
-    """All stored verifications, as they count now: parsed names and names.
+    """All stored verifications that count: parsed names and names.
 
-    Only documents that blame an object for a difference from the source have to be read.
+    An earlier release called objects damaged that only differ from the source, and stored that for every backup that
+    shares them. Such documents count for nothing: what other verifications found stands. Only they have to be read.
     """
     names = (i.name for i in place.store.list(layout.verifications(place.source)))
     stored = [(parsed, name) for name in names if (parsed := layout.verified(name))]
     if not any(_may_blame_wrongly(parsed) for parsed, _ in stored):
         return stored
     blameless = set(_blameless(place, stored))
-    return [(p._replace(level="records", verdict=GOOD) if name in blameless else p, name) for p, name in stored]
+    return [(parsed, name) for parsed, name in stored if name not in blameless]
 
 
 def _may_blame_wrongly(parsed: VerificationName) -> bool:
