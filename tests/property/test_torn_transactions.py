@@ -207,3 +207,22 @@ def test_with_open_ones_a_cut_tears_a_transaction_in_one_log() -> None:
         scan = TransactionScan(RestoreCut(cut, unsettled=True), (0,))
         scan.take(made.data[0], walk(made.data[0]).batches)
         assert len(find_torn({LOGS[0]: scan.rows()}).torn) == torn
+
+
+def test_only_what_is_close_to_the_cut_is_left_out_of_many_unclear_transactions() -> None:
+    """A producer commits every 20 ms to two logs, always in one epoch; the last marker of one log is beyond its cut."""
+    made, count = Written(), 1_000
+    for number in range(count):
+        for log in (0, 1):
+            made.add(log, 1, producer=0, producer_epoch=0)
+            made.end(log, COMMIT, 1_000_000 + 20 * number, producer=0, producer_epoch=0)
+    found = {}
+    for log, cut in ((0, made.ends[0]), (1, made.ends[1] - 1)):
+        scan = TransactionScan(RestoreCut(cut), (0,))
+        scan.take(made.data[log], walk(made.data[log]).batches)
+        found[LOGS[log]] = scan.rows()
+    report = find_torn(found)
+    (torn,) = report.torn
+    assert not torn.certain
+    assert 1 <= torn.transactions <= 110
+    assert count - 110 <= min(each.first_offset // 2 for each in report.ranges[LOGS[0]])

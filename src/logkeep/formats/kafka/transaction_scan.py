@@ -83,7 +83,10 @@ class TransactionScan:
 
     def rows(self) -> Rows:
         """All transactions that were committed or are open, in order of their markers."""
-        return np.concatenate([*self._ended, self._open])
+        still_open = self._open.copy()
+        if not self.cut.unsettled:  # nothing of them is restored
+            still_open["restored"], still_open["missing"] = False, True
+        return np.concatenate([*self._ended, still_open])
 
     def _fold(self, steps: Rows, marks: Marks) -> None:
         """Join the batches of each transaction, from the one after its producer's last marker to the next marker."""

@@ -28,6 +28,8 @@ TOGETHER_MS = 1_000
 """Within this time the markers of one transaction are written for certain, unless a broker is slow."""
 CLEAR_MS = 50
 """A shorter pause never separates two transactions for certain: clocks of brokers differ."""
+_NEAR_MS = 2 * TOGETHER_MS
+"""Where transactions cannot be separated, only parts so close to one beyond the cut count as torn, not all of them."""
 _CLEARLY = 4
 """How much wider than the times on both sides a pause must be."""
 
@@ -99,9 +101,24 @@ def _by_time(rows: Rows, where: Numbers, some: Numbers) -> Iterator[tuple[Number
     borders = np.flatnonzero(np.diff(times) > LONGEST_MS) + 1
     for run, at in zip(np.split(some, borders), np.split(times, borders), strict=True):
         if rows["restored"][run].any() and rows["missing"][run].any():
-            for first, after, clear in _divided(at.tolist(), where[run].tolist()):
+            for first, after, clear, several in _divided(at.tolist(), where[run].tolist()):
                 one = run[first:after]
+                if several:
+                    one = one[_near(at[first:after], rows["restored"][one], rows["missing"][one])]
                 yield one, clear and bool(rows["certain"][one].all())
+
+
+def _near(times: npt.NDArray[np.int64], restored: npt.NDArray[np.bool_], missing: npt.NDArray[np.bool_]) -> Numbers:
+    """The restored parts close to a missing one, and the missing parts close to a restored one. Times never fall."""
+    close = np.zeros(len(times), np.bool_)
+    for some, others in ((restored, missing), (missing, restored)):
+        at = times[others]
+        if some.any() and len(at):
+            after = np.searchsorted(at, times[some])
+            before_ms = times[some] - at[np.maximum(after - 1, 0)]
+            after_ms = at[np.minimum(after, len(at) - 1)] - times[some]
+            close[some] |= np.minimum(np.abs(before_ms), np.abs(after_ms)) <= _NEAR_MS
+    return np.flatnonzero(close)
 
 
 def _rising(times: npt.NDArray[np.int64], where: Numbers) -> npt.NDArray[np.int64]:
@@ -113,8 +130,8 @@ def _rising(times: npt.NDArray[np.int64], where: Numbers) -> npt.NDArray[np.int6
     return found
 
 
-def _divided(times: Sequence[int], logs: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """Divide a run of markers: `[first, after)`, and whether it is one transaction for certain."""
+def _divided(times: Sequence[int], logs: Sequence[int]) -> Iterator[tuple[int, int, bool, bool]]:
+    """Divide a run of markers: `[first, after)`, whether it is one transaction for certain, or several for certain."""
     spans = _joined(times, logs)
     begin, alone, one_log = 0, True, len(set(logs)) == 1
     for number, (first, after) in enumerate(spans):
@@ -122,7 +139,7 @@ def _divided(times: Sequence[int], logs: Sequence[int]) -> Iterator[tuple[int, i
         if following is not None and not one_log and not _clear(times, (first, after), following):
             alone = False
             continue
-        yield spans[begin][0], after, alone and times[after - 1] - times[first] <= TOGETHER_MS
+        yield spans[begin][0], after, alone and times[after - 1] - times[first] <= TOGETHER_MS, not alone
         begin, alone = number + 1, True
 
 
@@ -149,15 +166,11 @@ _Torn = Iterable[tuple[Numbers, bool]]
 
 
 def _summary(rows: Rows, where: Numbers, logs: Sequence[LogName], torn: _Torn) -> Iterator[TornTransactions]:
-    seen = Counter(
-        (
-            int(rows["producer_id"][group[0]]),
-            tuple(np.unique(where[group[rows["restored"][group]]]).tolist()),
-            tuple(np.unique(where[group[rows["missing"][group]]]).tolist()),
-            certain,
-        )
-        for group, certain in torn
-    )
+    seen = Counter[tuple[int, tuple[int, ...], tuple[int, ...], bool]]()
+    for group, certain in torn:
+        restored, missing = (tuple(np.unique(where[group[rows[n][group]]]).tolist()) for n in ("restored", "missing"))
+        # Each of them has one marker in a log.
+        seen[int(rows["producer_id"][group[0]]), restored, missing, certain] += int(np.bincount(where[group]).max())
     for (producer, restored, missing, certain), count in sorted(seen.items()):
         yield TornTransactions(
             producer_id=producer,
@@ -201,10 +214,11 @@ def _torn(each: TornTransactions) -> Finding:
 
 
 def _left_out(each: TornTransactions) -> Finding:
+    """A warning where more may be left out than the cut tears."""
     doubt = "" if each.certain else "possibly "
     return Finding(
         code="transaction-left-out",
-        severity=Severity.NOTE,
+        severity=Severity.NOTE if each.certain else Severity.WARNING,
         where=f"producer {each.producer_id}",
         what=f"{_count(each)}, {doubt}torn by the cut, left out of {join_names(each.restored)}; the rest lies beyond "
         f"the cut of {join_names(each.missing)}",
