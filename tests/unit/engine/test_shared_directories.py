@@ -45,11 +45,29 @@ def test_a_repository_on_another_mount_of_the_same_files_is_recognised(tmp_path:
     assert _seen(sign), "inodes of network file systems may differ"
 
 
+def test_a_repository_that_gets_a_feature_is_still_recognised(tmp_path: Path) -> None:
+    (tmp_path / "logkeep.json").write_text('{"repository":"abc","required_features":[]}\n')
+    sign = make_sign(SharedDirectory(tmp_path, file="logkeep.json"))
+    (tmp_path / "logkeep.json").write_text('{"repository":"abc","required_features":["zstd-frames"]}\n')
+    assert _seen(sign)
+    (tmp_path / "logkeep.json").write_text('{"repository":"def","required_features":[]}\n')
+    assert not _seen(sign)
+
+
+def test_a_directory_whose_files_come_and_go_is_recognised(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / f"log.{number}").touch()
+    sign = make_sign(SharedDirectory(tmp_path))
+    for number in (*range(40), 99):
+        (tmp_path / f"log.{number}").unlink()
+    assert _seen(sign)
+
+
 def test_only_directories_that_are_written_get_a_file_and_it_is_removed(tmp_path: Path) -> None:
     assert not make_sign(SharedDirectory(tmp_path)).made
     assert list(tmp_path.iterdir()) == []
     sign = make_sign(SharedDirectory(tmp_path, written=True))
-    assert [each.name for each in tmp_path.iterdir()] == [sign.entry]
+    assert [each.name for each in tmp_path.iterdir()] == [sign.marks[0][0]]
     remove_sign(sign)
     assert list(tmp_path.iterdir()) == []
 

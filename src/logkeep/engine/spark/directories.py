@@ -1,8 +1,9 @@
 """Local directories that units use, on a cluster: every worker must see the ones that the driver sees.
 
 A worker with another directory under the same path would find objects missing, or write to a place that no one reads.
-So the driver takes a sign of each directory: the content of a file of known name, a new file of random name where units
-write, or else the newest entry. Each worker looks for the sign before its first unit.
+So the driver takes a sign of each directory: the repository's id, a new file of random name where units write, or else
+some entries, of which one must still be there: a server removes files meanwhile. Each worker looks for the sign before
+its first unit, which may be hours later.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from logkeep.errors import UsageError
 from logkeep.model.work import Progress
 
 _LARGEST = 64 * 1024
+_ENTRIES = 16
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,16 @@ class SharedDirectory:
     path: Path
     written: bool = False
     file: str = ""
-    """A small file in it whose content no other directory has; empty if there is none."""
+    """A small document in it that names the repository; empty if there is none."""
 
 
 class DirectorySign(msgspec.Struct, frozen=True):
     """What a worker must find in the directory."""
 
     path: str
-    entry: str
-    """A name in it; empty where it has no entry."""
-    mark: str
-    """The inode, or the hash of the content."""
-    hashed: bool = False
+    marks: tuple[tuple[str, str], ...]
+    """Names in it, each with its inode or with the id in it; one must be there. No names: it had no entry."""
+    by_id: bool = False
     made: bool = False
     """The file was made for this and is removed at the end."""
 
@@ -64,18 +64,18 @@ def make_sign(directory: SharedDirectory) -> DirectorySign:
 def _sign(directory: SharedDirectory) -> DirectorySign:
     path = str(directory.path)
     if directory.file:
-        return DirectorySign(path, directory.file, _content(directory.path / directory.file), hashed=True)
+        return DirectorySign(path, ((directory.file, _id_in(directory.path / directory.file)),), by_id=True)
     if directory.written and (made := _new_file(directory.path)):
-        return DirectorySign(path, made, _inode(directory.path / made), made=True)
-    entries = [(entry.stat(follow_symlinks=False).st_mtime_ns, entry.name) for entry in os.scandir(path)]
-    newest = max(entries)[1] if entries else ""
-    return DirectorySign(path, newest, _inode(directory.path / newest))
+        return DirectorySign(path, ((made, _inode(directory.path / made)),), made=True)
+    entries = sorted((entry.inode(), entry.name) for entry in os.scandir(path))
+    step = max(len(entries) // _ENTRIES, 1)
+    return DirectorySign(path, tuple((name, str(inode)) for inode, name in entries[::step]))
 
 
 def remove_sign(sign: DirectorySign) -> None:
     if sign.made:
         with suppress(OSError):
-            (Path(sign.path) / sign.entry).unlink()
+            (Path(sign.path) / sign.marks[0][0]).unlink()
 
 
 @cache
@@ -96,20 +96,34 @@ def report_host(_unit: int, _progress: Progress) -> WorkerHost:
 
 
 def _is_seen(sign: DirectorySign) -> bool:
-    entry = Path(sign.path) / sign.entry
+    if not sign.marks:
+        return Path(sign.path).is_dir()
+    return any(_mark(Path(sign.path) / name, by_id=sign.by_id) == mark for name, mark in sign.marks)
+
+
+def _mark(path: Path, *, by_id: bool) -> str | None:
     try:
-        return (_content(entry) if sign.hashed else _inode(entry)) == sign.mark
+        return _id_in(path) if by_id else _inode(path)
     except OSError:
-        return False
+        return None
 
 
 def _inode(path: Path) -> str:
     return str(path.lstat().st_ino)
 
 
-def _content(path: Path) -> str:
+class _Named(msgspec.Struct):
+    repository: str
+
+
+def _id_in(path: Path) -> str:
+    """The repository's id, which never changes; of any other document its hash."""
     with path.open("rb") as file:
-        return hashlib.sha256(file.read(_LARGEST)).hexdigest()
+        content = file.read(_LARGEST)
+    try:
+        return msgspec.json.decode(content.partition(b"\n")[0], type=_Named).repository
+    except msgspec.DecodeError:
+        return hashlib.sha256(content).hexdigest()
 
 
 def _new_file(directory: Path) -> str:
