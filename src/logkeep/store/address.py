@@ -25,6 +25,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _REGION = re.compile(r"[A-Za-z0-9-]{1,40}")
+_FORMS_OF = {"account": _ACCOUNT, "checksum": re.compile("none")}
 _MAX_PREFIX = 120
 """With the longest object name this still fits the 1,024 bytes of an S3 key."""
 
@@ -38,7 +39,7 @@ class StoreKind(StrEnum):
 
 _OPTIONS: dict[StoreKind, tuple[str, ...]] = {
     StoreKind.LOCAL: (),
-    StoreKind.S3: ("endpoint", "region"),
+    StoreKind.S3: ("endpoint", "region", "checksum"),
     StoreKind.GCS: ("endpoint",),
     StoreKind.AZURE: ("account", "endpoint"),
 }
@@ -56,6 +57,8 @@ class Address:
     endpoint: str = ""
     region: str = ""
     account: str = ""
+    checksum: str = ""
+    """`none`: writes carry no checksum, for servers that refuse the header."""
 
     @property
     def url(self) -> str:
@@ -139,7 +142,7 @@ def _secret_refused(where: str) -> UsageError:
 def _checked_option(name: str, value: str) -> str:
     if name == "endpoint":
         return _endpoint(value)
-    form = _ACCOUNT if name == "account" else _REGION
+    form = _FORMS_OF.get(name, _REGION)
     if not form.fullmatch(value):
         raise UsageError(f"the {name} in the store URL is not valid")
     return value

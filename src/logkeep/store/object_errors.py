@@ -76,6 +76,11 @@ def _refusal_error(error: Exception, status: str, code: str, subject: str) -> Lo
     return _by_status(error, status, what, subject)
 
 
+_NO_CHECKSUM = (
+    "some S3 servers refuse the checksum that every write carries (x-amz-checksum-sha256): add checksum=none to the URL"
+)
+
+
 def _by_status(error: Exception, status: str, what: str, subject: str) -> LogkeepError:
     if isinstance(error, FileNotFoundError) or status == "404":
         return ObjectMissing("no such object", subject=subject)
@@ -85,9 +90,9 @@ def _by_status(error: Exception, status: str, what: str, subject: str) -> Logkee
         return StoreDenied(what, subject=subject)
     if status == "416":
         return Damaged("it ends before the requested range", subject=subject)
-    if status.startswith("5") or status == "408":
+    if status == "408" or (status.startswith("5") and status != "501"):
         return StoreUnreachable(what, subject=subject)
-    return StoreError(what, subject=subject)
+    return StoreError(what, subject=subject, remedy=_NO_CHECKSUM if status in {"400", "501"} else None)
 
 
 def _other_error(error: Exception, text: str, subject: str, place: str) -> LogkeepError:

@@ -257,7 +257,8 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
     if address.kind is StoreKind.S3:
         # One DELETE per object: not every S3 server supports the bulk request. Buckets with object lock refuse writes
         # without a checksum. SHA-256 costs nothing more: each request is signed with it already.
-        settings |= {"region": address.region, "disable_bulk_delete": True, "checksum_algorithm": "SHA256"}
+        settings |= {"region": address.region, "disable_bulk_delete": True}
+        settings["checksum_algorithm"] = "" if address.checksum == "none" else "SHA256"
         settings |= file_credentials()
     given = {name: value for name, value in settings.items() if value}
     client: Client = _CLIENTS[address.kind](address.bucket, **given, **common)

@@ -25,6 +25,10 @@ _CANARY = "CANARY-9f2c"
             "s3://bucket/p?endpoint=http://127.0.0.1:9000/&region=eu-central-1",
             Address(StoreKind.S3, "bucket", "p", endpoint="http://127.0.0.1:9000", region="eu-central-1"),
         ),
+        (
+            "s3://bucket/p?checksum=none",
+            Address(StoreKind.S3, "bucket", "p", checksum="none"),
+        ),
         ("gs://bucket/p", Address(StoreKind.GCS, "bucket", "p")),
         ("az://container/p?account=name", Address(StoreKind.AZURE, "container", "p", account="name")),
         ("file:///var/lib/x%20y", Address(StoreKind.LOCAL, "", "/var/lib/x y")),
