@@ -60,6 +60,8 @@ class LiveLogs:
         self._leader = Leader(broker, -1)
         self._connections: dict[tuple[int, int], FetchConnection] = {}
         self._correlation, self._log_start, self._given = 0, 0, 0
+        self.reported_start = -1
+        """The log start in the last reply without an error; -1 before the first."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -76,6 +78,8 @@ class LiveLogs:
             fetched = self._fetch(wanted, offset)
             if fetched is None:
                 continue
+            if not fetched.error:
+                self.reported_start = fetched.log_start
             part = _checked(fetched, offset)
             if part is None:
                 # An empty answer below the end: the log ends too early, or the leader has not caught up yet.

@@ -11,7 +11,7 @@ from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
-from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView
@@ -59,8 +59,8 @@ class GroupRecordsCheck:
         return self._found[target, at]
 
     def _compare(self, logs: LiveLogs, log: ChosenLog, target: TopicPartition, at: int) -> Reason | None:
-        bounds, found = self._bounds[target], self._cluster.metadata().find(target)
-        if found is None:
+        bounds, found = self._bounds.get(target), self._metadata.find(target)
+        if found is None or bounds is None:
             return Reason.UNPROVEN
         try:
             archived = archived_around(self._view.place, self._segments[log.log], at, log.start, log.end)
@@ -73,8 +73,13 @@ class GroupRecordsCheck:
 
     @cached_property
     def _bounds(self) -> Mapping[TopicPartition, LogBounds]:
-        metadata = self._cluster.metadata()
-        return log_bounds(self._cluster, sorted(log for log in self._logs if metadata.find(log) is not None))
+        found = sorted(log for log in self._logs if self._metadata.find(log) is not None)
+        return log_bounds(self._cluster, found)
+
+    @cached_property
+    def _metadata(self) -> ClusterMetadata:
+        """Read once: there may be a position for each group and partition."""
+        return self._cluster.metadata()
 
     @cached_property
     def _segments(self) -> Mapping[LogName, tuple[Segment, ...]]:

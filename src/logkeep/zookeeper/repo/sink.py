@@ -99,12 +99,12 @@ class ArchiveShelf:
 
 @dataclass(frozen=True)
 class RunTokens:
-    """A `TokenSource` whose tokens begin with 8 random digits of one run, so that its objects can be found."""
+    """A `TokenSource` whose tokens begin with 10 random digits of one run, so that its objects can be found."""
 
     run: str
 
     def __call__(self) -> str:
-        return self.run + random_token()[:8]
+        return self.run + random_token()[:6]
 
 
 @dataclass
@@ -314,7 +314,7 @@ def archiving(
         check_wanted(wanted, session.folded.last_id)
         check_source(place, KIND, {})
         last = last_record(place, session.folded)
-        run = tokens()[:8]
+        run = tokens()[:10]
         shelf = ArchiveShelf(place, codec, level, RunTokens(run), f"tail-{tokens()}")
         sink = ArchiveSink(session, shelf, last, wanted, tags, history_window)
         try:

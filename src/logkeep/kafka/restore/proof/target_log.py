@@ -55,6 +55,7 @@ class TargetLog:
         self.start, self.end = log.first.start if self._kept else log.base, end
         self.name = f"the target {log.target}"
         self.fetched_bytes = 0
+        self._logs: LiveLogs | None = None
 
     def side(self, stack: ExitStack, start: int = -1) -> LogSide:
         """The target's records from an offset on. The stack closes the reader. Raises Refuted while it is read."""
@@ -65,9 +66,12 @@ class TargetLog:
     def begins(self) -> int:
         """The log start. Raises Refuted when the topic was deleted or recreated.
 
-        One that was known before the log was fetched is enough: it never goes down, and if it had gone up since, or the
-        topic had another id, the fetch would have failed.
+        Of a log that was fetched, the one in the last reply: it may have gone up since it was known, and a fetch still
+        returns the deleted part of the first batch.
         """
+        reported = self._logs.reported_start if self._logs is not None else -1
+        if reported >= 0:
+            return reported
         if self._known_start is not None:
             return self._known_start
         topic_id = UUID(self._log.topic_id)
@@ -89,6 +93,7 @@ class TargetLog:
         leader = self._brokers.leader(log.topic, topic_id, log.partition).broker
         logs = LiveLogs(self._brokers, leader, FetchLimits(), ProgressBackoff(self._pause), _IN_TURN)
         stack.enter_context(closing(logs))
+        self._logs = logs
         wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)
         reading = read_ahead(logs.read(wanted, leader), "target")
         stack.callback(reading.close)
