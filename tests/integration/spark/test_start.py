@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.settings import SparkSettings
+from logkeep.engine.spark.settings import SparkSettings, is_local
 from logkeep.errors import EngineUnavailable
 from tests.integration.spark import tasks as spark_tasks
 from tests.support.processes import PATIENCE_S, files_below, program
@@ -82,7 +82,10 @@ def test_java_that_is_missing_or_too_old_is_named(
 def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
     master: str, java_option: str, expected: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    settings = SparkSettings(tmp_path / "cache", master, {"spark.driver.extraJavaOptions": java_option})
+    conf = {"spark.driver.extraJavaOptions": java_option}
+    if not is_local(master):
+        conf["spark.authenticate"] = "false"
+    settings = SparkSettings(tmp_path / "cache", master, conf)
     error = _expect_unavailable(settings, f"Spark did not start: {expected}")
     (log,) = (tmp_path / "cache" / "logs").iterdir()
     assert str(log) in error.remedy
