@@ -130,7 +130,8 @@ class MetricsFile:
 
     def _refuse_shared(self, directory: int) -> None:
         if reason := who_can_write(facts_of(directory), "its directory"):
-            raise self._error(f"the metrics file is not written: {reason}")
+            remedy = "chmod g-w,o-w its directory, or set its sticky bit (chmod +t); or name another file"
+            raise ConfigError(f"the metrics file is not written: {reason}", subject=str(self.path), remedy=remedy)
 
     def _read(self, directory: int) -> list[MetricSample]:
         try:
