@@ -28,8 +28,8 @@ def check(plan: OfflineRestorePlan, options: OfflineRestoreOptions) -> None:
         raise TargetUnsafe(
             f"there is no directory for {_join_names(plan.elsewhere)}",
             subject=", ".join(map(str, options.roots)),
-            remedy="create the topics first, let the broker create their directories, and stop it; the same command with "
-            "--dry-run prints every step",
+            remedy="create the topics first, let the broker create their directories, and stop it; the same command "
+            "with --dry-run prints every step",
         )
     full = [log.name for log in plan.logs if log.state is DirectoryState.RECORDS]
     if full and not options.replace:
