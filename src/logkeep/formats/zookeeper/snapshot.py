@@ -155,7 +155,8 @@ class SnapshotReader:
             pieces.append(more)
             have += len(more)
         self._before += self._at
-        self._buffer, self._at, self._summed = b"".join(pieces) if have >= size else b"", 0, 0
+        # Also where it is too short: what is left shows that the file does not end here.
+        self._buffer, self._at, self._summed = b"".join(pieces), 0, 0
         if have < size:
             raise Damaged("the file ends too early", subject=f"byte {self._before + have}")
 
