@@ -31,6 +31,7 @@ class Reply:
     records: bytes = b""
     error: int = 0
     high_watermark: int = 1000
+    log_start: int = 0
     preferred: int = -1
     throttle_ms: int = 0
     served: bool = True
@@ -45,7 +46,7 @@ class Reply:
             error_code=self.error,
             high_watermark=self.high_watermark,
             last_stable_offset=self.high_watermark,
-            log_start_offset=0,
+            log_start_offset=self.log_start,
             aborted_transactions=None,
             preferred_read_replica=self.preferred,
             records=self.records,

@@ -26,7 +26,14 @@ def _number(value: int) -> bytes:
 def _page(kind: int, plain: int, stored: int, details: bytes, field: int, *, body: int | None = None) -> bytes:
     """A header as Parquet writes it, and `body` bytes behind it (as many as it says, if not given)."""
     header = _number(kind) + _number(plain) + _number(stored) + bytes([(field - 3) << 4 | 12]) + details + b"\0\0"
-    return header + bytes(stored if body is None else body)
+    return header + (_frame(plain, stored) if body is None else bytes(body))
+
+
+def _frame(plain: int, stored: int) -> bytes:
+    """A zstd frame of so many bytes: a raw block, and one byte that is repeated as often as the page says."""
+    raw, repeated = stored - 13, min(max(plain, 0), 1 << 17)
+    blocks = (raw << 3).to_bytes(3, "little") + bytes(raw) + (repeated << 3 | 0b011).to_bytes(3, "little") + b"\0"
+    return b"\x28\xb5\x2f\xfd\x00\x58" + blocks
 
 
 def _data(values: int = VALUES, *, encoding: int = 0, plain: int = 80, stored: int = 20, kind: int = 0) -> bytes:
@@ -34,7 +41,7 @@ def _data(values: int = VALUES, *, encoding: int = 0, plain: int = 80, stored: i
 
 
 def _dictionary(values: int = 3, *, encoding: int = 0, plain: int = 30) -> bytes:
-    return _page(2, plain, 8, _number(values) + _number(encoding), 7)
+    return _page(2, plain, 20, _number(values) + _number(encoding), 7)
 
 
 def _sum(pages: bytes, *, budget: int = 1000, values: int = VALUES) -> int:
@@ -54,7 +61,7 @@ def test_statistics_in_a_header_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("pages", "message"),
     (
-        (_data(plain=2**31 - 1), "larger than 1000"),
+        (_data(plain=2**31 - 1), "more bytes than it can hold"),
         (_data(5, plain=600) + _data(5, plain=600), "larger than 1000"),
         (_data(plain=-1), "does not fit"),
         (_page(0, 80, 500, b"", 5, body=20), "does not fit"),

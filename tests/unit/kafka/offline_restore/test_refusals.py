@@ -107,7 +107,8 @@ def test_topics_that_were_not_made_yet(backed: Backed, tmp_path: Path) -> None:
     bare = made_target(tmp_path / "bare", ["users-0"])
     said = _refused(TargetUnsafe, backed, bare)
     assert "orders-0, orders-1" in said
-    assert "kafka-topics.sh" in said
+    assert "--dry-run prints every step" in said
+    assert "kafka-topics.sh" in _foreseen(backed, bare).procedure
     assert _foreseen(backed, bare).elsewhere == ("orders-0", "orders-1")
     report = offline(backed.place, backed.backup, [bare], here_only=True)
     assert [log.topic for log in report.logs] == ["users"]

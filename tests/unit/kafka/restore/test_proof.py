@@ -46,7 +46,7 @@ class Case:
         if wrong is not None:
             return wrong
         first = asked.offset // 10
-        return Reply(b"".join(self.batches[first : first + 2]))
+        return Reply(b"".join(self.batches[first : first + 2]), log_start=self.log_start)
 
     def proof(self, offsets: Offsets = Offsets.TRANSLATE) -> LogProof:
         segments = tuple(written(self.place, b"".join(BATCHES), Codec.NONE))
