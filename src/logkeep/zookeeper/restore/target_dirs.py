@@ -216,7 +216,7 @@ def _live(directory: Folder) -> LiveDirectory:
 
 
 def _check_link_owner(directory: Folder, above: Folder, name: str, link: os.stat_result) -> None:
-    """In a directory that others can write to, a link may be theirs, whoever owns the directory."""
+    """In a directory that others can write to, a link may be theirs, although another user owns the directory."""
     if link.st_uid not in {0, directory.owner, os.geteuid()}:
         raise OtherOwner(
             f"it is a link that {user_name(link.st_uid)} made",
