@@ -17,12 +17,14 @@ settings.load_profile("logkeep")
 # Estimates, not yet measured on a quiet machine, of the seconds that groups of tests take. The longest are given out
 # first, so that both workers end at about the same time.
 _SECONDS = {
-    "kafka-restore": 200,
+    "spark-cluster": 300,
+    "kafka-restore": 250,
     "kafka-plain": 180,
     "zookeeper-verbs": 150,
     "spark": 150,
     "kafka-replay": 120,
     "kafka-three": 100,
+    "kafka-pasts": 90,
     "kafka-secured": 90,
     "kafka-proxy": 90,
     "zookeeper-e2e": 80,
