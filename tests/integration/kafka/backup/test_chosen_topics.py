@@ -22,7 +22,7 @@ def _followed(archive: Archive, *topics: str) -> KafkaBackupDone:
 def test_an_idle_topic_makes_no_backup_because_other_groups_move(
     kafka: EmbeddedKafka, topics: Matrix, archive: Archive
 ) -> None:
-    quiet, busy = topics.create("quiet"), topics.create("busy")
+    quiet, busy = topics.create("chosen-quiet"), topics.create("chosen-busy")
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for topic in (quiet, busy):
         for i in range(ROUNDS + 1):

@@ -122,8 +122,10 @@ def _count(topics: Matrix, topic: str, acknowledged: dict[int, int]) -> Callable
     return work
 
 
-def _follow(kafka: EmbeddedKafka, topic: str, group: str) -> Callable[[threading.Event], None]:
-    """A group that commits wherever it has come to, all the time."""
+def _follow(
+    kafka: EmbeddedKafka, topic: str, group: str, committed: threading.Event
+) -> Callable[[threading.Event], None]:
+    """A group that commits its position all the time; `committed` is set after the first commit."""
 
     def work(stop: threading.Event) -> None:
         settings = {"bootstrap.servers": kafka.bootstrap, "group.id": group, "enable.auto.commit": False}
@@ -133,6 +135,7 @@ def _follow(kafka: EmbeddedKafka, topic: str, group: str) -> Callable[[threading
             while not stop.is_set():
                 if any(m.error() is None for m in consumer.consume(500, 0.05)):
                     consumer.commit(asynchronous=False)
+                    committed.set()
         finally:
             consumer.close()
 
@@ -143,8 +146,9 @@ def _bounds_round(kafka: EmbeddedKafka, topics: Matrix, archive: Archive, topic:
     """Two backups while producers count and a group commits; how many records lie below the second cut."""
     topics.create(topic, PARTITIONS)
     acknowledged = dict.fromkeys(range(PARTITIONS), 0)
-    with running(_count(topics, topic, acknowledged), _follow(kafka, topic, f"{topic}-group")):
-        wait_for(lambda: min(acknowledged.values()) > 2000, "some records")
+    committed = threading.Event()
+    with running(_count(topics, topic, acknowledged), _follow(kafka, topic, f"{topic}-group", committed)):
+        wait_for(lambda: min(acknowledged.values()) > 2000 and committed.is_set(), "some records and a commit")
         first = archive.back_up(topic).entry.id
         before = dict(acknowledged)
         second = archive.back_up(topic).entry.id

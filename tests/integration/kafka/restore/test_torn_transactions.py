@@ -1,8 +1,11 @@
 """A point in time and transactions over two topics: what a restore tears is reported, or left out everywhere."""
 
+import time
+
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.restore.plan.torn import TOGETHER_MS
 from tests.integration.kafka.restore.drivers import Drivers, Point
 from tests.integration.kafka.restore.scene import Scene, read
 from tests.support.cli.filled_repository import Filled
@@ -39,6 +42,7 @@ def backed(
         producer.commit_transaction(30)
         for topic in TOPICS:
             _ends_at(kafka, topic, 2 * number + 2)
+        _pause_clearly()
     scene = Scene(kafka, target, topics, repo)
     scene.back_up(*TOPICS)
     return scene
@@ -47,6 +51,12 @@ def backed(
 def _ends_at(kafka: EmbeddedKafka, topic: str, end: int) -> None:
     """Markers come when the transaction has ended for its client already."""
     wait_for(lambda: watermarks(kafka.bootstrap, topic, 0)[1] == end, "the marker")
+
+
+def _pause_clearly() -> None:
+    """Markers that are further apart than this belong to different transactions for certain."""
+    after_s = time.time() + TOGETHER_MS / 1000 + 0.1
+    wait_for(lambda: time.time() > after_s, "the pause between two transactions")
 
 
 def _orders(scene: Scene, suffix: str) -> list[list[str]]:
