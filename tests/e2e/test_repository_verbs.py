@@ -188,6 +188,36 @@ class TestVerify:
         assert {row["health"] for row in repo.json("list")["backups"]} == {"damaged"}
         assert repo.json("status", code=2)["sources"][0]["damaged"] == repo.ids
 
+    def test_a_weaker_run_hides_no_deeper_one(self, repo: Filled) -> None:
+        """`list` shows the deepest good verification: neither names and sizes nor a sample replace it."""
+        repo.run("verify", "--level", "data", "--sample", "1/2")
+        assert repo.json("list")["backups"][-1]["verified_level"] == "files", "a sample counts as the shallowest"
+        repo.run("verify", "--level", "data")
+        before = repo.json("list")["backups"][-1]
+        for words in ((), ("--level", "data", "--sample", "1/2")):
+            repo.run("verify", *words)
+            row = repo.json("list")["backups"][-1]
+            assert (row["health"], row["verified_level"]) == ("good", "data")
+            assert (row["verified_at"], row["verified"]) == (before["verified_at"], before["verified"])
+        assert row["verified"].split()[1] == "data"
+        for verb in (("list",), ("info", "latest")):
+            assert "data, just now" in repo.run(*verb).stdout
+        told = repo.json("status")["sources"][0]
+        assert (told["last_verified_at"], told["last_verified_level"]) == (row["verified_at"], "data")
+
+    def test_damage_remains_until_a_run_as_deep_finds_none(self, repo: Filled) -> None:
+        path = repo.file(SEGMENT)
+        flip(path)
+        repo.run("verify", "--level", "data", code=10)
+        flip(path)
+        for words in ((), ("--level", "data", "--sample", "1/2")):
+            shown = repo.run("verify", *words).stdout
+            assert "damage that an earlier verification found at level data remains" in shown
+            assert repo.json("verify", *words)["health"] == "damaged"
+            assert "damaged: data, just now" in repo.run("list").stdout
+        assert repo.json("verify", "--level", "data")["health"] == "good"
+        assert repo.json("list")["backups"][-1]["health"] == "good"
+
     def test_a_lost_segment_is_named(self, repo: Filled) -> None:
         path = repo.file(SEGMENT)
         path.unlink()

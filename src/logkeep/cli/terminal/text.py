@@ -185,3 +185,8 @@ def duration(value: timedelta | float) -> str:
             rest = whole % size_s // next_s
             return f"{whole // size_s} {name}" + (f" {rest} {next_name}" if rest else "")
     return f"{whole} s"
+
+
+def ago(seconds: float) -> str:
+    """In one unit, rounded down: `just now`, `12 min ago`, `2 d ago`."""
+    return "just now" if seconds < 60 else f"{' '.join(duration(seconds).split()[:2])} ago"

@@ -1,7 +1,7 @@
 """`logkeep status`: the newest good backup of each source, its age and lag, what runs, what was interrupted."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
@@ -38,7 +38,7 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": _verified_text(one.last_verified, look),
+        "last verified": _verified_text(one, look),
         "last restore": restore_line(one.last_restore, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
@@ -54,13 +54,11 @@ def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
-def _verified_text(text: str | None, look: TerminalStyle) -> str:
+def _verified_text(one: SourceStatus, look: TerminalStyle) -> str:
     """`2026-11-15 10:30:00 +0100, level files`"""
-    if text is None:
+    if one.last_verified_at is None:
         return "never"
-    when, level = text.split()
-    moment = datetime.strptime(when, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
-    return f"{look.moment(moment)}, level {level}"
+    return f"{look.moment(datetime.fromisoformat(one.last_verified_at))}, level {one.last_verified_level}"
 
 
 def _needs_attention(one: SourceStatus) -> bool:
