@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,12 @@ def held(repo: Filled) -> Iterator[Writing]:
     """This process works on the source while the test runs."""
     with writing(repo.place(), "backup", utc_now, random_token) as session:
         yield session
+
+
+def counted(repo: Filled) -> dict[str, object]:
+    """The size of the source as `status` reports it, from the directory."""
+    sizes = [path.stat().st_size for path in (repo.root / "sources/prod").rglob("*") if path.is_file()]
+    return {"objects": len(sizes), "stored_bytes": sum(sizes), "complete": True, "garbage_marked_at": None}
 
 
 class TestInit:
@@ -369,6 +375,25 @@ class TestPrune:
             assert restored(repo.place(), backup_id) == expected(ends)
         assert repo.json("prune", *AT_ONCE)["swept_objects"] == 0
         assert [path.name for path in repo.root.iterdir() if path.name.startswith("probe-")] == []
+
+    def test_what_is_freed_later_is_shown_with_time_and_reason(self, repo: Filled) -> None:
+        """First all garbage is too young, then its mark is, then it is deleted; `status` counts what is marked."""
+        assert repo.json("status")["size"] == {**counted(repo), "garbage_objects": 0, "garbage_bytes": 0}
+        shown = repo.run("prune", "--keep-last", "1", "-n").stdout
+        assert "would be freed now    nothing\n" in shown
+        assert "by two prunes, from 20" in shown
+        assert "one marks what is 1 d old (--gc-age)" in shown
+        soon = ("--keep-last", "1", "--gc-age", "0s")
+        (later,) = repo.json("prune", *soon, "-y")["freed_later"]
+        wait = datetime.fromisoformat(later["first_at"]) - utc_now()
+        assert (later["phase"], timedelta(hours=3) < wait <= timedelta(hours=4)) == ("marked", True)
+        size = repo.json("status")["sources"][0]["size"]
+        assert (size["garbage_objects"], size["garbage_bytes"]) == (later["objects"], later["stored_bytes"])
+        assert f"garbage             {later['objects']} objects, " in repo.run("status").stdout
+        freed = repo.run("prune", *soon, "--gc-interval", "0s", "-y").stdout
+        assert f"freed now    {later['objects']} objects, " in freed
+        assert "freed later  nothing" in freed
+        assert repo.json("status")["size"]["garbage_marked_at"] is None
 
     def test_a_backup_without_its_manifest_is_deleted_and_the_next_one_goes_on(self, repo: Filled) -> None:
         """The error of the next backup names the command that helps."""

@@ -10,6 +10,7 @@ from logkeep.errors import Damaged, FormatTooNew, UnsafeName
 from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import BackupRow, VerifiedText, backup_row, health_of, read_source
 from logkeep.reports.restores import LastRestore, last_of_all, last_of_each
+from logkeep.reports.stored_size import StoredSize, stored_size, total_size
 from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
@@ -61,6 +62,8 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_verified_at: Rfc3339 | None = None
     """The latest of the verifications that count, one for each backup: a weaker one hides no deeper one."""
     last_verified_level: str | None = None
+    size: StoredSize | None = None
+    """Null for a source that cannot be read."""
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +71,8 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceStatus, ...]
     breached: bool
     """Any source breaches the objective, or there is an objective and no source at all."""
+    size: StoredSize
+    """Of all these sources together."""
 
 
 def status_report(
@@ -83,6 +88,7 @@ def status_report(
         url=places[0].store.url if places else url,
         sources=sources,
         breached=any(one.breached for one in sources) or (objectives.any and not sources),
+        size=total_size(one.size for one in sources),
     )
 
 
@@ -145,6 +151,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         objective_lag_offsets=objectives.max_lag,
         last_verified_at=verified.verified_at if verified else None,
         last_verified_level=verified.verified_level if verified else None,
+        size=stored_size(place),
     )
 
 
