@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
+from logkeep.model import plurals
 
 _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "░": ".", "’": "'"}
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
@@ -169,9 +170,7 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 topic`, `2 topics`."""
-    return f"{count(number)} {noun if number == 1 else noun + 's'}"
+plural = plurals.plural
 
 
 def amount(objects: int, stored_bytes: int) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.wiring import STORE_EXITS, opened_store
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
 from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe
@@ -140,7 +140,8 @@ def check(run: Run) -> CheckReport:
 
 def _store_line(probed: ProbeReport) -> CheckLine:
     if probed.commits_safe and probed.lease_safe:
-        return CheckLine(what="store", state="OK", detail=f"{len(probed.checks)} checks; commits and leases are safe")
+        checks = plural(len(probed.checks), "check")
+        return CheckLine(what="store", state="OK", detail=f"{checks}; commits and leases are safe")
     return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy=_remedy(probed))
 
 
@@ -164,4 +165,5 @@ def _source_line(run: Run, repository: Repository, name: str) -> CheckLine:
         return CheckLine(what=f"source {name}", state="FAIL", detail=str(error), remedy=error.remedy)
     if seen.warnings:
         return CheckLine(what=f"source {name}", state="FAIL", detail=seen.warnings[0], remedy="run `logkeep verify`")
-    return CheckLine(what=f"source {name}", state="OK", detail=f"{len(seen.folded.completed)} backups, chain whole")
+    backups = plural(len(seen.folded.completed), "backup")
+    return CheckLine(what=f"source {name}", state="OK", detail=f"{backups}, chain whole")

@@ -14,6 +14,7 @@ from logkeep.kafka.backup.visibility import blind_finding, hidden_finding, hidde
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
+from logkeep.kafka.record.contents import ACLS_DENIED
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filter
 from logkeep.model.findings import Finding
@@ -138,7 +139,7 @@ def _security(cluster: Cluster) -> tuple[tuple[AclBinding, ...] | None, tuple[Qu
     try:
         acls = list_acls(cluster)
     except NotAuthorised as denied:
-        notes.append(f"ACLs are not in this backup: {denied.what}")
+        notes.append(f"{ACLS_DENIED}{denied.what}")
     try:
         quotas = list_quotas(cluster)
     except NotAuthorised as denied:

@@ -15,6 +15,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
@@ -76,7 +77,7 @@ def refuse_no_topics(topics: Collection[Topic], reached: Collection[TopicPartiti
     if reached and not topics:
         raise BackupFailed(
             "no topic is left to back up, and the last backup has some",
-            subject=f"{len(reached)} logs",
+            subject=plural(len(reached), "log"),
             remedy="check whether this user may still describe the topics, and what --exclude says; "
             "a cluster that is meant to be empty needs no more backups",
         )

@@ -9,7 +9,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.follow import refuse_single_backup, summary_text
 from logkeep.cli.verbs.kafka.backup_report import (
     FIRST_SOURCE,
@@ -62,7 +62,7 @@ from logkeep.model.segments import Codec
 
 def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
-        new = f"{count(report.new_offsets)} offsets, {size(report.new_bytes)}"
+        new = f"{plural(report.new_offsets, 'offset')}, {size(report.new_bytes)}"
         return look.text(summary_text(report.follow, new))
     return "\n".join(map(look.line, copied_lines(report)))
 
