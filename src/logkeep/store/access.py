@@ -13,9 +13,10 @@ def open_store(url: str) -> Store:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
 
         return LocalStore(address.prefix)
+    from logkeep.store.aws_endpoint import with_endpoint  # noqa: PLC0415  # as above
     from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
 
-    return ObjectStore(address)
+    return ObjectStore(with_endpoint(address))
 
 
 def local_root(url: str) -> Path | None:

@@ -9,7 +9,6 @@ Behaviour of obstore 0.12, and how it is handled here:
   are sorted here, and no listing is continued from a point where the two orders differ.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +37,6 @@ _PARTS_AT_ONCE = 4
 _ONCE: "RetryConfig" = {"max_retries": 0}
 _PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _OBSTORE_RAISES = (BaseError, OSError, ValueError)
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 Client = S3Store | GCSStore | AzureStore
 _CLIENTS: dict[StoreKind, Any] = {StoreKind.S3: S3Store, StoreKind.GCS: GCSStore, StoreKind.AZURE: AzureStore}
@@ -136,9 +134,7 @@ class ObjectStore:
 
     def _lists_in_order(self) -> bool:
         """The clouds list in the order of names; other S3 servers may not."""
-        if self.address.kind is not StoreKind.S3:
-            return True
-        return not self.address.endpoint and not any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+        return self.address.kind is not StoreKind.S3 or not self.address.endpoint
 
     def _require_bucket(self) -> None:
         """A HEAD request does not distinguish a missing object from a missing bucket; a listing does."""
@@ -258,6 +254,7 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
         # One DELETE per object: not every S3 server supports the bulk request. Buckets with object lock refuse writes
         # without a checksum. SHA-256 costs nothing more: each request is signed with it already.
         settings |= {"region": address.region, "disable_bulk_delete": True}
+        settings["aws_endpoint_url_s3"] = address.endpoint  # AWS_ENDPOINT_URL_S3 would win over `endpoint`
         settings["checksum_algorithm"] = "" if address.checksum == "none" else "SHA256"
         settings |= file_credentials()
     given = {name: value for name, value in settings.items() if value}
