@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -51,7 +52,6 @@ class ObjectStore:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._client = _connected(address, _ONCE)
-        self._streams = _connected(address, _PATIENT)
 
     def __reduce__(self) -> tuple[type["ObjectStore"], tuple[Address]]:
         return ObjectStore, (self.address,)
@@ -59,6 +59,10 @@ class ObjectStore:
     @property
     def url(self) -> str:
         return self.address.url
+
+    @cached_property
+    def _streams(self) -> Client:
+        return _connected(self.address, _PATIENT)
 
     def put_new(self, name: str, data: bytes) -> None:
         with _obstore_errors(self.url, safe_name(name)):
