@@ -192,6 +192,8 @@ class StoreUnreachable(StoreError):
     exit_code = 51
     retry_helps = True
     remedy = "check the network, the endpoint and the URL, then run again"
+    lasting: bool = False
+    """The cause rarely passes by itself: refused, unknown host, TLS. A store that never answered is not waited for."""
 
 
 class StoreBusy(StoreError):

@@ -1,6 +1,7 @@
 """Opens what the settings name: the repository with its store, the source, the engine."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from logkeep.config.options import (
     STATE_DIR,
     VERBOSE,
 )
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
@@ -51,7 +53,14 @@ def opened_store(run: Run, url: str) -> Store:
         store = ThrottledStore(
             store, (upload and TokenBucket(upload)) or None, (download and TokenBucket(download)) or None
         )
-    return RetryingStore(store, RetryLimits(total_s=run[RETRY_FOR].total_seconds()))
+    return RetryingStore(store, _retry_limits(run))
+
+
+def _retry_limits(run: Run) -> RetryLimits:
+    """With a --retry-for of the user, a store that cannot be reached is retried like any other."""
+    limits = RetryLimits(total_s=run[RETRY_FOR].total_seconds())
+    given = run.settings.origin(RETRY_FOR).place is not SettingPlace.DEFAULT
+    return replace(limits, lasting_s=limits.first_contact_s) if given else limits
 
 
 def opened_repository(run: Run, *, read_only: bool = False) -> Repository:
