@@ -156,6 +156,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
             client_settings=lambda: _client_settings(run),
             cache=run.cache,
             resources=resources,
+            say=run.say,
         )
         deeper = kind.deeper(request)
         engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0, work="verify")

@@ -20,7 +20,7 @@ from logkeep.engine.spark.worker import ROW, WorkerJob, run_partition
 from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.engine.stop import Background, SignalStop
 from logkeep.errors import LogkeepError
-from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
+from logkeep.model.work import SPARK_STARTS, ProgressSink, ResultT, Task, UnitT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,8 +123,10 @@ class SparkEngine(BaseEngine):
         self._run_on(session, report_host, list(range(_CHECKS_PER_SLOT * slots)), "directories", stop)
 
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
+        self._sink.waiting("" if self.running else SPARK_STARTS)
         session = self._started(stop)
         self._check_directories(session, stop)
+        self._sink.waiting("")
         started_s = time.monotonic()
         done = self._run_on(session, task, units, label, stop)
         if self._speeds is not None and len(units) >= (workers := self.at_once(len(units))):

@@ -70,6 +70,7 @@ def _target(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
     from logkeep.embedded.kafka import EmbeddedKafka  # noqa: PLC0415 - only this way needs Java
 
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH)))
+    run.say("a Kafka broker is starting")
     broker = stack.enter_context(EmbeddedKafka(directory / "broker", run.cache))
     return settings_from({}, OriginFile(Path()), bootstrap=broker.bootstrap), True
 
