@@ -165,9 +165,10 @@ def verify(run: Run, backup: str) -> VerifyReport:
             client_settings=lambda: _client_settings(run),
             cache=run.cache,
             resources=resources,
+            say=run.say,
         )
         deeper = kind.deeper(request)
-        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
+        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0, work="verify")
         owner, share = this_process(run.token()), run[SAMPLE]
         verifier = Verifier(place, engine, owner, run.clock, run.token, kind.read_task(), deeper)
         verified = verifier.verify(backup_id, run[LEVEL], VerifySample(share.numerator, share.denominator))
