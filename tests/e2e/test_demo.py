@@ -168,6 +168,23 @@ def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path, kind: str, 
     assert not directory.exists()
 
 
+def test_a_server_that_stays_can_be_used_and_its_end_is_reported(tmp_path: Path) -> None:
+    """The README's quick start uses the broker that stays, and ends it with a signal."""
+    directory = tmp_path / "it's a demo"
+    with started(tmp_path, "--stay", "--only", "zookeeper", "--directory", str(directory)) as running:
+        wait_for(lambda: (directory / "env").exists() or running.poll() is not None, "the server to be filled")
+        typed = f'. "{directory}/env"; echo "$LOGKEEP_REPO"; zkCli.sh -server "$ZK" ls /shop 2>&1'
+        shell = subprocess.run(["sh", "-c", typed], capture_output=True, text=True, check=True)
+        (server,) = (each.pid for each in descendants(running.pid))
+        os.kill(server, signal.SIGKILL)
+        out, err = running.communicate()
+    assert shell.stdout.startswith(f"file://{directory}/repository\n"), shell.stdout
+    assert "[settings, tills]" in shell.stdout
+    assert (running.returncode, out) == (1, "")
+    assert "error: the server ended with exit code -9" in err
+    assert not directory.exists()
+
+
 def command_lines(pid: int) -> list[str]:
     """Of all processes below one."""
     found = []
