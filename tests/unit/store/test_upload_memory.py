@@ -2,7 +2,8 @@
 
 import pytest
 
-from logkeep.store.upload_memory import UploadMemory
+from logkeep.store.access import open_store
+from logkeep.store.upload_memory import OF_THIS_PROCESS, UploadMemory
 
 MIB = 1 << 20
 
@@ -25,3 +26,14 @@ def test_what_is_released_once_is_used_again_once() -> None:
 def test_every_stream_makes_progress(part_mib: int) -> None:
     memory = UploadMemory(160 * MIB)
     assert all(memory.take(part_mib * MIB).parts >= 1 for _ in range(20))
+
+
+def test_an_aborted_stream_gives_its_memory_back() -> None:
+    store = open_store("s3://bucket/p?endpoint=http://127.0.0.1:1&region=us-east-1")
+    for _ in range(30):
+        writer = store.open_new("a")
+        writer.abort()
+        writer.abort()
+    free = OF_THIS_PROCESS.take(8 * MIB)
+    free.release()
+    assert free.parts == 8
