@@ -11,13 +11,13 @@ from logkeep.errors import AlreadyExists, StoreFull, StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.access import open_store
 from logkeep.store.base import Store
-from logkeep.store.conformance import CHECKS, StoreCheck, run_checks
+from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
+from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
+from logkeep.store.conformance.trial import FULL, QUICK, Scale
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
-from logkeep.store.trial import FULL, QUICK, Scale
 from tests.support.cli.in_process import Here
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
