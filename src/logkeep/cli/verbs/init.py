@@ -19,7 +19,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.store.access import place_exists, provisional_place
 from logkeep.store.address import parse_address
 from logkeep.store.base import Store
-from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult
+from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult
 
 State = Literal["OK", "WARN", "FAIL"]
 
