@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMPILED := src/logkeep/formats/compiled
 export LOGKEEP_CACHE_DIR := $(CURDIR)/.cache/logkeep
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export XDG_CACHE_HOME := $(CURDIR)/.cache
@@ -22,7 +23,7 @@ OTHER_JARS := \
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed  ## make .venv with the logkeep command
+install: $(VENV)/.kernels  ## make .venv with the logkeep command
 
 demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
@@ -68,7 +69,7 @@ lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv
 	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .cache .demo dist
+	rm -rf $(VENV) .cache .demo dist $(COMPILED)
 
 dev: $(VENV)/.dev
 
@@ -86,7 +87,12 @@ $(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
+$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
+	@echo "compiling the kernels into $(COMPILED) (about fifteen seconds)"
+	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 

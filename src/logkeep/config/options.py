@@ -95,7 +95,7 @@ RETRY_FOR: Option[timedelta] = Option(
 )  # fmt: skip
 
 ENGINE: Option[str] = Option(
-    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is processed; auto means inline for small jobs.",
+    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is processed; auto means where it is faster.",
     key="engine.kind",
 )  # fmt: skip
 MASTER: Option[str | None] = Option(
