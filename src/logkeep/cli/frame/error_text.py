@@ -23,17 +23,20 @@ from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
+_LABEL = len("error:")
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
 def as_text(error: LogkeepError, look: TerminalStyle) -> str:
-    """One line each for what happened, the subject and the remedy, where there is one."""
-    lines = [f"{look.paint('error:', 'red')} {one_line(error.what)}"]
-    if error.subject:
-        lines.append(f"   {look.paint('at:', 'bold')} {one_line(error.subject)}")
-    if error.remedy:
-        lines.append(f"  {look.paint('try:', 'bold')} {one_line(error.remedy)}")
-    return "\n".join(lines)
+    """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
+    labelled = (("error:", "red", error.what), ("at:", "bold", error.subject), ("try:", "bold", error.remedy))
+    return "\n".join(_labelled(label, style, one_line(text), look) for label, style, text in labelled if text)
+
+
+def _labelled(label: str, style: str, text: str, look: TerminalStyle) -> str:
+    """The text beside its label. A single long word, such as a URL, begins there too."""
+    wrapped = look.prose(f"{label:>{_LABEL}} {text}", indent=_LABEL + 1) if " " in text else f"{label:>{_LABEL}} {text}"
+    return wrapped.replace(label, look.paint(label, style), 1)
 
 
 def as_json(error: LogkeepError) -> str:
