@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from logkeep.config.options import (
     STATE_DIR,
     VERBOSE,
 )
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import EngineUnavailable, UsageError
 from logkeep.model.cache import archive_dir
 from logkeep.model.findings import Finding, Severity
@@ -58,7 +60,14 @@ def opened_store(run: Run, url: str) -> Store:
         store = ThrottledStore(
             store, (upload and TokenBucket(upload)) or None, (download and TokenBucket(download)) or None
         )
-    return RetryingStore(store, RetryLimits(total_s=run[RETRY_FOR].total_seconds()))
+    return RetryingStore(store, _retry_limits(run))
+
+
+def _retry_limits(run: Run) -> RetryLimits:
+    """With a --retry-for of the user, a store that cannot be reached is retried like any other."""
+    limits = RetryLimits(total_s=run[RETRY_FOR].total_seconds())
+    given = run.settings.origin(RETRY_FOR).place is not SettingPlace.DEFAULT
+    return replace(limits, lasting_s=limits.first_contact_s) if given else limits
 
 
 def opened_repository(run: Run, *, read_only: bool = False) -> Repository:
