@@ -149,6 +149,21 @@ def plan_backup(
     return Plan(tuple(cut), tuple(units), tuple(gaps), tuple(fresh))
 
 
+def expected_bytes(
+    sizes: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, LogBounds],
+    reached: Mapping[TopicPartition, ArchivedReach],
+) -> int:
+    """About how much a backup will copy, before it is known which logs continue their history."""
+    total = 0
+    for log, size_bytes in sizes.items():
+        bound, known = bounds[log], reached.get(log)
+        continues = known is not None and known.end <= bound.high_watermark
+        start = max(bound.start, known.end) if known is not None and continues else bound.start
+        total += _share(size_bytes, bound, Range(start, max(start, bound.high_watermark)))
+    return total
+
+
 def same_topic(history: str, topic: Topic) -> bool:
     """Whether it is a history of this topic, and not of an earlier one of the same name."""
     return history.partition("-")[0] == history_of(topic)

@@ -19,7 +19,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, expect_work, refuse_contradictions, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -50,7 +50,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.plan import Plan
+from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -119,7 +119,11 @@ def backup(run: Run) -> KafkaBackupReport:
     if run.dry_run:
         prepared = task.prepare(options)
         return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="copy"))
+    done = task.run(
+        options,
+        lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
+        lambda size_bytes: expect_work(run, size_bytes, UNIT_BYTES, "copy"),
+    )
     return _report(place.source, done, run[ALLOW_GAPS])
 
 
