@@ -15,7 +15,8 @@ import click
 from logkeep import __version__
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, UsageError
@@ -23,17 +24,22 @@ from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
+_LABEL_WIDTH = 6
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
-def as_text(error: LogkeepError, look: TerminalStyle) -> str:
+def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
     """One line each for what happened, the subject and the remedy, where there is one."""
-    lines = [f"{look.paint('error:', 'red')} {one_line(error.what)}"]
+    lines = [f"{_label(say('error:'), 'red', look)} {one_line(say(error.what))}"]
     if error.subject:
-        lines.append(f"   {look.paint('at:', 'bold')} {one_line(error.subject)}")
+        lines.append(f"{_label(say('at:'), 'bold', look)} {one_line(error.subject)}")
     if error.remedy:
-        lines.append(f"  {look.paint('try:', 'bold')} {one_line(error.remedy)}")
+        lines.append(f"{_label(say('try:'), 'bold', look)} {one_line(say(error.remedy))}")
     return "\n".join(lines)
+
+
+def _label(word: str, style: str, look: TerminalStyle) -> str:
+    return " " * (_LABEL_WIDTH - cell_width(word)) + look.paint(word, style)
 
 
 def as_json(error: LogkeepError) -> str:

@@ -22,6 +22,8 @@ from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
+from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
 from logkeep.model.process_memory import forbid_core_dumps
@@ -42,6 +44,8 @@ class Program:
     error_json: Callable[[str, LogkeepError], str] = lambda _command, error: as_json(error)
     exit_code: Callable[[str, LogkeepError], int] = lambda _command, error: error.exit_code
     remedy: Callable[[LogkeepError], str] = lambda error: error.remedy
+    words: Callable[[TerminalStyle], Say] = lambda _style: ENGLISH
+    """The language of errors on a stream of this style."""
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
@@ -96,7 +100,8 @@ class Program:
             world.console.show(self.error_json(command, error), redacted=True)
         else:
             error.remedy = self.remedy(error)
-            world.console.show(as_text(error, world.console.err_look))
+            look = world.console.err_look
+            world.console.show(as_text(error, look, self.words(look)))
         return self.exit_code(command, error)
 
 
