@@ -32,8 +32,8 @@ test: check  ## set everything up and pass the whole suite
 	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs/pictures
+	$(BIN)/ruff format --check src tests benchmarks docs/pictures
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
 
@@ -48,11 +48,19 @@ soak: dev  ## the long counts: every race, crash point and round in full
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
 
 format: dev  ## let ruff put the code in shape
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks docs/pictures
+	$(BIN)/ruff format src tests benchmarks docs/pictures
 
 reference: dev  ## write docs/reference anew from the declarations
 	$(BIN)/python -m logkeep.cli.reference docs/reference
+
+pictures: dev  ## draw the plots from docs/benchmarks.md anew, and record the terminal of the README
+	$(BIN)/python -m docs.pictures.plots
+	$(BIN)/python -m docs.pictures.recording
+
+wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip on any machine
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/logkeep-*.whl
 
 lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv), and the jars of servers into jars.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
@@ -61,7 +69,7 @@ lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv
 	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .cache .demo $(COMPILED)
+	rm -rf $(VENV) .cache .demo dist $(COMPILED)
 
 dev: $(VENV)/.dev
 
@@ -88,4 +96,4 @@ $(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check coverage soak format reference lock clean dev
+.PHONY: help install demo test check coverage soak format reference pictures wheel lock clean dev

@@ -14,6 +14,7 @@ from logkeep.cli.verbs.zookeeper.members import given_members, name_of
 from logkeep.config.options import SURVEY_TO, ZK_MEMBERS
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.time import Rfc3339
 from logkeep.zookeeper.restore.ensemble.documents import DocumentT, MemberSurvey, encoded, read_document
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
 from logkeep.zookeeper.restore.values import ServerTarget
@@ -38,7 +39,7 @@ class SurveyedMember(msgspec.Struct, frozen=True, kw_only=True):
 
 class SurveyReport(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
-    taken: str
+    taken: Rfc3339
     file: str
     members: tuple[SurveyedMember, ...]
 
