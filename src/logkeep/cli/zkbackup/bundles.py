@@ -69,7 +69,7 @@ def _no_base(base: Path, error: OSError) -> StoreLocationMissing:
         message("there is no such directory of backups")
         if gone
         else f"no backups: {(error.strerror or 'unreadable').lower()}",
-        subject=str(base),
+        subject=str(base.absolute()),
         remedy=message("name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml"),
     )
 
