@@ -89,7 +89,7 @@ def test_columns_count_what_a_terminal_shows(tmp_path: Path) -> None:
     assert "ZooKeeper 备份列表" in said
     assert "总备份数: 3" in said
     assert {word for word in ("有效", "部分", "损坏") if f"{word}" in said} == {"有效", "部分", "损坏"}
-    table = [line for line in said.splitlines() if line[:1] in "┌│├└"]
+    table = [line for line in said.splitlines() if line.startswith(("┌", "│", "├", "└"))]
     assert len({cell_width(line) for line in table}) == 1
     assert len(table) == 7
     assert {cell_width(line) for line in title("清理旧备份")[:3]} == {62}
