@@ -20,6 +20,7 @@ from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
 from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, unexpected
 from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
+from logkeep.cli.frame.translated_help import context_with
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.cli.terminal.messages import ENGLISH, Say
@@ -45,7 +46,7 @@ class Program:
     exit_code: Callable[[str, LogkeepError], int] = lambda _command, error: error.exit_code
     remedy: Callable[[LogkeepError], str] = lambda error: error.remedy
     words: Callable[[TerminalStyle], Say] = lambda _style: ENGLISH
-    """The language of errors on a stream of this style."""
+    """The language of errors and help on a stream of this style."""
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
@@ -88,6 +89,7 @@ class Program:
     def _parse_and_run(self, argv: list[str], world: World) -> int:
         settings = {"help_option_names": ["-h", "--help"]}
         group = LazyGroup(self.commands, self.groups, help=self.help, context_settings=settings)
+        group.context_class = context_with(self.words)
         root = click.version_option(__version__, message=f"{self.name} %(version)s")(group)
         code = root.main(args=argv, prog_name=self.name, standalone_mode=False, obj=world)
         return code if isinstance(code, int) else 0

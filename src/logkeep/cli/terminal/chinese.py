@@ -5,6 +5,8 @@ Names of commands, flags, levels, proofs and error ids are not translated: users
 
 from typing import Final
 
+from logkeep.cli.terminal.chinese_help import HELP
+
 _NOUNS: Final = {
     "transaction": "{count} 个事务",
     "txn": "{count} 个事务",
@@ -312,4 +314,5 @@ CHINESE: Final = {
     **_VERIFY,
     **_RESTORE,
     **_ERRORS,
+    **HELP,
 }

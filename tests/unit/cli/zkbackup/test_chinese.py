@@ -8,13 +8,18 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 import logkeep.cli
+from logkeep.cli.frame.command_groups import LazyGroup
+from logkeep.cli.frame.translated_help import TranslatedHelp
 from logkeep.cli.terminal.boxes import title
 from logkeep.cli.terminal.chinese import CHINESE
-from logkeep.cli.terminal.messages import ENGLISH, language_of, words
+from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, words
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
+from logkeep.cli.zkbackup.main import COMMANDS
+from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
 from tests.support.cli.bundle_documents import PROGRAM, put, zkbackup
 from tests.support.cli.processes import clean_environment
 from tests.support.zookeeper.handmade_directories import MadeServer
@@ -45,7 +50,40 @@ def _fields(text: str) -> list[str]:
 def test_no_text_is_missing_and_none_is_left_over() -> None:
     shared = _SOURCES / "terminal" / "boxes.py", _SOURCES / "frame" / "error_text.py"
     sources = [*(_SOURCES / "zkbackup").glob("*.py"), *shared]
-    assert {key for source in sources for key in _keys(source)} == set(CHINESE)
+    printed = {key for source in sources for key in _keys(source)}
+    assert {key for key in printed | _help_texts() if " " in key or key in CHINESE} == set(CHINESE)
+
+
+class _Recording(Say):
+    """Texts as they are, and which ones were printed."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.printed: set[str] = set()
+
+    def __call__(self, text: str, /, **values: object) -> str:
+        self.printed.add(text)
+        return super().__call__(text, **values)
+
+
+def _help_texts() -> set[str]:
+    """All texts of all pages; a default of one word is a value, not a text."""
+    say = _Recording()
+    group = click.version_option("1")(LazyGroup(COMMANDS, {}, help=ZKBACKUP.help))
+    for command in (group, *(entry.load() for entry in COMMANDS)):
+        command.format_help(click.Context(command, info_name="zkbackup"), TranslatedHelp(say, 80))
+    return say.printed
+
+
+def test_help_is_translated_and_fits_the_terminal(tmp_path: Path) -> None:
+    page = zkbackup("backup", "--help", home=tmp_path, env=ZH).stdout
+    assert page.startswith("用法: zkbackup backup [OPTIONS]\n\n  在线备份一台服务器。\n\n  先复制 snapshot")
+    assert "ZooKeeperdataDir路径，或其中的version-2目录。" in re.sub(r"\s", "", page)
+    assert "默认: 数据目录" in page
+    assert "退出码:" in page
+    assert max(cell_width(line) for line in page.splitlines()) <= 80
+    assert not CJK.search(zkbackup("backup", "--help", home=tmp_path).stdout)
+    assert "命令:\n  backup   在线备份一台服务器。" in zkbackup("--help", home=tmp_path, env=ZH).stdout
 
 
 @pytest.mark.parametrize("english", CHINESE)
