@@ -32,6 +32,8 @@ class TerminalStyle:
     """Columns, or None where lines may have any length."""
     zone: tzinfo | None = None
     """For times; None is the local zone."""
+    language: str = "en"
+    """Of the user: `en` or `zh`."""
 
     def text(self, text: str) -> str:
         """The text in characters that this terminal can show. It escapes nothing else: for values there is `line`."""

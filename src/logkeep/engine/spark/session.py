@@ -253,6 +253,7 @@ def package_zip(directory: Path) -> Path:
     target = directory / "logkeep.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                packed.write(file, Path("logkeep") / file.relative_to(root))
+            inside = file.relative_to(root)
+            if file.is_file() and not {"__pycache__", "compiled"} & set(inside.parts):
+                packed.write(file, Path("logkeep") / inside)
     return target
