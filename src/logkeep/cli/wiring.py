@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logkeep.cli.frame import exit_codes
 from logkeep.cli.frame.execute import Run
 from logkeep.config.options import (
     ENGINE,
@@ -29,7 +30,6 @@ from logkeep.repository.restores import state_place
 from logkeep.store.access import local_root, open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
-from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
 INLINE_BELOW = 64 * 1024 * 1024
 """Reading fewer bytes than this is quicker than starting Spark."""
 
-STORE_EXITS = (41, 43, 51, 52)
-"""Exit codes of any verb that opens a repository."""
+STORE_EXITS = exit_codes.STORE_EXITS
 
 
 def opened_store(run: Run, url: str) -> Store:
     """The store at a URL, with the bandwidth limits and retries of the settings."""
+    from logkeep.store.retrying import RetryingStore, RetryLimits  # noqa: PLC0415 - `--help` needs no retries
+
     store = open_store(url)
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
     if upload or download:

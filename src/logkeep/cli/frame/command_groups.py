@@ -12,6 +12,13 @@ import click
 from logkeep.cli.frame.command import FrameCommand
 
 
+def named_object(where: str) -> object:
+    """The object of `module:name`; its module is imported now."""
+    module, _, name = where.partition(":")
+    found: object = getattr(import_module(module), name)
+    return found
+
+
 @dataclass(frozen=True)
 class CommandEntry:
     """One command. `words` is what a user types after the program's name: one, two or three words."""
@@ -22,11 +29,14 @@ class CommandEntry:
     summary: str
 
     def load(self) -> FrameCommand:
-        module, _, name = self.where.partition(":")
-        found = getattr(import_module(module), name)
+        found = named_object(self.where)
         if not isinstance(found, FrameCommand):
             raise TypeError(f"{self.where} is not a command")
         return found
+
+    def parser(self) -> FrameCommand:
+        """The command for the parser and `--help`; what it works with may be loaded later."""
+        return self.load()
 
 
 class LazyGroup(click.Group):
@@ -47,7 +57,7 @@ class LazyGroup(click.Group):
         words = self._prefix + name
         for entry in self._entries:
             if entry.words == words:
-                return entry.load()
+                return entry.parser()
         if any(e.words.startswith(f"{words} ") for e in self._entries):
             return LazyGroup(self._entries, self._groups, words, help=self._groups.get(words))
         return None
@@ -59,7 +69,7 @@ class LazyGroup(click.Group):
             words = " ".join(args[:length])
             for entry in self._entries:
                 if len(args) >= length and entry.words == self._prefix + words:
-                    return words, entry.load(), args[length:]
+                    return words, entry.parser(), args[length:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

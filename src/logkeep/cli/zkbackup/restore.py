@@ -14,7 +14,7 @@ from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, resume_hints
-from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
@@ -27,14 +27,11 @@ from logkeep.cli.zkbackup.options import (
     ENSEMBLE,
     FORCE,
     FORM,
-    FORMAT,
     HOST,
     LOG_DIR,
-    METRICS_FILE,
     MIN_EPOCH,
     RESTORE_CONFIRMATION,
     ROLLBACK,
-    SERVER,
     SESSIONS,
     SKIP_VERIFY,
     TO_TIME,
@@ -60,20 +57,10 @@ from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget,
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
-_OPTIONS = (
-    *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
-    *(BELIEVE, ACCEPT_MISMATCH, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK),
-    *(FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
-)
 _COMMAND = "zkbackup restore --zk-data-dir"
 
 
 def restore(run: CommandRun) -> CommandAnswer:
-    """Put a backup in place of a stopped server's data.
-
-    The server must be stopped. By default the tree is restored as it was at the end of the backup; --to-zxid and
-    --to-time choose another point in time. One that cannot be proven is refused, with a list of those that can.
-    """
     if run[CONTINUE] or run[ROLLBACK]:
         return _finish(run)
     _check_options(run)
@@ -396,6 +383,3 @@ def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = N
         *(f"Next: {step}" for step in ended.next_steps),
     ]
     return fit_terminal(lines, look)
-
-
-COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)
