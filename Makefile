@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMPILED := src/logkeep/formats/compiled
 export LOGKEEP_CACHE_DIR := $(CURDIR)/.cache/logkeep
 export PIP_CACHE_DIR := $(CURDIR)/.cache/pip
 export XDG_CACHE_HOME := $(CURDIR)/.cache
@@ -22,7 +23,7 @@ OTHER_JARS := \
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed  ## make .venv with the logkeep command
+install: $(VENV)/.kernels  ## make .venv with the logkeep command
 
 demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
@@ -31,8 +32,8 @@ test: check  ## set everything up and pass the whole suite
 	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs/pictures
+	$(BIN)/ruff format --check src tests benchmarks docs/pictures
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
 
@@ -47,11 +48,19 @@ soak: dev  ## the long counts: every race, crash point and round in full
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
 
 format: dev  ## let ruff put the code in shape
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks docs/pictures
+	$(BIN)/ruff format src tests benchmarks docs/pictures
 
 reference: dev  ## write docs/reference anew from the declarations
 	$(BIN)/python -m logkeep.cli.reference docs/reference
+
+pictures: dev  ## draw the plots from docs/benchmarks.md anew, and record the terminal of the README
+	$(BIN)/python -m docs.pictures.plots
+	$(BIN)/python -m docs.pictures.recording
+
+wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip on any machine
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/logkeep-*.whl
 
 lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv), and the jars of servers into jars.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
@@ -60,7 +69,7 @@ lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv
 	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .cache .demo
+	rm -rf $(VENV) .cache .demo dist $(COMPILED)
 
 dev: $(VENV)/.dev
 
@@ -78,8 +87,13 @@ $(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
+$(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
+	@echo "compiling the kernels into $(COMPILED) (about fifteen seconds)"
+	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check coverage soak format reference lock clean dev
+.PHONY: help install demo test check coverage soak format reference pictures wheel lock clean dev

@@ -74,7 +74,7 @@ def _starts() -> None:
     """In processes of their own."""
     with tempfile.TemporaryDirectory() as cache:
         for name in ("empty cache", "filled cache"):
-            environ = {**os.environ, "NUMBA_CACHE_DIR": cache}
+            environ = {**os.environ, "LOGKEEP_CACHE_DIR": cache}
             done = subprocess.run(
                 [sys.executable, "-c", _START], env=environ, check=True, capture_output=True, text=True
             )

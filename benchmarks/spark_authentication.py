@@ -21,6 +21,8 @@ from unittest.mock import patch
 
 from benchmarks.kafka_workload import Load, OptimisedKafka, delete, fill
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.model.cache import cache_dir
 from tests.support.kafka.command_in_process import Commands
 from tests.support.kafka.whole_backups import new_place
@@ -57,15 +59,20 @@ def _round(kafka: EmbeddedKafka, directory: Path, topic: str) -> dict[str, tuple
     new_place(directory / "repository")
     commands = Commands(f"file://{directory / 'repository'}", directory)
     broker = ("--bootstrap-servers", kafka.bootstrap, "--topics", topic)
-    back = f"back-{directory.name}"
+    back, cluster_id = f"back-{directory.name}", _cluster_id(kafka)
     verbs = {
         "backup": ("kafka", "backup", *broker),
-        "restore": ("kafka", "restore", *broker, "--rename", f"{topic}={back}", "--yes"),
+        "restore": ("kafka", "restore", *broker, "--rename", f"{topic}={back}", "--confirm-cluster", cluster_id),
         "verify": ("verify", "--level", "data"),
     }
     costs = {verb: _cost(commands, *words) for verb, words in verbs.items()}
     delete(kafka, back)
     return costs
+
+
+def _cluster_id(kafka: EmbeddedKafka) -> str:
+    with Cluster(ClientSettings(endpoints(kafka.bootstrap))) as cluster:
+        return cluster.known().cluster_id
 
 
 def _cost(commands: Commands, *words: str) -> tuple[float, float]:

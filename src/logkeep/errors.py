@@ -27,6 +27,8 @@
     │   ├── AuthenticationFailed       52   a broker refused our credentials
     │   ├── NotAuthorised              52   an ACL forbids it
     │   ├── TlsFailed                  40   certificates, host names, protocol versions
+    │   ├── ProtocolMismatch           40   another security.protocol, or no Kafka broker at all
+    │   ├── InvalidAnswer              51   a server's answer does not fit the request
     │   ├── ClusterTooOld              40   no common version of an API
     │   └── TopicMissing               40   no such topic or partition
     ├── RepositoryMissing              41   not initialised
@@ -192,6 +194,8 @@ class StoreUnreachable(StoreError):
     exit_code = 51
     retry_helps = True
     remedy = "check the network, the endpoint and the URL, then run again"
+    lasting: bool = False
+    """The cause rarely passes by itself: refused, unknown host, TLS. A store that never answered is not waited for."""
 
 
 class StoreBusy(StoreError):
@@ -257,6 +261,20 @@ class TlsFailed(ClusterError):
 
     exit_code = 40
     remedy = "check ssl.truststore.*, ssl.keystore.* and the names in the broker's certificate"
+
+
+class ProtocolMismatch(ClusterError):
+    """The server at this address uses another security.protocol than this client, or is not a Kafka broker."""
+
+    exit_code = 40
+    remedy = "check host and port, and security.protocol in the file of --command-config"
+
+
+class InvalidAnswer(ClusterError):
+    """A broker or server sent an answer that cannot be read or does not fit the request."""
+
+    exit_code = 51
+    remedy = "check that this host is a server of the cluster, and the network to it; then run again"
 
 
 class ClusterTooOld(ClusterError):

@@ -39,6 +39,8 @@ class DeepRequest:
     client_settings: "Callable[[], ClientSettings]"
     cache: Path
     resources: ExitStack
+    say: Callable[[str], None] = lambda _: None
+    """Gets a line about what takes some seconds."""
 
 
 def _hash_objects() -> "ReadTask":
@@ -146,7 +148,7 @@ def _zookeeper_deeper(request: DeepRequest) -> "Deeper | None":
     from logkeep.zookeeper.repo.view import view_of  # noqa: PLC0415
 
     scratch = Path(request.resources.enter_context(tempfile.TemporaryDirectory(prefix="logkeep-boot-")))
-    boot = boot_of(version_of(view_of(request.place, entry)), request.cache)
+    boot = boot_of(version_of(view_of(request.place, entry)), request.cache, request.say)
     return DeepVerification(entry, level, boot, scratch / "data")
 
 

@@ -107,6 +107,16 @@ def kept(server: S3Server) -> Kept:
     return Kept(server.client(), prefix, store.url, place, BackupId(backup.id))
 
 
+def test_a_bucket_that_does_not_say_is_a_note_and_not_an_error(kept: Kept, server: S3Server, tmp_path: Path) -> None:
+    with lock_rule(server, denied="versioning") as proxy:
+        url = proxy.url("locked", kept.prefix)
+        report = Here(tmp_path, {**ENVIRONMENT, "LOGKEEP_REPO": url}).json("verify")
+    (found,) = report["findings"]
+    assert (found["code"], found["severity"], found["where"]) == ("versions-unread", "note", url)
+    assert found["what"] == "whether the bucket keeps versions is not known: the store answered AccessDenied"
+    assert report["verdict"] == "good"
+
+
 @pytest.mark.parametrize("ending", ["commits/00000000000000000001.json", ".parquet", ".log"])
 def test_a_name_that_was_deleted_and_created_again_is_found(kept: Kept, tmp_path: Path, ending: str) -> None:
     """Put-if-absent succeeds after a delete: nothing but the versions shows that another client was there."""

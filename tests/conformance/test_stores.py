@@ -27,6 +27,7 @@ from tests.support.servers.s3 import ENVIRONMENT, S3Server, moto_server, rclone_
 # are soak tests.
 _SEAWEED = Scale(keys=1_205, racers=8, races=1, stream_bytes=21 << 20)
 _MOTO = Scale(keys=30, racers=8, races=2, stream_bytes=12 << 20)
+_PROBED = Scale(keys=10, racers=8, races=1, stream_bytes=QUICK.stream_bytes)
 _WRAPPED = Scale(keys=50, racers=8, races=2, stream_bytes=12 << 20)
 
 
@@ -111,6 +112,30 @@ class TestProbe:
         assert any("writers won" in reason for reason in report.reasons)
         assert any("use another store" in remedy for remedy in report.remedies)
 
+    def test_init_names_one_cause_and_one_remedy(self, servers: dict[str, S3Server], tmp_path: Path) -> None:
+        url = servers["rclone"].url("conformance", "refused")
+        done = Here(tmp_path, {**ENVIRONMENT, "LOGKEEP_REPO": url}).run_any("init")
+        assert done.code == 40
+        doing, *_, error, where, remedy = done.stderr.splitlines()
+        assert done.stderr.count("error: ") == 1
+        assert doing == f"testing what the store can do: {len(CHECKS)} checks"
+        assert error.startswith("error: commits would not be safe here: an existing name is not written again: no, ")
+        assert error.endswith(" more failed checks)")
+        assert url in where
+        assert remedy.count(";") == 1
+
+    def test_checks_at_the_same_time_find_the_same(self, servers: dict[str, S3Server]) -> None:
+        done: list[str] = []
+        store, scale = open_store(servers["rclone"].url("conformance", "same")), _PROBED
+        both = [
+            run_checks(
+                store, f"t{random_token()}/", utc_now, scale, at_once=n, watch=lambda o: done.append(o.check.slug)
+            )
+            for n in (1, 8)
+        ]
+        assert [bool(one.problem) for one in both[0]] == [bool(one.problem) for one in both[1]]
+        assert sorted(done) == sorted([check.slug for check in CHECKS] * 2)
+
     def test_leaves_nothing_behind(self, servers: dict[str, S3Server]) -> None:
         url = servers["seaweed"].url("conformance", "clean")
         _probed(url)
@@ -151,9 +176,7 @@ def test_probe_of_a_directory_and_of_memory(tmp_path: Path) -> None:
 
 
 def _probed(url: str) -> ProbeReport:
-    return probe(
-        open_store(url), utc_now, random_token, Scale(keys=10, racers=8, races=1, stream_bytes=QUICK.stream_bytes)
-    )
+    return probe(open_store(url), utc_now, random_token, _PROBED)
 
 
 def _result(report: ProbeReport, slug: str) -> ProbeResult:

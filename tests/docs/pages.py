@@ -5,6 +5,7 @@
 ```console exits=60    the last command of the block ends with this code
 ```console not-run     shown, not run here; the tests count these
 ```sh                  to be pasted as a whole
+```text printed        a part of what the block before it prints, `…` as above
 <!-- scene: NAME -->   something happens that readers do not do themselves, see `scenes`
 """
 
@@ -12,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -78,13 +80,18 @@ def steps(page: str) -> list[Command | Scene]:
     happening: list[Command | Scene] = [
         Scene(m["scene"], page.count("\n", 0, m.start()) + 1) for m in _SCENE.finditer(page)
     ]
-    for fence in fences(page):
+    for fence, next_fence in pairwise([*fences(page), Fence("", "", 0)]):
         words = fence.info.split()
         if words[:1] == ["console"] and "not-run" not in words:
             happening += _commands(fence, _exit_code(words))
         elif words == ["sh"]:
-            happening.append(Command(fence.body, fence.line))
+            happening.append(Command(fence.body, fence.line, _part(next_fence)))
     return sorted(happening, key=lambda step: step.line)
+
+
+def _part(fence: Fence) -> tuple[str, ...] | None:
+    """The output that a block of its own shows, with anything around it."""
+    return ("…", *fence.body.splitlines(), "…") if fence.info.split() == ["text", "printed"] else None
 
 
 def not_run(page: str) -> int:

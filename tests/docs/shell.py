@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.embedded.ports import free_ports
-from logkeep.model.cache import cache_dir
+from logkeep.model.cache import cache_dir, jars_dir
 from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
 from tests.support.cli.forker import command_script
@@ -51,6 +51,7 @@ def _bash(script: str, scratch: Path) -> str:
     work.mkdir()
     home.mkdir()
     share_kernels(home)
+    _share_jars(home)
     process = subprocess.Popen(
         ["bash"], cwd=work, env=_environment(scratch, home), text=True, start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -60,6 +61,12 @@ def _bash(script: str, scratch: Path) -> str:
         return process.communicate(f"{{\n{script}}} </dev/null\n", timeout=_LIMIT_S)[0]
     finally:
         _end(process)
+
+
+def _share_jars(home: Path) -> None:
+    """`logkeep demo` fetches its servers' jars from the network; the tests have them already."""
+    shared = jars_dir(cache_dir(os.environ, Path.home()))
+    jars_dir(cache_dir({}, home)).symlink_to(shared)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

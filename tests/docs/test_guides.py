@@ -81,6 +81,13 @@ def test_placeholders(expected: tuple[str, ...], printed: str, same: bool) -> No
     assert fits(expected, printed) is same
 
 
+def test_a_part_of_what_a_block_prints_is_compared(tmp_path: Path) -> None:
+    block = "```sh\necho one\necho two\necho three\n```\n"
+    page = f"{block}```text printed\nt…o\n```\n{block}\nand\n\n```text printed\nfour\n```\n{block}"
+    typed = type_in(steps(page), tmp_path)
+    assert [bool(_wrong(one)) for one in typed] == [False, True, False]
+
+
 def test_a_wrong_code_and_a_wrong_output_are_seen(tmp_path: Path) -> None:
     first = "```console\n$ false\n$ echo one\ntwo\n$ cd /; false || true\n```\n"
     page = first + "```console exits=3\n$ pwd; (exit 3)\n/\n```\n"

@@ -13,6 +13,7 @@ from logkeep.cli.frame.exit_codes import EXITS
 from logkeep.cli.frame.verb import COMMON
 from logkeep.cli.reference import all_pages, all_schemas, lost_fields
 from logkeep.cli.reference.__main__ import write_reference
+from tests.support.cli.json_times import NAMES, texts_of, wrong_times
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -77,6 +78,34 @@ def test_fields_are_only_ever_added() -> None:
     nested = _nested("Part", {"x": "integer"})
     assert ".part.x" in lost_fields(nested, _nested("Part", {"y": "integer"}))
     assert lost_fields(nested, _nested("Renamed", {"x": "integer"})) == []
+
+
+def test_every_time_is_rfc_3339_but_the_deprecated_text() -> None:
+    """The exception is the text `verified`, in `list` and `info`, and of all backups together in `status`."""
+    found = [each for text in all_schemas().values() for each in texts_of(json.loads(text))]
+    exceptions = {field for field, schema in found if schema.get("deprecated")}
+    assert exceptions == {("BackupRow", "verified"), ("SourceStatus", "last_verified")}
+    undeclared = {field for field, schema in found if NAMES.fullmatch(field[1]) and schema.get("format") != "date-time"}
+    assert undeclared == exceptions
+    assert {("BackupRow", "verified_at"), ("SourceStatus", "last_verified_at")} <= {field for field, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("2026-11-15T10:30:00.123Z", False),
+        ("2026-11-15T10:30:00Z", False),
+        ("2026-11-15T10:30:00.123", True),
+        ("2026-11-15 10:30:00Z", True),
+        ("20261115T103000123456Z files", True),
+        ("yesterday", True),
+    ],
+)
+def test_a_time_that_is_not_rfc_3339_is_found(text: str, wrong: bool) -> None:
+    time = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+    schema = {"properties": {"time": time, "name": {"type": "string"}}}
+    assert bool(wrong_times({"time": text}, schema)) == wrong
+    assert bool(wrong_times({"name": text}, schema)) == (text != "yesterday"), "a time in a field that is not one"
 
 
 def test_the_generator_refuses_to_take_a_field_away(tmp_path: Path) -> None:

@@ -262,6 +262,20 @@ class TestFullDisk:
         assert done.returncode == 20, done.stderr
         assert "space" in one_error(done.stderr)
 
+    @pytest.mark.parametrize("size", ("64k", "20m"))
+    def test_init_names_one_cause_and_leaves_nothing(self, size: str, repo: Filled) -> None:
+        script = 'mount -t tmpfs -o size="$0" tmpfs "$1"; where=$1; shift; "$@"; echo "$?"; find "$where"'
+        words = ["unshare", "-rm", "sh", "-c", script, size]
+        small = repo.home / "small"
+        small.mkdir()
+        done = subprocess.run(
+            [*words, str(small), *REAL, "init", "-r", str(small / "above" / "repo")],
+            env=clean_environment(repo.home), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.stdout.splitlines() == ["20", str(small)]
+        assert "no space left on the device" in one_error(done.stderr).splitlines()[0]
+        assert len(done.stderr.splitlines()) == 3
+
     def test_nothing_is_lost(self, repo: Filled) -> None:
         script = self.FULL + self.FILL + f'; {" ".join(REAL)} prune --keep-last 1 -y && exit 99; rm "$1/filling"'
         done = in_namespace(repo, script, "verify", "--level", "data", "--json")

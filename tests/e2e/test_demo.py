@@ -15,6 +15,7 @@ from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.story import CHAPTERS
 from logkeep.engine.spark.processes import descendants
 from logkeep.model.cache import cache_dir
+from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 from tests.support.cli.in_process import Here
 from tests.support.processes import files_below, program, wait_for
 
@@ -165,6 +166,25 @@ def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path, kind: str, 
     assert out == ""
     assert "error: " in err
     assert "Traceback" not in err
+    assert not directory.exists()
+
+
+def test_a_server_that_stays_can_be_used_and_its_end_is_reported(tmp_path: Path) -> None:
+    """The README's quick start uses the broker that stays, and ends it with a signal."""
+    directory = tmp_path / "it's a demo"
+    with started(tmp_path, "--stay", "--only", "zookeeper", "--directory", str(directory)) as running:
+        wait_for(lambda: (directory / "env").exists() or running.poll() is not None, "the server to be filled")
+        typed = f'. "{directory}/env"; echo "$LOGKEEP_REPO" $(command -v zkCli.sh); echo "$ZK"'
+        shell = subprocess.run(["sh", "-c", typed], capture_output=True, text=True, check=True)
+        *named, address = shell.stdout.splitlines()
+        served = parse_srvr(four_letter(address, "srvr", 10))
+        (server,) = (each.pid for each in descendants(running.pid))
+        os.kill(server, signal.SIGKILL)
+        out, err = running.communicate()
+    assert named == [f"file://{directory}/repository {directory}/bin/zkCli.sh"]
+    assert served is not None
+    assert (running.returncode, out) == (1, "")
+    assert "error: the server ended with exit code -9" in err
     assert not directory.exists()
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -56,6 +56,12 @@ def held(repo: Filled) -> Iterator[Writing]:
     """This process works on the source while the test runs."""
     with writing(repo.place(), "backup", utc_now, random_token) as session:
         yield session
+
+
+def counted(repo: Filled) -> dict[str, object]:
+    """The size of the source as `status` reports it, from the directory."""
+    sizes = [path.stat().st_size for path in (repo.root / "sources/prod").rglob("*") if path.is_file()]
+    return {"objects": len(sizes), "stored_bytes": sum(sizes), "complete": True, "garbage_marked_at": None}
 
 
 class TestInit:
@@ -187,6 +193,36 @@ class TestVerify:
         assert repo.name(path) in repo.run("verify", "--level", "data", code=10).stdout
         assert {row["health"] for row in repo.json("list")["backups"]} == {"damaged"}
         assert repo.json("status", code=2)["sources"][0]["damaged"] == repo.ids
+
+    def test_a_weaker_run_hides_no_deeper_one(self, repo: Filled) -> None:
+        """`list` shows the deepest good verification: neither names and sizes nor a sample replace it."""
+        repo.run("verify", "--level", "data", "--sample", "1/2")
+        assert repo.json("list")["backups"][-1]["verified_level"] == "files", "a sample counts as the shallowest"
+        repo.run("verify", "--level", "data")
+        before = repo.json("list")["backups"][-1]
+        for words in ((), ("--level", "data", "--sample", "1/2")):
+            repo.run("verify", *words)
+            row = repo.json("list")["backups"][-1]
+            assert (row["health"], row["verified_level"]) == ("good", "data")
+            assert (row["verified_at"], row["verified"]) == (before["verified_at"], before["verified"])
+        assert row["verified"].split()[1] == "data"
+        for verb in (("list",), ("info", "latest")):
+            assert "data, just now" in repo.run(*verb).stdout
+        told = repo.json("status")["sources"][0]
+        assert (told["last_verified_at"], told["last_verified_level"]) == (row["verified_at"], "data")
+
+    def test_damage_remains_until_a_run_as_deep_finds_none(self, repo: Filled) -> None:
+        path = repo.file(SEGMENT)
+        flip(path)
+        repo.run("verify", "--level", "data", code=10)
+        flip(path)
+        for words in ((), ("--level", "data", "--sample", "1/2")):
+            shown = repo.run("verify", *words).stdout
+            assert "damage that an earlier verification found at level data remains" in shown
+            assert repo.json("verify", *words)["health"] == "damaged"
+            assert "damaged: data, just now" in repo.run("list").stdout
+        assert repo.json("verify", "--level", "data")["health"] == "good"
+        assert repo.json("list")["backups"][-1]["health"] == "good"
 
     def test_a_lost_segment_is_named(self, repo: Filled) -> None:
         path = repo.file(SEGMENT)
@@ -339,6 +375,25 @@ class TestPrune:
             assert restored(repo.place(), backup_id) == expected(ends)
         assert repo.json("prune", *AT_ONCE)["swept_objects"] == 0
         assert [path.name for path in repo.root.iterdir() if path.name.startswith("probe-")] == []
+
+    def test_what_is_freed_later_is_shown_with_time_and_reason(self, repo: Filled) -> None:
+        """First all garbage is too young, then its mark is, then it is deleted; `status` counts what is marked."""
+        assert repo.json("status")["size"] == {**counted(repo), "garbage_objects": 0, "garbage_bytes": 0}
+        shown = repo.run("prune", "--keep-last", "1", "-n").stdout
+        assert "would be freed now    nothing\n" in shown
+        assert "by two prunes, from 20" in shown
+        assert "one marks what is 1 d old (--gc-age)" in shown
+        soon = ("--keep-last", "1", "--gc-age", "0s")
+        (later,) = repo.json("prune", *soon, "-y")["freed_later"]
+        wait = datetime.fromisoformat(later["first_at"]) - utc_now()
+        assert (later["phase"], timedelta(hours=3) < wait <= timedelta(hours=4)) == ("marked", True)
+        size = repo.json("status")["sources"][0]["size"]
+        assert (size["garbage_objects"], size["garbage_bytes"]) == (later["objects"], later["stored_bytes"])
+        assert f"garbage             {later['objects']} objects, " in repo.run("status").stdout
+        freed = repo.run("prune", *soon, "--gc-interval", "0s", "-y").stdout
+        assert f"freed now    {later['objects']} objects, " in freed
+        assert "freed later  nothing" in freed
+        assert repo.json("status")["size"]["garbage_marked_at"] is None
 
     def test_a_backup_without_its_manifest_is_deleted_and_the_next_one_goes_on(self, repo: Filled) -> None:
         """The error of the next backup names the command that helps."""

@@ -13,6 +13,7 @@ import struct
 import sys
 
 from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.zookeeper import txnlog
 from logkeep.formats.zookeeper.names import SnapshotPacking
 from logkeep.formats.zookeeper.packed import opened
@@ -133,6 +134,7 @@ def _peak_mib() -> int:
 
 
 if __name__ == "__main__":
+    compile_from_now_on()
     fuzz(30, 0)
     before = _peak_mib()
     print(*fuzz(int(sys.argv[1]), int(sys.argv[2])), _peak_mib() - before)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import logkeep.formats.jit  # noqa: F401 - sets NUMBA_CACHE_DIR
 from logkeep.model.cache import cache_dir
 from tests.support.cli.processes import ROOT
 
@@ -37,7 +36,7 @@ def _own(path: Path) -> None:
 def started(command: Sequence[str], home: Path, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
     """A process of this user, in its home, with core dumps allowed as far as the tests may allow them."""
     kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
-    own = {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(home / "kernels")}
+    own = {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [*_BECOME, "sh", "-c", 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"', "sh", *command],
         cwd=home,
@@ -51,12 +50,9 @@ def started(command: Sequence[str], home: Path, environ: Mapping[str, str] | Non
 def share_compiled(home: Path) -> Path:
     """A cache with the kernels and the class archive that the tests have made: making them takes longer than a test."""
     shared, own = cache_dir(os.environ, Path.home()), home / "cache"
-    for source, target in (
-        (Path(os.environ["NUMBA_CACHE_DIR"]), home / "kernels"),
-        (shared / "classes", own / "classes"),
-    ):
-        source.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.recording"))
-    for path in (own, *own.rglob("*"), home / "kernels", *(home / "kernels").rglob("*")):
+    for name in ("kernels", "classes"):
+        (shared / name).mkdir(parents=True, exist_ok=True)
+        shutil.copytree(shared / name, own / name, ignore=shutil.ignore_patterns("*.recording"))
+    for path in (own, *own.rglob("*")):
         _own(path)
     return own

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 if __name__ == "__main__":
-    passing = {"PWD", "SHLVL", "_", "NUMBA_CACHE_DIR", "LC_CTYPE"}
+    passing = {"PWD", "SHLVL", "_", "LC_CTYPE"}
     print(sys.argv[1:], sys.path[:3], Path.cwd(), __name__)
     print({name: value for name, value in os.environ.items() if name not in passing})
     print(time.tzname, locale.setlocale(locale.LC_CTYPE), os.umask(0))

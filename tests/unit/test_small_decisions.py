@@ -16,7 +16,8 @@ from logkeep.repository.backups.verdicts import verdicts
 from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument, LeaseState, lease_state
 from logkeep.repository.chain.owner import is_dead, this_process
-from logkeep.repository.upkeep.garbage import GarbageRules, StoredMark, decide
+from logkeep.repository.upkeep.garbage import GarbageRules, decide
+from logkeep.repository.upkeep.marks import StoredMark
 from logkeep.repository.verify.checks import VerifySample
 from logkeep.store.base import ObjectInfo
 

@@ -1,6 +1,8 @@
 """Opens what the settings name: the repository with its store, the source, the engine."""
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.config.options import (
     ENGINE,
     LIMIT_DOWNLOAD,
+    LIMIT_PRODUCE,
     LIMIT_UPLOAD,
     MASTER,
     PARALLEL,
@@ -21,7 +24,9 @@ from logkeep.config.options import (
     STATE_DIR,
     VERBOSE,
 )
+from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
+from logkeep.model.cache import archive_dir
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
@@ -34,17 +39,16 @@ from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
     from logkeep.engine.spark.engine import SparkEngine
+    from logkeep.engine.speeds_file import SpeedsFile
     from logkeep.engine.stop import SignalStop
-
-INLINE_BELOW = 64 * 1024 * 1024
-"""Reading fewer bytes than this is quicker than starting Spark."""
+    from logkeep.store.retrying import RetryLimits
 
 STORE_EXITS = exit_codes.STORE_EXITS
 
 
 def opened_store(run: Run, url: str) -> Store:
     """The store at a URL, with the bandwidth limits and retries of the settings."""
-    from logkeep.store.retrying import RetryingStore, RetryLimits  # noqa: PLC0415 - `--help` needs no retries
+    from logkeep.store.retrying import RetryingStore  # noqa: PLC0415 - `--help` needs no retries
 
     store = open_store(url)
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
@@ -52,7 +56,16 @@ def opened_store(run: Run, url: str) -> Store:
         store = ThrottledStore(
             store, (upload and TokenBucket(upload)) or None, (download and TokenBucket(download)) or None
         )
-    return RetryingStore(store, RetryLimits(total_s=run[RETRY_FOR].total_seconds()))
+    return RetryingStore(store, _retry_limits(run))
+
+
+def _retry_limits(run: Run) -> "RetryLimits":
+    """With a --retry-for of the user, a store that cannot be reached is retried like any other."""
+    from logkeep.store.retrying import RetryLimits  # noqa: PLC0415 - as above
+
+    limits = RetryLimits(total_s=run[RETRY_FOR].total_seconds())
+    given = run.settings.origin(RETRY_FOR).place is not SettingPlace.DEFAULT
+    return replace(limits, lasting_s=limits.first_contact_s) if given else limits
 
 
 def opened_repository(run: Run, *, read_only: bool = False) -> Repository:
@@ -118,17 +131,60 @@ def refuse_contradictions(run: Run) -> None:
         protection(_master(run), dict(conf), secret_named=run[SPARK_SECRET] is not None)
 
 
-def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None) -> Engine:
-    """Spark for large work, this process for small work (one unit at a time), unless the settings name the engine.
+def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None, work: str = "") -> Engine:
+    """The engine that the settings name; with `auto` the faster one, for each piece of work.
 
-    A run of many rounds passes a `stop`, so that signals are also handled between its rounds.
+    `work` is the label of the main work and `total_bytes` its size. A run of many rounds passes a `stop`, so that
+    signals are also handled between its rounds.
     """
     refuse_contradictions(run)
-    if runs_inline(run, total_bytes):
-        from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - a run needs only one of the two
+    if run[ENGINE] == "spark" or (run[ENGINE] == "auto" and run[MASTER] is not None):
+        return spark_engine(run, stop)
+    from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - a run needs only one of the two
 
-        return InlineEngine(sink=_inline_sink(run, stop), stop=stop)
-    return spark_engine(run, stop)
+    inline = InlineEngine(sink=_inline_sink(run, stop), stop=stop, speeds=_measured(run))
+    return inline if run[ENGINE] == "inline" else _auto_engine(run, inline, total_bytes, stop, work)
+
+
+def _auto_engine(run: Run, inline: Engine, total_bytes: int, stop: "SignalStop | None", work: str) -> Engine:
+    from logkeep.engine.auto import AutoEngine, EngineChoice  # noqa: PLC0415 - as above
+    from logkeep.engine.choice import Circumstances  # noqa: PLC0415
+    from logkeep.engine.spark.class_archive import has_archive  # noqa: PLC0415
+    from logkeep.engine.spark.settings import tasks_at_once  # noqa: PLC0415
+
+    cores = len(os.sched_getaffinity(0))
+
+    def circumstances() -> Circumstances:
+        return Circumstances(
+            workers=tasks_at_once(_master(run), cores, cores),
+            started=run.world.spark is not None and run.world.spark.running,
+            archive=has_archive(archive_dir(run.cache)),
+            bytes_per_s=_limit(run),
+        )
+
+    choice = EngineChoice(_speeds(run), circumstances)
+    return AutoEngine(inline, lambda: spark_engine(run, stop), choice, expected_bytes=total_bytes, expected_label=work)
+
+
+def _limit(run: Run) -> int | None:
+    """The lowest of the user's limits of bytes per second."""
+    return min((limit for each in (LIMIT_DOWNLOAD, LIMIT_UPLOAD, LIMIT_PRODUCE) if (limit := run[each])), default=None)
+
+
+def _speeds(run: Run) -> "SpeedsFile":
+    """What was measured on this machine, read once for each command."""
+    from logkeep.engine.speeds_file import SpeedsFile  # noqa: PLC0415 - as above
+
+    if run.world.speeds is None:
+        scheme, separator, _ = (run[REPO] or "").partition("://")
+        run.world.speeds = SpeedsFile(run.cache, scheme if separator else "file")
+        run.closing(run.world.speeds.save)
+    return run.world.speeds
+
+
+def _measured(run: Run) -> "SpeedsFile | None":
+    """Where an engine notes its speed: nowhere, if the user limits it."""
+    return _speeds(run) if _limit(run) is None else None
 
 
 def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
@@ -140,6 +196,7 @@ def spark_engine(run: Run, stop: "SignalStop | None" = None) -> "SparkEngine":
         raise UsageError("this needs Spark, but --engine is inline", remedy="leave --engine out; Spark needs Java 17")
     refuse_contradictions(run)
     if run.world.spark is None:
+        _speeds(run)  # saved after Spark has ended
         run.world.spark = _new_spark_engine(run, stop)
         run.closing(run.world.spark.close)
     return run.world.spark
@@ -160,7 +217,8 @@ def _new_spark_engine(run: Run, stop: "SignalStop | None") -> "SparkEngine":
     settings = SparkSettings(run.cache, master, conf, secret, keep_log=run[VERBOSE] > 0)
     if (root := local_root(run[REPO] or "")) is not None:
         use_directories(run, root, file=FORMAT)
-    return SparkEngine(settings, sink=run.progress(), stop=stop, directories=run.world.directories)
+    directories = run.world.directories
+    return SparkEngine(settings, sink=run.progress(), stop=stop, directories=directories, speeds=_measured(run))
 
 
 def use_directories(run: Run, *paths: Path, written: bool = False, file: str = "") -> None:
@@ -177,21 +235,16 @@ def _master(run: Run) -> str:
 class WarmEngines:
     """Engines for a run of many rounds: small rounds run in this process, large ones on one Spark that stays up."""
 
-    def __init__(self, run: Run, stop: "SignalStop | None" = None) -> None:
-        self._run, self._stop = run, stop
+    def __init__(self, run: Run, stop: "SignalStop | None" = None, work: str = "") -> None:
+        self._run, self._stop, self._work = run, stop, work
 
     def __call__(self, total_bytes: int) -> Engine:
-        return chosen_engine(self._run, total_bytes, self._stop)
+        return chosen_engine(self._run, total_bytes, self._stop, self._work)
 
     def renew(self) -> None:
         """Close Spark after a failed task, as it may be broken; the next large round starts it again."""
         if self._run.world.spark is not None:
             self._run.world.spark.close()
-
-
-def runs_inline(run: Run, total_bytes: int) -> bool:
-    kind = run[ENGINE]
-    return kind == "inline" or (kind == "auto" and run[MASTER] is None and total_bytes < INLINE_BELOW)
 
 
 def _inline_sink(run: Run, stop: "SignalStop | None") -> ProgressSink:

@@ -95,7 +95,7 @@ RETRY_FOR: Option[timedelta] = Option(
 )  # fmt: skip
 
 ENGINE: Option[str] = Option(
-    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is processed; auto means inline for small jobs.",
+    "engine", OneOf(("auto", "spark", "inline")), "auto", "Where data is processed; auto means where it is faster.",
     key="engine.kind",
 )  # fmt: skip
 MASTER: Option[str | None] = Option(
@@ -162,6 +162,9 @@ DIRECTORY: Option[Path | None] = Option(
     default_text="a temporary one",
 )  # fmt: skip
 KEEP: Option[bool] = Option("keep", Bool(), False, "Keep the directory at the end.", where=Where.FLAG)
+STAY: Option[bool] = Option(
+    "stay", Bool(), False, "Start and fill the servers, and keep them running until Ctrl-C.", where=Where.FLAG
+)
 ONLY: Option[str | None] = Option(
     "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
     default_text="all of them",

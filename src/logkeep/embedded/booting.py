@@ -4,7 +4,7 @@ It listens on 127.0.0.1 at a random port. As long as it runs, every user of this
 nodes whose ACLs allow it to everyone, as on the server that was backed up. No other host can.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,8 @@ MAXBUFFER = (1 << 31) - 2048
 """Of `jute.maxbuffer`: nodes of the backup may be larger than a server accepts by default."""
 
 
-def boot_of(version: str, cache: Path) -> Boot:
-    """Starts the supported release that is nearest to the version of the backup."""
+def boot_of(version: str, cache: Path, say: Callable[[str], None] = lambda _: None) -> Boot:
+    """Starts the supported release that is nearest to the version of the backup. `say` gets a line before it starts."""
     release = ZooKeeperRelease(nearest_release(version))
 
     @contextmanager
@@ -33,6 +33,7 @@ def boot_of(version: str, cache: Path) -> Boot:
             beside, cache, release=release, data_dir=data_dir, java_options=options, ports=random_ports
         )
         credential = Credential("digest", f"super:{server.password}")
+        say(f"a ZooKeeper {release.version} server is starting")
         asked = partial(session, server.client, _ASK_S, [credential], largest_reply=MAXBUFFER)
         with _with_log_end(server), server, asked() as opened:
             yield opened

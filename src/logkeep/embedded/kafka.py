@@ -71,6 +71,12 @@ class EmbeddedKafka:
     def pid(self) -> int | None:
         return self._server.pid if self._server else None
 
+    @property
+    def cluster(self) -> str:
+        """The id of its cluster, as the broker reads it. The directory must be formatted."""
+        lines = (self.directory / "data" / "meta.properties").read_text().splitlines()
+        return next(line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id="))
+
     def __enter__(self) -> Self:
         self.start()
         return self
@@ -93,6 +99,11 @@ class EmbeddedKafka:
     def format(self, config: Path) -> None:
         """Format a new directory as the first node of a new cluster; subclasses may format it otherwise."""
         self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
+
+    def check_running(self) -> None:
+        """Raise `ServerFailed` if the server has ended by itself."""
+        if self._server is not None:
+            self._server.check_running()
 
     def stop(self) -> None:
         if self._server is not None:

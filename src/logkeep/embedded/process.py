@@ -94,6 +94,11 @@ class ServerProcess:
                 raise self._failed(ServerFailed, f"the server did not answer within {timeout_s:.0f} s")
             time.sleep(_POLL_S)
 
+    def check_running(self) -> None:
+        """Raise `ServerFailed` if a server that was started has ended by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            raise self._failed(ServerFailed, f"the server ended with exit code {self._process.returncode}")
+
     def stop(self) -> None:
         """SIGTERM, then SIGKILL for the whole group."""
         if self._process is None:

@@ -144,6 +144,11 @@ class EmbeddedZooKeeper:
         except ClusterUnreachable:
             return False
 
+    def check_running(self) -> None:
+        """Raise `ServerFailed` if the server has ended by itself."""
+        if self._server is not None:
+            self._server.check_running()
+
     def stop(self) -> None:
         if self._server is not None:
             self._server.stop()

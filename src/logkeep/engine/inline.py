@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from logkeep.engine.base import BaseEngine
-from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitDone, UnitFailed, attempt, to_error
+from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitDone, UnitFailed, attempt, sum_bytes, to_error
+from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.engine.stop import SignalStop
 from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
 
@@ -23,12 +24,14 @@ class InlineEngine(BaseEngine):
         sink: ProgressSink | None = None,
         stop: SignalStop | None = None,
         clock: Callable[[], float] = time.monotonic,
+        speeds: SpeedsFile | None = None,
     ) -> None:
+        """`speeds` gets what is measured."""
         super().__init__(sink=sink, stop=stop)
-        self._clock = clock
+        self._clock, self._speeds = clock, speeds
 
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
-        run, outcomes = _Run(self._sink, stop, self._clock), {}
+        run, outcomes, started_s = _Run(self._sink, stop, self._clock), dict[int, UnitDone](), time.monotonic()
         try:
             with stop.raising():
                 for index, unit in enumerate(units):
@@ -38,6 +41,8 @@ class InlineEngine(BaseEngine):
                     outcomes[index] = outcome
         finally:
             run.report()
+        if self._speeds is not None:
+            self._speeds.ran_inline(label, sum_bytes(outcomes), time.monotonic() - started_s)
         return outcomes
 
     def at_once(self, units: int) -> int:

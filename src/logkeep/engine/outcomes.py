@@ -5,6 +5,7 @@ tried again up to `MAX_ATTEMPTS` times; after the last attempt the error comes b
 """
 
 import traceback
+from collections.abc import Mapping
 
 import msgspec
 
@@ -100,3 +101,7 @@ def to_error(failed: UnitFailed, *, log: str = "") -> LogkeepError:
 
 def to_result(done: UnitDone, result: type[ResultT]) -> ResultT:
     return msgspec.msgpack.decode(done.result, type=result)
+
+
+def sum_bytes(outcomes: Mapping[int, UnitDone]) -> int:
+    return sum(outcome.done_bytes for outcome in outcomes.values())

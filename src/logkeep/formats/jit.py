@@ -1,123 +1,166 @@
-"""Compiled functions ("kernels"), by numba: the only module that imports it.
+"""Functions that read and write many records ("kernels"): compiled by numba, or run uncompiled where that is faster.
 
-Compiled code is stored in the cache directory for the next process: loading numba and its code takes a second or two,
-compiling ten. Where nothing can be written, or where another user can write, each process compiles for itself. numba is
-imported when the first kernel is called: a process that only copies archived batches never needs it.
+To load numba and stored code takes a second or two and 150 MB, to compile ten seconds. So a process runs its first
+calls uncompiled, until the work that they had is `MOST_UNCOMPILED_US`; from then on every call is compiled. Both ways
+give equal results: uncompiled numbers are numpy's, which wrap as compiled ones do, and Python's numbers, which do not,
+are converted before the call. Small functions may have an uncompiled form of their own that calls a library.
 
 Kernels live in modules called `…_kernels`. They read untrusted bytes. numba checks no bounds, so every kernel does: an
-index is compared with its end before it is used.
+index is compared with its end before it is used. `kernel_files` says where compiled code is stored.
 """
 
-import hashlib
-import importlib.resources
-import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from types import FunctionType
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
-from logkeep.errors import ConfigError
-from logkeep.file_owners import private_directory
-from logkeep.model.cache import CACHE_REMEDY, cache_dir
+import numpy as np
+
+from logkeep.formats.kernel_files import KernelFiles, kernel_places
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_log = logging.getLogger(__name__)
+Work = Callable[..., int]
+"""How many microseconds a call with these arguments takes uncompiled, estimated from their sizes."""
 
-
-def _edition() -> str:
-    """A hash of all kernels: numba checks the file of a kernel for changes, but not the files of what it calls."""
-    folders = [f for f in importlib.resources.files("logkeep.formats").iterdir() if f.is_dir()]
-    sources = [file for folder in folders for file in folder.iterdir() if file.name.endswith("_kernels.py")]
-    texts = (source.read_bytes() for source in sorted(sources, key=lambda f: f.name))
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
-
-
-# numba reads this when it is imported, and only this module imports it.
-os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels" / _edition()))
-
-
-def _cache_is_ours(directory: Path) -> bool:
-    """Stored kernels are machine code: another user who can write there could run code as us."""
-    try:
-        private_directory(directory, remedy=CACHE_REMEDY)
-    except ConfigError as error:
-        _log.warning("compiled kernels are neither loaded nor stored: %s; %s", error, error.remedy)
-        return False
-    except OSError:  # as where nothing can be written
-        return False
-    return True
+MOST_UNCOMPILED_US: Final = 1_000_000
+"""What loading numba and stored kernels costs at least, measured. Compiling them takes ten times as long."""
 
 
 class _Kernel(Generic[P, R]):
-    """A function that is registered with numba when the first kernel of all is called."""
+    """One function in two forms, interpreted and compiled."""
 
-    def __init__(self, function: Callable[P, R], *, stored: bool) -> None:
-        self._function, self._stored = function, stored
-        self._compiled: Any = None
-        self.ready = False
+    def __init__(self, function: Callable[P, R], work: Work | None, library: Callable[P, R] | None = None) -> None:
+        self.function, self.work, self.library = cast(FunctionType, function), work, library
         self.__doc__ = function.__doc__
         _KERNELS.append(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not self.ready:
-            _register_all()
-        return cast(R, self._compiled(*args, **kwargs))
+        compiled = _COMPILED.functions.get(self)
+        if compiled is None:
+            if self.work is not None and _spend(self.work(*args, **kwargs)):
+                return self.uncompiled(*args, **kwargs)
+            compiled = _COMPILED.of(self)
+        return cast(R, compiled(*args, **kwargs))
+
+    def uncompiled(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same result by the interpreter."""
+        given = {name: _wrapping(value) for name, value in kwargs.items()}
+        with np.errstate(over="ignore"):
+            return cast(R, _plain(_INTERPRETED.of(self)(*map(_wrapping, args), **given)))
 
     def __getattr__(self, name: str) -> Any:
         """Other attributes of numba's function."""
-        if not self.ready:
-            _register_all()
-        return getattr(self._compiled, name)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(_COMPILED.of(self), name)
 
-    @property
-    def registered(self) -> bool:
-        return self._compiled is not None
 
-    def register(self, njit: Callable[..., Any], *, use_cache: bool) -> None:
-        if not self._stored:
-            self._compiled = njit(self._function)
-            return
-        if not use_cache:
-            self._compiled = njit(nogil=True)(self._function)
-            return
-        try:
-            self._compiled = njit(cache=True, nogil=True)(self._function)
-        except RuntimeError:  # numba found no writable directory
-            self._compiled = njit(nogil=True)(self._function)
+class _KernelForm:
+    """All kernels in one form. They call each other: each form has copies of its own of the modules' names."""
 
-    def link(self) -> None:
-        """Kernels call each other; numba can only call functions of its own."""
-        around = self._function.__globals__
-        known = {name: found for name, found in around.items() if isinstance(found, _Kernel) and found.registered}
-        around.update({name: found._compiled for name, found in known.items()})
+    def __init__(self, make: Callable[[list[_Kernel[..., Any]], Callable[..., Any]], Iterator[Any]]) -> None:
+        self._make = make
+        self._names: dict[int, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self.functions: dict[_Kernel[..., Any], Any] = {}
+
+    def of(self, one: _Kernel[..., Any]) -> Any:
+        if one not in self.functions:
+            self.add_all()
+        return self.functions[one]
+
+    def add_all(self) -> None:
+        """Make and link the functions of all kernels that were declared since the last time."""
+        with self._lock:
+            new = [each for each in _KERNELS if each not in self.functions]
+            made = dict(zip(new, self._make(new, self._copy), strict=True))
+            known = {**self.functions, **made}
+            for each in new:
+                around = each.function.__globals__
+                linked = {name: known[found] for name, found in around.items() if isinstance(found, _Kernel)}
+                self._names_of(each).update({**around, **linked})
+            self.functions = known
+
+    def _names_of(self, one: _Kernel[..., Any]) -> dict[str, Any]:
+        return self._names.setdefault(id(one.function.__globals__), {})
+
+    def _copy(self, one: _Kernel[..., Any]) -> Any:
+        old = one.function
+        made = FunctionType(old.__code__, self._names_of(one), old.__name__, old.__defaults__, old.__closure__)
+        return update_wrapper(made, old)
+
+
+def _interpreted(new: list[_Kernel[..., Any]], copy: Callable[..., Any]) -> Iterator[Any]:
+    return (each.library or copy(each) for each in new)
+
+
+def _registered(new: list[_Kernel[..., Any]], copy: Callable[..., Any]) -> Iterator[Any]:
+    """Nothing is compiled yet. Small functions become part of what calls them, and are not stored by themselves."""
+    import numba  # noqa: PLC0415 - heavy, and small work does without it
+
+    places = kernel_places(os.environ, Path.home())
+    for each in new:
+        function = copy(each)
+        made = numba.njit(nogil=True)(function) if each.work else numba.njit(function)
+        if each.work:
+            made._cache = KernelFiles(function, places)
+        yield made
 
 
 _KERNELS: list[_Kernel[..., Any]] = []
-_REGISTERING = threading.Lock()
+_INTERPRETED = _KernelForm(_interpreted)
+_COMPILED = _KernelForm(_registered)
+_spent_us = 0
 
 
-def _register_all() -> None:
-    """Register and link all kernels. Nothing is compiled yet."""
-    with _REGISTERING:
-        import numba  # noqa: PLC0415 - heavy, and this is the first call
-
-        new = [each for each in _KERNELS if not each.ready]
-        use_cache = _cache_is_ours(Path(os.environ["NUMBA_CACHE_DIR"]))
-        for each in new:
-            each.register(numba.njit, use_cache=use_cache)
-        for each in new:
-            each.link()
-        for each in new:
-            each.ready = True
+def _spend(work_us: int) -> bool:
+    """Whether a call with this much work is still run uncompiled. Threads may disagree by a call; no result differs."""
+    global _spent_us  # noqa: PLW0603 - one number for the whole process
+    if _spent_us + work_us > MOST_UNCOMPILED_US:
+        return False
+    _spent_us += work_us
+    return True
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function for the types it is first called with; it runs without the interpreter's lock."""
-    return _Kernel(function, stored=True)
+def compile_from_now_on() -> None:
+    """Every later call is compiled, or loaded from where compiled code is stored."""
+    _COMPILED.add_all()
+
+
+def load_stored_kernels() -> None:
+    """Load all stored code, so that a forked process finds it loaded."""
+    compile_from_now_on()
+    for made in _COMPILED.functions.values():
+        if isinstance(stored := made._cache, KernelFiles):
+            for signature in stored.stored_signatures():
+                made.compile(signature)
+
+
+def kernel(work: Work) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function that is compiled for the types it is called with; it runs without the interpreter's lock then."""
+    return lambda function: _Kernel(function, work)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """A small function that kernels call; the compiler inlines it."""
-    return _Kernel(function, stored=False)
+    return _Kernel(function, None)
+
+
+def inlined_or(library: Callable[P, R]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same, for a function whose result a library computes faster than the interpreter."""
+    return lambda function: _Kernel(function, None, library)
+
+
+def _wrapping(value: Any) -> Any:
+    return np.int64(value) if isinstance(value, int) else value
+
+
+def _plain(result: Any) -> Any:
+    """As compiled functions return numbers."""
+    if isinstance(result, tuple):
+        return tuple(map(_plain, result))
+    return result.item() if isinstance(result, np.generic) else result

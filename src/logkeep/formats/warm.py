@@ -1,7 +1,20 @@
-"""Compiles and stores every kernel before parallel processes need them."""
+"""Compiles and stores every kernel: before parallel processes need them, or beside the package when it is installed.
 
+`python -m logkeep.formats.warm` compiles them beside the package, as `make install` does, so that no user waits for
+the compiler: all users can read them, and only the user who installs the package can change them.
+"""
+
+import logging
+import os
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from logkeep.file_owners import who_can_replace
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.datasets.arrow import arrow_records
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.merge_batches import BatchMergeRule, merged
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
@@ -9,10 +22,16 @@ from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.regroup import regrouped
 from logkeep.formats.kafka.synthetic_batches import filler_batches
+from logkeep.formats.kernel_files import BESIDE_THE_PACKAGE, edition
+from logkeep.formats.zookeeper import changes
+
+_log = logging.getLogger(__name__)
 
 
 def warm() -> None:
     """Call every kernel with the argument types that are used elsewhere: numba compiles per type."""
+    compile_from_now_on()
+    changes.warm()
     digest.warm()
     log_compare.warm()
     batches = walk(digest.SMALLEST).batches
@@ -31,3 +50,25 @@ def warm() -> None:
             stamp(part, -1, -1, -1)
     for filler in filler_batches(1):
         stamp(filler, -1, -1, -1)
+
+
+def compile_beside_package() -> bool:
+    """Replace the kernels beside the package by newly compiled ones. False if other users could change them there."""
+    if reason := who_can_replace(BESIDE_THE_PACKAGE.parent):
+        _log.error("no kernels are stored beside the package: %s", reason)
+        return False
+    shutil.rmtree(BESIDE_THE_PACKAGE, ignore_errors=True)
+    with TemporaryDirectory(dir=BESIDE_THE_PACKAGE.parent, prefix=".compiled-") as folder:
+        os.environ["LOGKEEP_CACHE_DIR"] = folder
+        warm()
+        made = Path(folder, "kernels", edition())
+        for file in made.iterdir():
+            file.chmod(0o644)
+        made.chmod(0o755)
+        made.rename(BESIDE_THE_PACKAGE)
+    return True
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.ERROR)
+    sys.exit(not compile_beside_package())

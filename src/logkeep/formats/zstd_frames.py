@@ -16,8 +16,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CODEC_MASK, OVERHEAD_BYTES, Batches
 
@@ -71,6 +69,8 @@ def compressed_balance(batches: Batches) -> int:
 
 def packed_frame(plain: memoryview, level: int = LEVEL) -> bytes:
     """A frame whose content is compressed."""
+    import pyarrow as pa  # noqa: PLC0415 - 30 MB, and most readers of small backups unpack no frame
+
     # As bytes: a view of pyarrow's buffer has the length of the allocated space.
     frame: bytes = pa.Codec("zstd", compression_level=level).compress(plain, asbytes=True)
     return frame
@@ -159,6 +159,8 @@ def most_content(frame: memoryview) -> int:
 
 def opened(frame: memoryview, content_bytes: int, subject: str) -> memoryview:
     """The plain bytes of one complete frame; their number must be that of its head."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
     if content_bytes > most_content(frame):
         raise Damaged("a frame says that it holds more than its blocks can", subject=subject)
     if content_bytes > LARGEST_SHARED and _first_batch(frame) != content_bytes:
@@ -189,6 +191,8 @@ def blocks_before_damage(data: memoryview, head: FrameHead) -> tuple[memoryview,
 
 def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:
     """Some blocks as a frame of their own; None if one of them is damaged."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
     frame = b"".join((_UNTOLD_HEAD, before, bytes((last[0] | 1,)), last[1:]))
     try:
         with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
@@ -212,6 +216,8 @@ def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
 
 def _first_batch(frame: memoryview) -> int:
     """The size of the first batch of a frame, from its first bytes alone; -1 if unreadable."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
     try:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
             start = stream.read(OVERHEAD_BYTES)

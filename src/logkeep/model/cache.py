@@ -1,4 +1,4 @@
-"""Paths in the cache directory: class archives, jars, logs of servers. Touches no files.
+"""Paths in the cache directory: class archives, jars, logs of servers, measured speeds. Touches no files.
 
 Removing the whole directory is always safe.
 """
@@ -30,3 +30,7 @@ def archive_dir(cache: Path) -> Path:
 
 def jars_dir(cache: Path) -> Path:
     return cache / "jars"
+
+
+def speeds_dir(cache: Path) -> Path:
+    return cache / "speeds"

@@ -7,9 +7,14 @@ callers pass `utc_now` and `random_token`, tests pass their own.
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta
 
 Clock = Callable[[], datetime]
 TokenSource = Callable[[], str]
+Rfc3339 = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""A time in a report, as `rfc3339` writes it: the type of every such field, so that its schema says so."""
 
 
 def utc_now() -> datetime:

@@ -49,6 +49,11 @@ EngineFor = Callable[[int], Engine]
 """Chooses the engine for a number of bytes."""
 
 
+SPARK_STARTS = "Spark is starting"
+COUNTED_BYTES = {"restore and compare": "sent and compared"}
+"""Labels of work that counts a byte more than once, with the words that say so beside the sum."""
+
+
 class ProgressSink(Protocol):
     """Receives the progress of an engine. Calls come from one thread, at most a few times a second."""
 
@@ -56,6 +61,9 @@ class ProgressSink(Protocol):
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         """Totals since `start`. Bytes may decrease when an attempt is repeated."""
+
+    def waiting(self, reason: str) -> None:
+        """Units wait, or only some of them run, for this reason ("Spark is starting"); empty: no longer."""
 
     def finish(self) -> None: ...
 
@@ -66,5 +74,7 @@ class NoProgress:
     def start(self, label: str, total_bytes: int, total_units: int) -> None: ...
 
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None: ...
+
+    def waiting(self, reason: str) -> None: ...
 
     def finish(self) -> None: ...

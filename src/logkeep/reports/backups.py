@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from logkeep.errors import Damaged
+from logkeep.model.time import Rfc3339, rfc3339
 from logkeep.reports.restores import LastRestore, last_of_each
 from logkeep.repository.backups.source import SourceView, view
 from logkeep.repository.backups.states import Completed, Failed, Ongoing, State
@@ -17,6 +18,13 @@ from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
 
 Health = Literal["unverified", "good", "damaged"]
+VerifiedText = Annotated[
+    str,
+    msgspec.Meta(
+        description="Deprecated, not RFC 3339: time and level in one text, `20261115T103000123456Z files`.",
+        extra_json_schema={"deprecated": True},
+    ),
+]
 
 
 class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,16 +33,16 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
     state: str
-    started: str | None = None
-    committed: str | None = None
+    started: Rfc3339 | None = None
+    committed: Rfc3339 | None = None
     logs: int | None = None
     segments: int | None = None
     records: int | None = None
     stored_bytes: int | None = None
     new_bytes: int | None = None
     health: Health = "unverified"
-    verified: str | None = None
-    """Time and level of the latest verification: `20261115T103000123456Z files`."""
+    verified: VerifiedText | None = None
+    """Deprecated: `verified_at` and `verified_level` in one text."""
     held: str | None = None
     tags: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
@@ -43,6 +51,10 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed."""
     last_restore: LastRestore | None = None
     """The restore or drill of it that ended last."""
+    verified_at: Rfc3339 | None = None
+    """When the verification was that counts: the deepest good one; of a damaged backup the one with the damage."""
+    verified_level: str | None = None
+    verified_age_seconds: float | None = None
 
 
 class ListReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +79,7 @@ def list_report(
     rows = list[BackupRow]()
     for place, found in views:
         health, restored = health_of(place), last_of_each(lambda place=place: state_of(place))  # type: ignore[misc]
-        own = (backup_row(place.source, state, health) for state in found.states())
+        own = (backup_row(place.source, state, health, now) for state in found.states())
         rows += [msgspec.structs.replace(row, last_restore=restored.get(row.id)) for row in own]
     return ListReport(
         url=places[0].store.url if places else url,
@@ -83,13 +95,18 @@ def read_source(place: SourceRef, now: datetime) -> SourceView:
 
 
 def health_of(place: SourceRef) -> dict[int, BackupVerdict]:
-    """The verdict of the latest stored verification, by backup."""
+    """The verdict of the stored verifications, by backup."""
     return dict(verdicts(said for said, _ in stored_verifications(place)).items())
 
 
-def backup_row(source: str, state: State, health: dict[int, BackupVerdict]) -> BackupRow:
+def health_word(verdict: BackupVerdict | None) -> Health:
+    return "unverified" if verdict is None else "damaged" if verdict.damaged else "good"
+
+
+def backup_row(source: str, state: State, health: dict[int, BackupVerdict], now: datetime) -> BackupRow:
     if isinstance(state, Completed):
-        return _completed(source, state.entry, health.get(state.id))
+        row = _completed(source, state.entry)
+        return with_health(row, health[state.id], now) if state.id in health else row
     if isinstance(state, Failed):
         started = state.request.started if state.request else None
         reason = state.reason if state.recorded else f"{state.reason}; can be resumed"
@@ -99,7 +116,18 @@ def backup_row(source: str, state: State, health: dict[int, BackupVerdict]) -> B
     return BackupRow(source=source, id=state.id, state=state.name)
 
 
-def _completed(source: str, entry: BackupEntry, verdict: BackupVerdict | None) -> BackupRow:
+def with_health(row: BackupRow, verdict: BackupVerdict, now: datetime) -> BackupRow:
+    return msgspec.structs.replace(
+        row,
+        health=health_word(verdict),
+        verified=f"{verdict.when} {verdict.level}",
+        verified_at=rfc3339(verdict.time),
+        verified_level=verdict.level,
+        verified_age_seconds=(now - verdict.time).total_seconds(),
+    )
+
+
+def _completed(source: str, entry: BackupEntry) -> BackupRow:
     summary = entry.summary
     return BackupRow(
         source=source,
@@ -112,8 +140,6 @@ def _completed(source: str, entry: BackupEntry, verdict: BackupVerdict | None) -
         records=summary.records,
         stored_bytes=summary.stored_bytes,
         new_bytes=summary.new_bytes,
-        health="unverified" if verdict is None else "damaged" if verdict.damaged else "good",
-        verified=f"{verdict.when} {verdict.level}" if verdict else None,
         held=entry.hold,
         tags=summary.tags,
         group=summary.group,

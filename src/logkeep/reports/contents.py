@@ -61,7 +61,7 @@ def contents_report(
     backup_id = _choose(backup, [v for _, v in views.values()])
     members = _members(views, backup_id, only_these=one_source)
     states = {s: views[s][1].state(backup_id) if s in views else DoesNotExist(backup_id) for s in members}
-    rows = tuple(backup_row(s, state, health_of(views[s][0]) if s in views else {}) for s, state in states.items())
+    rows = tuple(backup_row(s, state, health_of(views[s][0]) if s in views else {}, now) for s, state in states.items())
     report = InfoReport(id=backup_id, state=group_state(s.name for s in states.values()), members=rows, topic=topics)
     if len(members) == 1 and isinstance(states[members[0]], Completed):
         return _with_content(report, *views[members[0]])

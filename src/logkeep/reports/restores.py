@@ -7,7 +7,7 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing, StoreLocationMissing, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
-from logkeep.model.time import rfc3339
+from logkeep.model.time import Rfc3339, rfc3339
 from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import Owner, is_dead, this_process
@@ -34,7 +34,7 @@ class LastRestore(msgspec.Struct, frozen=True, kw_only=True):
     drill: bool
     state: str
     """`proven`, `unproven`, `failed` or `aborted`."""
-    finished: str
+    finished: Rfc3339
     duration_s: float | None
     """The recovery time; null when it was aborted."""
 
@@ -73,8 +73,8 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     `stopped` (a subtree, not completed), `failed` or `aborted`."""
     backup: int | None
     drill: bool | None
-    started: str | None
-    finished: str | None
+    started: Rfc3339 | None
+    finished: Rfc3339 | None
     duration_s: float | None
     """The recovery time."""
     receipts: int
@@ -82,7 +82,7 @@ class RestoreLine(msgspec.Struct, frozen=True, kw_only=True):
     """It is ongoing, and its process has certainly died."""
     trouble: str | None
     """A document that is needed cannot be read."""
-    changed: str | None = None
+    changed: Rfc3339 | None = None
     """When a later comparison found that target or archive had changed since its end."""
     part: str | None = None
     """`groups` or `subtree`, where only these were restored."""
@@ -121,7 +121,7 @@ def _restore_line(source: str, row: RestoreRow, here: Owner) -> RestoreLine:
 class ComparedAgain(msgspec.Struct, frozen=True, kw_only=True):
     """A later comparison, after a restore that ended well: target or archive had changed since."""
 
-    finished: str
+    finished: Rfc3339
     partitions: tuple[RestoredPartition, ...]
     findings: tuple[Finding, ...]
 

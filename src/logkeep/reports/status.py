@@ -1,14 +1,16 @@
 """The state of each source: the newest good backup, its age and lag, what runs, what was interrupted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName
-from logkeep.reports.backups import backup_row, health_of, read_source
+from logkeep.model.time import Rfc3339
+from logkeep.reports.backups import BackupRow, VerifiedText, backup_row, health_of, read_source
 from logkeep.reports.restores import LastRestore, last_of_all, last_of_each
+from logkeep.reports.stored_size import StoredSize, stored_size, total_size
 from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
@@ -36,7 +38,7 @@ class Objectives:
 class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     newest_good: int | None
-    newest_good_committed: str | None
+    newest_good_committed: Rfc3339 | None
     age_seconds: float | None
     """Since the newest good backup was committed, or since a run with --follow found nothing newer."""
     objective_seconds: float | None
@@ -47,15 +49,21 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: tuple[int, ...]
     """Backups whose process has died: the next run records them as failed, or resumes them."""
     running: str | None
-    last_verified: str | None
+    last_verified: VerifiedText | None
+    """Deprecated: `last_verified_at` and `last_verified_level` in one text."""
     warnings: tuple[str, ...]
-    last_look: str | None = None
+    last_look: Rfc3339 | None = None
     """When a run with --follow last compared the source with the newest good backup."""
     lag_offsets: int | None = None
     """Offsets that the source had beyond the newest good backup then; null when that is not known."""
     objective_lag_offsets: int | None = None
     last_restore: LastRestore | None = None
     """The restore or drill of any backup that ended last."""
+    last_verified_at: Rfc3339 | None = None
+    """The latest of the verifications that count, one for each backup: a weaker one hides no deeper one."""
+    last_verified_level: str | None = None
+    size: StoredSize | None = None
+    """Null for a source that cannot be read."""
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +71,8 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceStatus, ...]
     breached: bool
     """Any source breaches the objective, or there is an objective and no source at all."""
+    size: StoredSize
+    """Of all these sources together."""
 
 
 def status_report(
@@ -78,6 +88,7 @@ def status_report(
         url=places[0].store.url if places else url,
         sources=sources,
         breached=any(one.breached for one in sources) or (objectives.any and not sources),
+        size=total_size(one.size for one in sources),
     )
 
 
@@ -113,13 +124,14 @@ def _seconds(span: timedelta | None) -> float | None:
 def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceStatus:
     view, health = read_source(place, now), health_of(place)
     states = view.states()
-    rows = [backup_row(place.source, s, health) for s in states if isinstance(s, Completed)]
+    rows = [backup_row(place.source, s, health, now) for s in states if isinstance(s, Completed)]
     good = [r for r in rows if r.health != "damaged" and r.committed]
     newest = good[-1] if good else None
     check = last_check(read_freshness(place), newest.id if newest else None, now)
     since = check.looked if check else newest.committed if newest else None
     age = now - datetime.fromisoformat(since) if since else None
     lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
+    verified = _last_verified(rows)
     held = view.lease if view.lease_state is LeaseState.HELD else None
     return SourceStatus(
         source=place.source,
@@ -132,12 +144,20 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         damaged=tuple(r.id for r in rows if r.health == "damaged"),
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
         running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
-        last_verified=max((r.verified for r in rows if r.verified), default=None),
+        last_verified=verified.verified if verified else None,
         warnings=(*view.warnings, *_future(newest.id if newest else None, age), *_stale(check, lag)),
         last_look=check.looked if check else None,
         lag_offsets=lag,
         objective_lag_offsets=objectives.max_lag,
+        last_verified_at=verified.verified_at if verified else None,
+        last_verified_level=verified.verified_level if verified else None,
+        size=stored_size(place),
     )
+
+
+def _last_verified(rows: Iterable[BackupRow]) -> BackupRow | None:
+    """The backup with the latest of the verifications that count; all times have the same form."""
+    return max((row for row in rows if row.verified), key=lambda row: row.verified or "", default=None)
 
 
 def last_check(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:

@@ -3,6 +3,8 @@
 import msgspec
 
 from logkeep.model.findings import Finding
+from logkeep.reports.backups import Health, health_of, health_word
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.verify.run import Deeper, VerifyResult
 
 
@@ -45,13 +47,18 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the result was stored in the repository, where `list` and `prune` read it."""
     zookeeper: ZooKeeperVerified | None = None
     """Of a backup of ZooKeeper, from the level `data` on."""
+    health: Health = "unverified"
+    """By all stored verifications: `damaged` also while deeper damage of an earlier one remains."""
+    health_level: str | None = None
+    """The level of the deepest good verification, or of the damage."""
 
 
-def verify_report(source: str, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
+def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
     """`deeper` is the check that ran, if any."""
     document = verified.document
+    verdict = health_of(place).get(document.id)
     return VerifyReport(
-        source=source,
+        source=place.source,
         id=document.id,
         level=document.level,
         asked_level=asked_level,
@@ -64,6 +71,8 @@ def verify_report(source: str, asked_level: str, verified: VerifyResult, deeper:
         also_damaged=verified.also_damaged,
         stored=verified.stored,
         zookeeper=_zookeeper(deeper),
+        health=health_word(verdict),
+        health_level=verdict.level if verdict else None,
     )
 
 

@@ -18,7 +18,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import Expected
-from logkeep.repository.upkeep.garbage import read_marks
+from logkeep.repository.upkeep.marks import read_marks
 from logkeep.repository.verify.checks import HashResult, hash_objects, read_units
 
 

@@ -1,9 +1,12 @@
 """Opens the store at a URL, and creates or finds the directory of a local one."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from logkeep.store.address import StoreKind, parse_address
 from logkeep.store.base import Store
+from logkeep.store.local_place import create_root, missing_directories, remove_unused
 
 
 def open_store(url: str) -> Store:
@@ -13,9 +16,10 @@ def open_store(url: str) -> Store:
         from logkeep.store.local import LocalStore  # noqa: PLC0415  # each kind loads only what it needs
 
         return LocalStore(address.prefix)
+    from logkeep.store.aws_endpoint import with_endpoint  # noqa: PLC0415  # as above
     from logkeep.store.objects import ObjectStore  # noqa: PLC0415  # obstore takes a while to load
 
-    return ObjectStore(address)
+    return ObjectStore(with_endpoint(address))
 
 
 def local_root(url: str) -> Path | None:
@@ -24,13 +28,28 @@ def local_root(url: str) -> Path | None:
     return Path(address.prefix).absolute() if address is not None and address.kind is StoreKind.LOCAL else None
 
 
+@contextmanager
+def provisional_place(url: str, *, create: bool) -> Iterator[ExitStack]:
+    """What a store needs besides objects: the directory of a local one, created if `create`, and its `.partial`.
+
+    What was not there before is removed at the end, unless the block empties the stack (`pop_all`) or left an object.
+    Buckets are created with the provider's own tools.
+    """
+    address = parse_address(url)
+    with ExitStack() as undo:
+        if address.kind is StoreKind.LOCAL:
+            root = Path(address.prefix)
+            undo.callback(remove_unused, root, missing_directories(root))
+            if create:
+                create_root(root)
+        yield undo
+
+
 def create_place(url: str) -> None:
-    """Create the directory of a local store. Buckets are created with the provider's own tools."""
+    """Create the directory of a local store."""
     address = parse_address(url)
     if address.kind is StoreKind.LOCAL:
-        from logkeep.store.local import LocalStore  # noqa: PLC0415  # as above
-
-        LocalStore(address.prefix).create()
+        create_root(Path(address.prefix))
 
 
 def place_exists(url: str) -> bool:

@@ -141,23 +141,24 @@ def _secret_refused(where: str) -> UsageError:
 
 def _checked_option(name: str, value: str) -> str:
     if name == "endpoint":
-        return _endpoint(value)
+        return checked_endpoint(value)
     form = _FORMS_OF.get(name, _REGION)
     if not form.fullmatch(value):
         raise UsageError(f"the {name} in the store URL is not valid")
     return value
 
 
-def _endpoint(value: str) -> str:
+def checked_endpoint(value: str) -> str:
+    """The endpoint without slashes at its end. Raises UsageError, which does not repeat it."""
     try:
         parts = urlsplit(value)
         port_fits = parts.port is None or parts.port > 0
     except ValueError:
-        raise UsageError("the endpoint in the store URL is not a URL") from None
+        raise UsageError("the endpoint is not a URL") from None
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise _secret_refused("the endpoint may contain only scheme, host, port and path")
     if parts.scheme not in {"http", "https"} or not parts.hostname or not port_fits:
-        raise UsageError("the endpoint in the store URL is not an http(s) URL", remedy="for example https://host:9000")
+        raise UsageError("the endpoint is not an http(s) URL", remedy="for example https://host:9000")
     return value.rstrip("/")
 
 

@@ -23,7 +23,11 @@ class BucketRequests:
         except ImportError:
             raise BucketUnknown("boto3 is not installed (pip install 'logkeep[s3]')") from None
         config = Config(
-            connect_timeout=5, read_timeout=20, retries={"max_attempts": 2}, s3={"addressing_style": "path"}
+            connect_timeout=5,
+            read_timeout=20,
+            retries={"max_attempts": 2},
+            s3={"addressing_style": "path"},
+            ignore_configured_endpoint_urls=True,  # the address has the endpoint; a second server must not answer
         )
         self._bucket = address.bucket
         self._client: Any = self._answered(

@@ -2,15 +2,17 @@
 
 A check has a slug, a title, what depends on it, and a function that returns None if the promise was kept, or how it was
 broken. Tests run all of them at full size; `store probe` runs the same ones, smaller, on the user's store. Everything
-happens below one prefix, which is emptied at the end.
+happens below one prefix, which is emptied at the end. Checks are independent of each other, so they can run at the same
+time; only those of streams run one after the other, because each needs the memory of a few parts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from logkeep.errors import LogkeepError
+from logkeep.errors import LogkeepError, StoreFull, StoreUnreachable
 from logkeep.model.time import Clock
 from logkeep.store import conformance_reads as reads
 from logkeep.store import conformance_writes as writes
@@ -45,6 +47,7 @@ class CheckOutcome:
     problem: str | None
 
 
+_STREAMS = frozenset({"stream", "stream-buffer", "stream-abort"})
 CHECKS: tuple[StoreCheck, ...] = (
     StoreCheck(
         "read-after-write", "what was written is read back at once, byte for byte", Stake.COMMITS, writes.read_back
@@ -75,33 +78,77 @@ CHECKS: tuple[StoreCheck, ...] = (
 )
 
 
+Watch = Callable[[CheckOutcome], None]
+
+
 def run_checks(
-    store: Store, prefix: str, clock: Clock, scale: Scale, checks: tuple[StoreCheck, ...] = CHECKS
+    store: Store,
+    prefix: str,
+    clock: Clock,
+    scale: Scale,
+    checks: tuple[StoreCheck, ...] = CHECKS,
+    *,
+    at_once: int = 1,
+    watch: Watch = lambda _: None,
 ) -> list[CheckOutcome]:
-    """Run the checks, each below its own part of `prefix`. An error of the store fails its check only."""
-    with _emptied(store, prefix):
-        return [
-            CheckOutcome(check, _problem(check, Trial(store, f"{prefix}{check.slug}/", clock, scale)))
-            for check in checks
-        ]
+    """Run the checks, each below its own part of `prefix`. An error of the store fails its check only.
+
+    Raises StoreFull, and StoreUnreachable for a connection that is refused: they say nothing about a promise.
+    `watch` gets each outcome as it is known.
+    """
+    outcomes: dict[str, CheckOutcome] = {}
+
+    def run(group: list[StoreCheck]) -> list[CheckOutcome]:
+        return [CheckOutcome(one, _problem(one, Trial(store, f"{prefix}{one.slug}/", clock, scale))) for one in group]
+
+    with emptied(store, prefix, at_once), ThreadPoolExecutor(at_once) as pool:
+        for outcome in _results([pool.submit(run, group) for group in _groups(checks)]):
+            outcomes[outcome.check.slug] = outcome
+            watch(outcome)
+    return [outcomes[check.slug] for check in checks]
+
+
+def _groups(checks: tuple[StoreCheck, ...]) -> list[list[StoreCheck]]:
+    """What runs at the same time, the longest first."""
+    streams = [check for check in checks if check.slug in _STREAMS]
+    others = [[check] for check in checks if check.slug not in _STREAMS]
+    races = [group for group in others if group[0].slug.endswith("-race")]
+    return [group for group in (*races, streams, *(one for one in others if one not in races)) if group]
+
+
+def _results(futures: list[Future[list[CheckOutcome]]]) -> Iterator[CheckOutcome]:
+    """The outcomes as they arrive. After an error no further check is begun."""
+    try:
+        for future in as_completed(futures):
+            yield from future.result()
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _problem(check: StoreCheck, trial: Trial) -> str | None:
     try:
         return check.run(trial)
     except LogkeepError as error:
+        if isinstance(error, StoreFull) or (isinstance(error, StoreUnreachable) and error.lasting):
+            raise
         return str(error)
 
 
 @contextmanager
-def _emptied(store: Store, prefix: str) -> Iterator[None]:
-    """Remove what the checks leave. If deleting is refused, the check of `delete` reports it."""
+def emptied(store: Store, prefix: str, at_once: int = 1) -> Iterator[None]:
+    """Remove what the block leaves below the prefix. If deleting is refused, the check of `delete` reports it."""
     try:
         yield
     finally:
         with suppress(LogkeepError):
-            for info in list(store.list(prefix)):
-                store.delete(info.name)
+            _delete_all(store, [info.name for info in store.list(prefix)], at_once)
             below = sweepable(store)
             if below is not None:
                 below.remove_empty(prefix)
+
+
+def _delete_all(store: Store, names: Iterable[str], at_once: int) -> None:
+    with ThreadPoolExecutor(at_once) as pool:
+        for future in [pool.submit(store.delete, name) for name in names]:
+            future.result()

@@ -24,15 +24,13 @@ from logkeep.store.local_files import (
     is_held,
     read_exactly,
     remove_if_empty,
-    sync_path,
     write_all,
 )
 from logkeep.store.local_listing import info_of, walk
+from logkeep.store.local_place import PARTIAL, create_root, is_replace_lock, take_replace_lock
 from logkeep.store.local_stream import DirectStream
 
-PARTIAL = ".partial"
 Infos = list[ObjectInfo]  # inside the class `list` is the method
-_LOCK = "replace.lock"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -52,12 +50,7 @@ class LocalStore:
 
     def create(self) -> None:
         """Create the root directory and its parents; only `init` does. An existing one is not changed."""
-        missing = [path for path in [self.root, *self.root.parents] if not path.exists()]
-        with os_errors_about(str(self.root)):
-            for path in reversed(missing):
-                with suppress(FileExistsError):
-                    path.mkdir(mode=0o700)
-                sync_path(path.parent)
+        create_root(self.root)
 
     def put_new(self, name: str, data: bytes) -> None:
         with self._parent(name, create=True) as (root, parent, leaf), self._partial(root) as (partials, temp, fd):
@@ -167,7 +160,7 @@ class LocalStore:
 
     def _is_stale(self, partials: int, info: ObjectInfo, older_than: datetime) -> bool:
         leaf = info.name.removeprefix(f"{PARTIAL}/")
-        return leaf != _LOCK and info.modified < older_than and not is_held(partials, leaf)
+        return not is_replace_lock(leaf) and info.modified < older_than and not is_held(partials, leaf)
 
     def _publish(self, descriptor: int, name: str, later_than: datetime | None = None) -> None:
         """Make the bytes durable, with a time stamp that distinguishes this file from others of the same name.
@@ -212,10 +205,8 @@ class LocalStore:
     def _locked(self, root: int) -> Iterator[None]:
         """One replacement at a time in this directory, among all processes. The kernel releases locks of dead ones."""
         with opened_below(root, [PARTIAL], create=True) as partials:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(_LOCK, flags, 0o600, dir_fd=partials)
+            descriptor = take_replace_lock(partials)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             os.close(descriptor)

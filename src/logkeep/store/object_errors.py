@@ -1,7 +1,7 @@
 """Translates obstore's exceptions into errors of `logkeep.errors`.
 
 obstore has one exception for most refusals; status and code are in its message. The message itself is never shown: it
-can contain signed URLs. Errors have the status and the server's own code.
+can contain signed URLs. Errors have the status and the server's own code; `connection_errors` says why none came.
 """
 
 import re
@@ -29,6 +29,7 @@ from logkeep.errors import (
     UnsafeName,
     VersionMismatch,
 )
+from logkeep.store.connection_errors import no_answer
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>\s*([A-Za-z0-9]{1,60})\s*</Code>")
@@ -39,7 +40,6 @@ _CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
 _FULL = {"QuotaExceeded", "InsufficientCapacity", "XMinioStorageFull", "EntityTooLarge", "InsufficientStorage"}
 _CREDENTIAL_SERVICES = ("169.254.169.254", "169.254.170.", "metadata.google.internal", "CredentialProvider")
 """Where obstore asks for the identity of the host if it finds no other credentials."""
-_NO_ANSWER = re.compile(r"HTTP error|error sending request|timed out|connection|dns error", re.IGNORECASE)
 _WHERE_CREDENTIALS = (
     "set them in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, "
     "AZURE_STORAGE_ACCOUNT_KEY, …) or give this host an identity"
@@ -104,9 +104,7 @@ def _other_error(error: Exception, text: str, subject: str, place: str) -> Logke
         return StoreError("the store does not support this request", subject=subject)
     if "redirect" in text:
         return StoreError("the bucket is in another region", subject=place, remedy="add ?region=… to the URL")
-    if _NO_ANSWER.search(text):
-        return StoreUnreachable("the store does not answer", subject=place)
-    return StoreError("the store's reply is not understood", subject=subject)
+    return no_answer(str(error), place) or StoreError("the store's reply is not understood", subject=subject)
 
 
 def _match(pattern: re.Pattern[str], text: str) -> str:

@@ -9,11 +9,11 @@ Behaviour of obstore 0.12, and how it is handled here:
   are sorted here, and no listing is continued from a point where the two orders differ.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -38,7 +38,6 @@ _PARTS_AT_ONCE = 4
 _ONCE: "RetryConfig" = {"max_retries": 0}
 _PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _OBSTORE_RAISES = (BaseError, OSError, ValueError)
-_ENDPOINT_VARIABLES = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 Client = S3Store | GCSStore | AzureStore
 _CLIENTS: dict[StoreKind, Any] = {StoreKind.S3: S3Store, StoreKind.GCS: GCSStore, StoreKind.AZURE: AzureStore}
@@ -53,7 +52,6 @@ class ObjectStore:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._client = _connected(address, _ONCE)
-        self._streams = _connected(address, _PATIENT)
 
     def __reduce__(self) -> tuple[type["ObjectStore"], tuple[Address]]:
         return ObjectStore, (self.address,)
@@ -61,6 +59,10 @@ class ObjectStore:
     @property
     def url(self) -> str:
         return self.address.url
+
+    @cached_property
+    def _streams(self) -> Client:
+        return _connected(self.address, _PATIENT)
 
     def put_new(self, name: str, data: bytes) -> None:
         with _obstore_errors(self.url, safe_name(name)):
@@ -136,9 +138,7 @@ class ObjectStore:
 
     def _lists_in_order(self) -> bool:
         """The clouds list in the order of names; other S3 servers may not."""
-        if self.address.kind is not StoreKind.S3:
-            return True
-        return not self.address.endpoint and not any(os.environ.get(name) for name in _ENDPOINT_VARIABLES)
+        return self.address.kind is not StoreKind.S3 or not self.address.endpoint
 
     def _require_bucket(self) -> None:
         """A HEAD request does not distinguish a missing object from a missing bucket; a listing does."""
@@ -258,6 +258,7 @@ def _client(address: Address, common: dict[str, Any]) -> Client:
         # One DELETE per object: not every S3 server supports the bulk request. Buckets with object lock refuse writes
         # without a checksum. SHA-256 costs nothing more: each request is signed with it already.
         settings |= {"region": address.region, "disable_bulk_delete": True}
+        settings["aws_endpoint_url_s3"] = address.endpoint  # AWS_ENDPOINT_URL_S3 would win over `endpoint`
         settings["checksum_algorithm"] = "" if address.checksum == "none" else "SHA256"
         settings |= file_credentials()
     given = {name: value for name, value in settings.items() if value}

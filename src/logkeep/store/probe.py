@@ -5,21 +5,27 @@ uploads are removed, and whether the bucket keeps versions and locks them. Repor
 safe, why, and what to do.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from enum import StrEnum
 
 import msgspec
 
-from logkeep.errors import LogkeepError, StoreError
+from logkeep.errors import LogkeepError, StoreFull
 from logkeep.model.time import Clock, TokenSource
 from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.base import Store
-from logkeep.store.conformance import CheckOutcome, Stake, run_checks
+from logkeep.store.conformance import CheckOutcome, Stake, Watch, emptied, run_checks
 from logkeep.store.lifecycle import AbortRule, abort_rule, rule_remedy
 from logkeep.store.trial import QUICK, Scale
 from logkeep.store.versions import bucket_protection
 
 VERSIONS = "versions"
 """Slug of the line about versions and locks."""
+_AT_ONCE = 8
+"""Checks at the same time on a store in a network, where they mostly wait. A disk would only be slower."""
+_SPACE_MIB = 32
 _STAKES = {
     Stake.COMMITS: "use another store, or a newer release of this one: backups could be lost",
     Stake.LEASES: "make sure that only one run at a time writes to this repository",
@@ -54,12 +60,16 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     remedies: tuple[str, ...]
 
 
-def probe(store: Store, clock: Clock, token: TokenSource, scale: Scale = QUICK) -> ProbeReport:
-    """Run all checks. Raises only if the store cannot be reached or written to at all."""
-    prefix = f"probe-{token()}/"
+def probe(
+    store: Store, clock: Clock, token: TokenSource, scale: Scale = QUICK, watch: Watch = lambda _: None
+) -> ProbeReport:
+    """Run all checks. Raises only if the store cannot be reached, is full, or cannot be written to at all."""
+    prefix, address = f"probe-{token()}/", _network_address(store)
     _require_writable(store, prefix)
-    outcomes = run_checks(store, prefix, clock, scale)
-    checks = (*map(_check_report, outcomes), *_check_transport_and_uploads(store))
+    with ThreadPoolExecutor(1) as other:
+        about_bucket = other.submit(_check_transport_and_uploads, address)
+        outcomes = _run_checks(store, prefix, clock, scale, watch, at_once=_AT_ONCE if address else 1)
+        checks = (*map(_check_report, outcomes), *about_bucket.result())
     failed = {outcome.check.stake for outcome in outcomes if outcome.problem}
     return ProbeReport(
         url=store.url,
@@ -73,19 +83,26 @@ def probe(store: Store, clock: Clock, token: TokenSource, scale: Scale = QUICK) 
 
 def _require_writable(store: Store, prefix: str) -> None:
     """A wrong URL or a missing permission is an error of its own, not twenty failed checks."""
-    name = f"{prefix}first"
-    store.put_new(name, b"logkeep store probe")
-    try:
-        store.get(name, 100)
-    finally:
-        _delete_quietly(store, name)
+    with emptied(store, prefix), _explained(store):
+        store.put_new(f"{prefix}first", b"logkeep store probe")
+        store.get(f"{prefix}first", 100)
 
 
-def _delete_quietly(store: Store, name: str) -> None:
+def _run_checks(
+    store: Store, prefix: str, clock: Clock, scale: Scale, watch: Watch, at_once: int
+) -> list[CheckOutcome]:
+    with _explained(store):
+        return run_checks(store, prefix, clock, scale, at_once=at_once, watch=watch)
+
+
+@contextmanager
+def _explained(store: Store) -> Iterator[None]:
+    """A full store is one error about the store, not one about an object of the probe."""
     try:
-        store.delete(name)
-    except StoreError:
-        return  # the check of `delete` reports it
+        yield
+    except StoreFull as error:
+        what = f"{error.what}; testing what the store can do needs {_SPACE_MIB} MiB"
+        raise StoreFull(what, subject=store.url, remedy="free space or raise the quota, then run again") from error
 
 
 def _check_report(outcome: CheckOutcome) -> ProbeCheck:
@@ -96,12 +113,17 @@ def _check_report(outcome: CheckOutcome) -> ProbeCheck:
     return ProbeCheck(slug=check.slug, title=check.title, result=result, what=problem, remedy=_STAKES[check.stake])
 
 
-def _check_transport_and_uploads(store: Store) -> list[ProbeCheck]:
+def _network_address(store: Store) -> Address | None:
+    """None for a directory, and for a store in memory."""
     try:
         address = parse_address(store.url)
     except LogkeepError:
-        return []  # a store in memory
-    if address.kind is StoreKind.LOCAL:
+        return None
+    return None if address.kind is StoreKind.LOCAL else address
+
+
+def _check_transport_and_uploads(address: Address | None) -> list[ProbeCheck]:
+    if address is None:
         return []
     return [_check_encryption(address), *_check_unfinished_uploads(address), *_check_versions(address)]
 

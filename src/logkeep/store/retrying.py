@@ -7,6 +7,7 @@ random run id: equal bytes count as one's own.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,18 +15,27 @@ from typing import TypeVar
 import stamina
 from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
-from logkeep.errors import AlreadyExists, Damaged, LogkeepError, ObjectMissing, VersionMismatch
+from logkeep.errors import (
+    AlreadyExists,
+    Damaged,
+    LogkeepError,
+    ObjectMissing,
+    StoreBusy,
+    StoreUnreachable,
+    VersionMismatch,
+)
 from logkeep.store.base import ObjectInfo, Store
 from logkeep.store.delegating import DelegatingStore
 
 T = TypeVar("T")
 _log = logging.getLogger("logkeep.store")
 _WARN_AT = 4
-"""This retry is logged as a warning, about three seconds after the first failure."""
+"""The retry that warns of a busy store, about three seconds after the first failure; before it that is usual."""
 
 
 def _log_retry(details: RetryDetails) -> None:
-    level = logging.WARNING if details.retry_num == _WARN_AT else logging.INFO
+    shown_at = _WARN_AT if isinstance(details.caused_by, StoreBusy) else 1
+    level = logging.WARNING if details.retry_num == shown_at else logging.INFO
     _log.log(
         level, "trying again in %.1f s (attempt %d): %s", details.wait_for, details.retry_num + 1, details.caused_by
     )
@@ -40,7 +50,9 @@ class RetryLimits:
 
     total_s: float = 120.0
     first_contact_s: float = 30.0
-    """Before the store has answered at all: a wrong endpoint should be reported soon."""
+    """Before the store has answered at all."""
+    lasting_s: float = 1.5
+    """The same for a cause that rarely passes. With the last wait a wrong endpoint is reported within 5 s."""
     first_wait_s: float = 0.2
     longest_wait_s: float = 15.0
     attempts: int | None = None
@@ -158,7 +170,15 @@ class RetryingStore(DelegatingStore):
             wait_max=min(limits.longest_wait_s, total_s / 4),  # the last wait may exceed the time limit
             wait_jitter=limits.first_wait_s,
         )
-        return caller(_retry_helps, self._noting_answers, call)
+        lasting_until = time.monotonic() + min(total_s, limits.lasting_s)
+
+        def helps(error: Exception) -> bool:
+            if not isinstance(error, LogkeepError) or not error.retry_helps:
+                return False
+            lasting = isinstance(error, StoreUnreachable) and error.lasting and not self._answered
+            return not lasting or time.monotonic() < lasting_until
+
+        return caller(helps, self._noting_answers, call)
 
     def _noting_answers(self, call: Callable[[], T]) -> T:
         try:
@@ -202,7 +222,3 @@ class _ResumedListing:
         known = set(self.foreign)
         self.foreign.extend(name for name in self._met if name not in known)
         self._met.clear()
-
-
-def _retry_helps(error: Exception) -> bool:
-    return isinstance(error, LogkeepError) and error.retry_helps

@@ -91,14 +91,17 @@ def _period(kept: dict[str, Any]) -> str:
 
 
 def versioned_address(url: str) -> Address | None:
-    """The address of a bucket that keeps versions, or kept them once; None for every other store."""
+    """The address of a bucket that keeps versions, or kept them once; None for every other store.
+
+    Raises BucketUnknown if an S3 bucket does not say.
+    """
     try:
         address = parse_address(url)
     except LogkeepError:
         return None  # a store in memory
     if address.kind is not StoreKind.S3:
         return None
-    kept = bucket_protection(address).versioning in {Versioning.ON, Versioning.SUSPENDED}
+    kept = _protection(BucketRequests(address)).versioning in {Versioning.ON, Versioning.SUSPENDED}
     return address if kept else None
 
 

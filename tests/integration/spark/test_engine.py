@@ -39,6 +39,8 @@ class RecordingSink:
         if self.seen_file is not None and done_bytes:
             self.seen_file.touch()
 
+    def waiting(self, reason: str) -> None: ...
+
     def finish(self) -> None:
         self.calls.append(("finish",))
 

@@ -20,6 +20,7 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
+from tests.support.cli.json_times import wrong_times
 from tests.support.cli.processes import ROOT, logkeep
 from tests.support.scripted.backup import Ends, back_up
 
@@ -88,6 +89,7 @@ def document_of(stdout: str) -> dict[str, Any]:
     shown: dict[str, Any] = json.loads(stdout)
     schema = json.loads((SCHEMAS / f"{shown['verb'].replace(' ', '-')}.json").read_text())
     jsonschema.validate(shown, schema)
+    assert not wrong_times(shown, schema)
     return shown
 
 

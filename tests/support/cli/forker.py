@@ -353,12 +353,7 @@ def _load_kernels() -> None:
     """Load what numba has compiled on this machine: the code is the same wherever a command keeps its own cache."""
     from logkeep.formats import jit  # noqa: PLC0415 - only the forker loads it
 
-    jit._register_all()
-    for kernel in jit._KERNELS:
-        stored: Any = getattr(kernel._compiled, "_cache", None)
-        if hasattr(stored, "_cache_file"):
-            for key in stored._cache_file._load_index():
-                kernel._compiled.compile(key[0])
+    jit.load_stored_kernels()
 
 
 def _modules() -> Iterator[str]:
@@ -386,7 +381,6 @@ def _become(fork: _Fork) -> NoReturn:
     try:
         os.chdir(wanted.directory)
         sys.path[0] = wanted.directory
-        _name_kernel_cache()
         sys.argv = [wanted.module, *wanted.arguments]
         runpy.run_module(wanted.module, run_name="__main__", alter_sys=True)
         code = 0
@@ -414,16 +408,6 @@ def _open_streams() -> None:
         opened.buffer.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         setattr(sys, name, opened)
         setattr(sys, f"__{name}__", opened)
-
-
-def _name_kernel_cache() -> None:
-    """logkeep.formats.jit names it when it is imported, by the environment."""
-    from logkeep.formats import jit  # noqa: PLC0415 - only the forker loads it
-    from logkeep.model.cache import cache_dir  # noqa: PLC0415
-
-    os.environ.setdefault(
-        "NUMBA_CACHE_DIR", str(cache_dir(os.environ, Path.home()) / "kernels" / jit._edition())
-    )  # fmt: skip
 
 
 def _exit_code(end: SystemExit) -> int:

@@ -3,10 +3,11 @@
 `with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one
 partition, one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic`
 the topic has that name, which brings a client further. With `refusing` each answer has an error code and a hostile
-message.
+message. `lies` makes the answers to one API unfit for the request: about another name, empty, or with absurd numbers.
 """
 
 import contextlib
+import enum
 import socket
 import struct
 import threading
@@ -44,9 +45,22 @@ _LISTS: dict[str, list[Any]] = {
 }
 
 
+class Lie(enum.Enum):
+    OTHER_NAME = "other name"
+    EMPTY = "empty"
+    NEGATIVE = "negative"
+    HUGE = "huge"
+
+
+_ABSURD = {Lie.NEGATIVE: -7, Lie.HUGE: 100}
+"""Numbers that fit into every integer type of the protocol."""
+
+
 class HostileBroker:
-    def __init__(self, *, topic: str = TEXT, refusing: bool = False) -> None:
+    def __init__(self, *, topic: str = TEXT, refusing: bool = False, lies: dict[str, Lie] | None = None) -> None:
         self._topic, self._refusing = topic, refusing
+        self.lies = lies or {}
+        """By API. It may be changed while the broker serves."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._port: int = self._listener.getsockname()[1]
         self._shapes = {found.key: found for found in _known()}
@@ -110,7 +124,18 @@ class HostileBroker:
         fields = {name: f for name, f in kind.fields.items() if f.for_version_q(version)}
         return kind(**{name: self._value(name, field, version, api) for name, field in fields.items()})
 
-    def _value(self, name: str, field: Any, version: int, api: str) -> Any:  # noqa: PLR0911 - one for each type
+    def _value(self, name: str, field: Any, version: int, api: str) -> Any:
+        lie = self.lies.get(api)
+        honest = self._honest(name, field, version, api)
+        if lie is Lie.EMPTY and field.is_array():
+            return []
+        if lie is Lie.OTHER_NAME and isinstance(honest, str | UUID) and name != "host":
+            return UUID(int=8) if isinstance(honest, UUID) else f"other-{honest}"
+        if lie in _ABSURD and type(honest) is int and not name.endswith(("error_code", "port", "_time_ms")):
+            return _ABSURD[lie]
+        return honest
+
+    def _honest(self, name: str, field: Any, version: int, api: str) -> Any:  # noqa: PLR0911 - one for each type
         if name == "api_keys" and api == "ApiVersions":
             return [self._api_range(field.data_class, each) for each in self._shapes.values()]
         if name in _LISTS and field.is_array():

@@ -52,7 +52,7 @@ from logkeep.repository.restores import (
     read_plan,
 )
 from logkeep.repository.restores import put_receipt as put_restore_receipt
-from logkeep.repository.upkeep.garbage import GarbageMark
+from logkeep.repository.upkeep.marks import GarbageMark
 from logkeep.store.local import LocalStore
 from tests.support.cli.filled_repository import new_repository
 from tests.support.hostile.corpus import TEXT

@@ -21,8 +21,8 @@ _CHECKSUMS = ("content-md5", "x-amz-sdk-checksum-algorithm", "x-amz-checksum-")
 
 
 @contextmanager
-def lock_rule(server: S3Server) -> Iterator[S3Server]:
-    """The same server at another endpoint, with the rule."""
+def lock_rule(server: S3Server, denied: str = "") -> Iterator[S3Server]:
+    """The same server at another endpoint, with the rule; `denied` is a question about buckets that it refuses."""
     behind = urlsplit(server.endpoint).netloc
 
     class Passing(BaseHTTPRequestHandler):
@@ -32,6 +32,9 @@ def lock_rule(server: S3Server) -> Iterator[S3Server]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if self.command == "PUT" and not any(name.lower().startswith(_CHECKSUMS) for name in self.headers):
                 self._answer(400, [], _REFUSED)
+                return
+            if denied and urlsplit(self.path).query.startswith(denied):
+                self._answer(403, [], b"<Error><Code>AccessDenied</Code></Error>")
                 return
             inner = http.client.HTTPConnection(behind, timeout=30)
             # The signature covers the Host header: it is passed as it came.

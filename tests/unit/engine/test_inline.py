@@ -33,6 +33,8 @@ class Sink:
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         self.calls.append((done_bytes, done_units, failed_attempts))
 
+    def waiting(self, reason: str) -> None: ...
+
     def finish(self) -> None:
         self.calls.append(("finish",))
 

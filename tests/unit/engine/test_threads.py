@@ -29,6 +29,8 @@ class Sink:
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         self.last = (done_bytes, done_units, failed_attempts)
 
+    def waiting(self, reason: str) -> None: ...
+
     def finish(self) -> None:
         self.finished += 1
 

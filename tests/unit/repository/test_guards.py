@@ -16,7 +16,8 @@ from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain.commits import SourceRef, follow, put_checkpoint, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
-from logkeep.repository.upkeep.garbage import GarbageRules, StoredMark, collect, decide
+from logkeep.repository.upkeep.garbage import GarbageRules, collect, decide
+from logkeep.repository.upkeep.marks import StoredMark
 from logkeep.store.base import ObjectInfo
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore

@@ -17,6 +17,7 @@ from logkeep.repository.backups.verification import (
     put_verification,
     stored_verifications,
 )
+from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.lease import NOTHING_SEEN
 from logkeep.store.memory import MemoryStore
@@ -95,6 +96,59 @@ def test_damage_that_the_same_run_found_stays_until_the_records_are_good(
     found = stored.health()
     assert found is not None
     assert (found.damaged, found.level) == (False, "records")
+
+
+def test_weaker_damage_hides_no_deeper_damage(stored: Stored) -> None:
+    """After a lost object came back, the wrong hash of another one remains."""
+    stored.put(("hash-mismatch",), "data", where="a.log")
+    stored.put(("object-missing",), "files", where="b.log")
+    assert known_damaged(stored.place, {FIRST}) == {"a.log": "data", "b.log": "files"}
+    stored.put((), "files")
+    found = stored.health()
+    assert found is not None
+    assert (found.damaged, found.level) == (True, "data")
+    assert known_damaged(stored.place, {FIRST}) == {"a.log": "data"}
+    stored.put((), "data")
+    assert not stored.is_damaged()
+    assert known_damaged(stored.place, {FIRST}) == {}
+
+
+def test_an_object_has_the_deepest_level_at_which_it_was_found_damaged(stored: Stored) -> None:
+    for level in ("data", "records", "files"):
+        stored.put(("hash-mismatch",), level)
+    assert known_damaged(stored.place, {FIRST}) == {"a.log": "records"}
+
+
+def test_a_weaker_good_verification_hides_no_deeper_one(stored: Stored) -> None:
+    stored.put((), "records")
+    deepest = stored.health()
+    for level in ("files", "data"):
+        stored.put((), level)
+    assert deepest is not None
+    assert stored.health() == deepest
+    stored.put((), "records")
+    later = stored.health()
+    assert later is not None
+    assert later.time - deepest.time == timedelta(minutes=3)
+
+
+def test_names_that_earlier_releases_wrote_are_judged(stored: Stored) -> None:
+    root = "sources/prod/verifications/00000000000000000001/"
+    for name in (
+        "20261116T021500123456Z.records.good.00000000000000aa.json",
+        "20261117T021500123456Z.files.good.00000000000000ab.json",
+    ):
+        stored.place.store.put_new(root + name, b"never read")
+    found = stored.health()
+    assert found is not None
+    assert (found.damaged, found.level, found.time) == (False, "records", datetime(2026, 11, 16, 2, 15, 0, 123456, UTC))
+
+
+@pytest.mark.parametrize("when", ["20261340T000000000000Z", "99999999T999999999999Z", "TZTZ", "20261118T0000Z"])
+def test_a_name_with_an_impossible_time_is_none_of_ours(stored: Stored, when: str) -> None:
+    name = layout.verification("prod", FIRST, when, "data", DAMAGED, "0" * 16)
+    stored.place.store.put_new(name, b"nothing")
+    assert stored.health() is None
 
 
 def test_a_copy_for_a_backup_that_shares_the_object_hides_no_damage_of_it(stored: Stored) -> None:

@@ -207,3 +207,39 @@ class TestFirstContact:
         with stamina.set_testing(False):
             store.put_new("a", b"x")
             assert store.get("a", 1) == b"x"
+
+    LASTING = RetryLimits(total_s=300, first_contact_s=300, lasting_s=0.05, first_wait_s=0.01, longest_wait_s=0.02)
+
+    def test_a_cause_that_rarely_passes_is_reported_soon(self) -> None:
+        faulty = FaultyStore(MemoryStore(), lambda _number, _operation, _name: _refused())
+        with stamina.set_testing(False), pytest.raises(StoreUnreachable):
+            RetryingStore(faulty, self.LASTING).get("a", 1)
+        assert len(faulty.calls) > 1
+
+    def test_once_it_answered_such_a_cause_is_waited_for(self) -> None:
+        faulty = FaultyStore(MemoryStore(), Scripted(dict.fromkeys(range(2, 30), _refused())))
+        store = RetryingStore(faulty, self.LASTING)
+        with stamina.set_testing(False):
+            store.put_new("a", b"x")
+            assert store.get("a", 1) == b"x"
+
+    def test_any_other_cause_is_waited_for(self) -> None:
+        faulty = FaultyStore(MemoryStore(), Scripted(dict.fromkeys(range(1, 30), error_before())))
+        with stamina.set_testing(False):
+            assert list(RetryingStore(faulty, self.LASTING).list("")) == []
+
+
+def _refused() -> Fault:
+    error = StoreUnreachable("connection refused")
+    error.lasting = True
+    return Fault(before=error)
+
+
+@pytest.mark.parametrize(("fault", "shown"), ((error_before(), 2), (busy_503(), None)))
+def test_the_first_retry_is_a_warning_unless_the_store_is_only_busy(
+    fault: Fault, shown: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, _, store = _stores({1: fault, 2: fault})
+    list(store.list(""))
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [f"(attempt {shown})" in line for line in warned] == ([True] if shown else [])

@@ -29,13 +29,8 @@ def make_repository(stage: Stage) -> None:
 
 def tell_of_kafka(stage: Stage) -> None:
     """A real broker, from the first order to the restored cluster."""
-    kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache, properties={"log.cleaner.backoff.ms": "500"})
+    kafka = _start_broker(stage)
     shop = Shop(kafka)
-    with stage.step(f"start a real Kafka {kafka.release.version} broker"):
-        stage.say(f"   its jars are kept in {stage.cache}")
-        stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
-        kafka.start()
-        stage.export("LOGKEEP_KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap)
     with stage.step("open a shop, with Apache's own tools"):
         _open(shop, stage)
     with stage.step("let two groups read"):
@@ -52,19 +47,48 @@ def tell_of_kafka(stage: Stage) -> None:
         kafka.stop()
 
 
+def open_small_shop(stage: Stage) -> EmbeddedKafka:
+    """Start a broker with two topics and a group: enough to try commands with, and soon there."""
+    kafka = _start_broker(stage)
+    shop = Shop(kafka)
+    with stage.step("fill it, with Apache's own tools"):
+        _take_orders(shop, stage)
+        _take_payments(shop, stage)
+        _bill(shop, stage)
+    return kafka
+
+
+def _start_broker(stage: Stage) -> EmbeddedKafka:
+    kafka = EmbeddedKafka(stage.directory / "kafka", stage.cache, properties={"log.cleaner.backoff.ms": "500"})
+    with stage.step(f"start a real Kafka {kafka.release.version} broker"):
+        stage.say(f"   its jars are kept in {stage.cache}")
+        stage.resources.callback(kafka.stop)  # before the start: Ctrl-C may come while it starts
+        kafka.start()
+        stage.export("LOGKEEP_KAFKA_BOOTSTRAP_SERVERS", kafka.bootstrap)
+    return kafka
+
+
 def _open(shop: Shop, stage: Stage) -> None:
     """Headers, transactions and a compacted topic: a copy of the records alone would lose these."""
     shop.create("customers", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01")
     shop.write("customers", [_customer(number) for number in range(_CHANGES)])
-    shop.create("orders", 3)
-    shop.write("orders", [_order(number) for number in range(_ORDERS)])
-    stage.say(f"   orders: {count(_ORDERS)} records with keys and headers, in 3 partitions")
-    shop.create("payments", 1)
-    shop.write_in_transactions("payments", _PAYMENTS)
-    stage.say(f"   payments: {count(_PAYMENTS)} records in transactions")
+    _take_orders(shop, stage)
+    _take_payments(shop, stage)
     # Start a new segment: older ones may then be compacted, which makes holes.
     shop.write("customers", [_customer(number) for number in range(_CHANGES, _CHANGES + _CUSTOMERS)])
     stage.say(f"   customers: {count(_CHANGES + _CUSTOMERS)} addresses of {_CUSTOMERS} customers, in a compacted topic")
+
+
+def _take_orders(shop: Shop, stage: Stage) -> None:
+    shop.create("orders", 3)
+    shop.write("orders", [_order(number) for number in range(_ORDERS)])
+    stage.say(f"   orders: {count(_ORDERS)} records with keys and headers, in 3 partitions")
+
+
+def _take_payments(shop: Shop, stage: Stage) -> None:
+    shop.create("payments", 1)
+    shop.write_in_transactions("payments", _PAYMENTS)
+    stage.say(f"   payments: {count(_PAYMENTS)} records in transactions")
 
 
 def _order(number: int) -> tuple[str, str, str]:
@@ -76,10 +100,15 @@ def _customer(number: int) -> tuple[str, str, str]:
 
 
 def _consume(shop: Shop, stage: Stage) -> list[str]:
-    read = shop.read("billing", "orders", _BILLED)
-    stage.say(f"   billing has read {count(len(read))} of {count(_ORDERS)} orders, the last of them: {read[-1]}")
+    read = _bill(shop, stage)
     shop.advance("audit", "payments")
     stage.say("   audit has read all payments")
+    return read
+
+
+def _bill(shop: Shop, stage: Stage) -> list[str]:
+    read = shop.read("billing", "orders", _BILLED)
+    stage.say(f"   billing has read {count(len(read))} of {count(_ORDERS)} orders, the last of them: {read[-1]}")
     return read
 
 

@@ -45,15 +45,7 @@ class ZkCliUser:
 
 def tell_of_zookeeper(stage: Stage) -> None:
     """A real server, from its first node to a drill of a full restore."""
-    server = EmbeddedZooKeeper(stage.directory / "zookeeper", stage.cache)
-    settings = ZkCliUser(server)
-    with stage.step(f"start a real ZooKeeper {server.release.version} server"):
-        stage.resources.callback(server.stop)  # before the start: Ctrl-C may come while it starts
-        server.start()
-        stage.export("LOGKEEP_ZOOKEEPER_DATA_DIR", str(server.data_dir))
-        stage.export("LOGKEEP_ZOOKEEPER_HOST", server.client)
-    with stage.step("keep the shop's settings in it, with Apache's own shell"):
-        _open(settings, stage)
+    server, settings = open_settings(stage)
     with stage.step("back up the running server"):
         stage.logkeep("zookeeper", "backup", *_SOURCE, "-q")
     with stage.step("the accident: a user changes a price, then deletes all settings"):
@@ -69,6 +61,20 @@ def tell_of_zookeeper(stage: Stage) -> None:
         stage.logkeep("receipts", "list", *_SOURCE)
     with stage.step("stop the server"):
         server.stop()
+
+
+def open_settings(stage: Stage) -> tuple[EmbeddedZooKeeper, ZkCliUser]:
+    """Start a server and fill it; returns it and its user."""
+    server = EmbeddedZooKeeper(stage.directory / "zookeeper", stage.cache)
+    settings = ZkCliUser(server)
+    with stage.step(f"start a real ZooKeeper {server.release.version} server"):
+        stage.resources.callback(server.stop)  # before the start: Ctrl-C may come while it starts
+        server.start()
+        stage.export("LOGKEEP_ZOOKEEPER_DATA_DIR", str(server.data_dir))
+        stage.export("LOGKEEP_ZOOKEEPER_HOST", server.client)
+    with stage.step("keep the shop's settings in it, with Apache's own shell"):
+        _open(settings, stage)
+    return server, settings
 
 
 def _open(settings: ZkCliUser, stage: Stage) -> None:

@@ -46,7 +46,7 @@ from logkeep.config.settings import Settings
 from logkeep.errors import ConfigError, LogkeepError, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource
-from logkeep.model.work import ProgressSink
+from logkeep.model.work import NoProgress, ProgressSink
 
 T = TypeVar("T")
 ReportT = TypeVar("ReportT", bound=msgspec.Struct)
@@ -199,6 +199,11 @@ class Run(BaseRun):
 
     def progress(self) -> ProgressSink:
         return choose_progress(self[PROGRESS], self.console, self.world.monotonic, quiet=self[QUIET])
+
+    def say(self, line: str) -> None:
+        """Print a line about what takes some seconds, where progress would be shown."""
+        if not isinstance(self.progress(), NoProgress):
+            self.console.note(line)
 
     def line(self, text: Callable[[ReportT], str], document: ReportT) -> None:
         """Print one line of the answer now: for runs of many rounds. With --json, the document in one line."""

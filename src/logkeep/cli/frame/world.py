@@ -20,6 +20,7 @@ from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 if TYPE_CHECKING:
     from logkeep.engine.spark.directories import SharedDirectory
     from logkeep.engine.spark.engine import SparkEngine
+    from logkeep.engine.speeds_file import SpeedsFile
 
 PlacesOf = Callable[[Path | None], Places]
 """The configuration files to read, given the one that `--config` named, or None."""
@@ -43,6 +44,8 @@ class World:
     """Lines of the answer were already printed, so with --json the last document is one line too."""
     spark: "SparkEngine | None" = None
     """The one Spark session of the call, for all of its phases; none before it is needed."""
+    speeds: "SpeedsFile | None" = None
+    """How fast the engines are on this machine; none before an engine is chosen."""
     directories: "list[SharedDirectory]" = field(default_factory=list)
     """Local directories that units use: every worker of a cluster must see them."""
     findings: list[Finding] = field(default_factory=list)

@@ -167,7 +167,9 @@ With `--json` a command prints exactly one JSON document on stdout; everything e
 - Every document has `schema_version` (an integer) first and `verb` (the command's words) second.
 - Within one `schema_version` fields are only ever added. Readers must accept unknown fields and
   unknown values of enumerations.
-- Sizes are integers in bytes, times are RFC 3339 in UTC, backup ids are integers.
+- Sizes are integers in bytes, times are RFC 3339 in UTC, backup ids are integers. One text is an exception and
+  deprecated: `verified` of `list` and `info`, and `last_verified` of `status`, have a time in another form and a
+  level. Read `verified_at` and `verified_level`, `last_verified_at` and `last_verified_level` instead.
 - `--dry-run` prints the same document as the real run.
 - The exit code has the same meaning with and without `--json`.
 

@@ -4,17 +4,22 @@ All are `ProgressSink`s. The clock is an argument, so that tests need not wait. 
 second, because a faster bar shows nothing more.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from logkeep.cli.terminal.console import Console
 from logkeep.cli.terminal.text import cell_width, duration, size
-from logkeep.model.work import NoProgress, ProgressSink
+from logkeep.model.work import COUNTED_BYTES, NoProgress, ProgressSink
 
 Monotonic = Callable[[], float]
 
 REDRAW_S = 0.25
 LINE_S = 30.0
 _BAR_WIDTH = 24
+_RECENT_S = 10.0
+_LEAST_RATE_S = 1.0
+_LEAST_ETA_S = 5.0
+_LEAST_SHARE = 0.01
 
 
 def choose_progress(mode: str, console: Console, monotonic: Monotonic, *, quiet: bool) -> ProgressSink:
@@ -34,15 +39,25 @@ class _Counts:
         self._label, self._total_bytes, self._total_units = "", 0, 0
         self._bytes, self._units, self._failed = 0, 0, 0
         self._started = self._shown = 0.0
+        self._waiting = ""
+        self._rate = RecentRate(0.0, 0)
 
     def start(self, label: str, total_bytes: int, total_units: int) -> None:
         self._label, self._total_bytes, self._total_units = label, total_bytes, total_units
         self._bytes = self._units = self._failed = 0
+        self._waiting = ""
         self._started = self._shown = self._monotonic()
+        self._rate = RecentRate(self._started, 0)
         self._show()
+
+    def waiting(self, reason: str) -> None:
+        if reason != self._waiting:
+            self._waiting, self._rate = reason, RecentRate(self._monotonic(), self._bytes)
+            self._show()
 
     def _record(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         self._bytes, self._units, self._failed = done_bytes, done_units, failed_attempts
+        self._rate.add(self._monotonic(), done_bytes)
 
     def _show(self) -> None:
         raise NotImplementedError
@@ -58,18 +73,61 @@ class _Counts:
     def _words(self, *, ended: bool = False) -> str:
         parts = [f"{self._units}/{self._total_units} units"]
         if self._total_bytes:
-            parts.append(f"{size(self._bytes)} of {size(self._total_bytes)}")
-        elapsed, share = self._elapsed(), self._share()
-        if elapsed >= 1.0 and self._bytes and self._total_bytes:
-            parts.append(f"{size(self._bytes / elapsed)}/s")
-        if elapsed >= 2.0 and 0.01 <= share < 1.0 and not ended:
-            parts.append(f"ETA {duration(elapsed * (1 - share) / share)}")
+            counted = COUNTED_BYTES.get(self._label, "")
+            parts.append(f"{size(self._bytes)} of {size(self._total_bytes)} {counted}".rstrip())
+        rate = self._mean_rate() if ended else self._rate.bytes_per_s
+        if rate is not None and self._bytes and self._total_bytes:
+            parts.append(f"{size(rate)}/s")
+        if not ended and (left_s := self._left_s()) is not None:
+            parts.append(f"ETA {duration(left_s)}")
         if self._failed:
             parts.append(f"{self._failed} attempts failed")
+        if self._waiting and not ended:
+            parts.append(self._waiting)
         return ", ".join(parts)
+
+    def _mean_rate(self) -> float | None:
+        return self._bytes / self._elapsed() if self._elapsed() >= _LEAST_RATE_S else None
+
+    def _left_s(self) -> float | None:
+        """Until the end; None before that can be known: at the start, and while more workers are on their way."""
+        share = self._share()
+        if self._waiting or not _LEAST_SHARE <= share < 1.0:
+            return None
+        if not self._total_bytes:
+            return self._elapsed() * (1 - share) / share if self._elapsed() >= _LEAST_ETA_S else None
+        if self._rate.span_s < _LEAST_ETA_S or not self._rate.bytes_per_s:
+            return None
+        return (self._total_bytes - self._bytes) / self._rate.bytes_per_s
 
     def _summary(self) -> str:
         return f"{self._label}: {self._words(ended=True)}, took {duration(self._elapsed())}"
+
+
+class RecentRate:
+    """Bytes per second over the last ten seconds: an average since the start would hide a stall, or a faster engine."""
+
+    def __init__(self, now_s: float, done_bytes: int) -> None:
+        self._seen = deque([(now_s, done_bytes)])
+
+    def add(self, now_s: float, done_bytes: int) -> None:
+        if done_bytes < self._seen[-1][1]:  # an attempt is repeated
+            self._seen.clear()
+        if len(self._seen) > 1 and now_s - self._seen[-2][0] < REDRAW_S:
+            self._seen.pop()
+        self._seen.append((now_s, done_bytes))
+        while len(self._seen) > 1 and self._seen[1][0] <= now_s - _RECENT_S:
+            self._seen.popleft()
+
+    @property
+    def span_s(self) -> float:
+        return self._seen[-1][0] - self._seen[0][0]
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """None before it is known."""
+        done = self._seen[-1][1] - self._seen[0][1]
+        return done / self.span_s if self.span_s >= _LEAST_RATE_S else None
 
 
 class Bar(_Counts):

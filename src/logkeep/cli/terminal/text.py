@@ -174,6 +174,11 @@ def plural(number: int, noun: str) -> str:
     return f"{count(number)} {noun if number == 1 else noun + 's'}"
 
 
+def amount(objects: int, stored_bytes: int) -> str:
+    """`3 objects, 1.2 GiB`, or `nothing`."""
+    return f"{plural(objects, 'object')}, {size(stored_bytes)}" if objects else "nothing"
+
+
 def duration(value: timedelta | float) -> str:
     """At most two units: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
@@ -185,3 +190,8 @@ def duration(value: timedelta | float) -> str:
             rest = whole % size_s // next_s
             return f"{whole // size_s} {name}" + (f" {rest} {next_name}" if rest else "")
     return f"{whole} s"
+
+
+def ago(seconds: float) -> str:
+    """In one unit, rounded down: `just now`, `12 min ago`, `2 d ago`."""
+    return "just now" if seconds < 60 else f"{' '.join(duration(seconds).split()[:2])} ago"

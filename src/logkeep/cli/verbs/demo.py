@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.demo.stage import DemoStep, Stage
+from logkeep.cli.demo.stay import stay
 from logkeep.cli.demo.story import BEGINNING, CHAPTERS
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, duration
-from logkeep.config.options import DIRECTORY, KEEP, ONLY
+from logkeep.config.options import DIRECTORY, KEEP, ONLY, STAY
 from logkeep.errors import UsageError
 
 
@@ -23,11 +24,15 @@ class DemoReport(msgspec.Struct, frozen=True, kw_only=True):
     """Directory of downloaded jars and the class archive, kept for the next run."""
     steps: tuple[DemoStep, ...]
     seconds: float
+    stayed: bool = False
+    """Its servers ran until a signal, for a user; it made no backup."""
 
 
 def _text(report: DemoReport, look: TerminalStyle) -> str:
     rows = [(step.title, duration(step.seconds)) for step in report.steps]
     place = f"kept in {report.directory}" if report.kept else f"removed from {report.directory}"
+    if report.stayed:
+        return look.text(f"{look.state('OK')}  the servers have ended; what they wrote was {place}")
     return "\n".join(
         [
             look.table(("STEP", "TOOK"), rows, right="TOOK"),
@@ -41,30 +46,44 @@ def _text(report: DemoReport, look: TerminalStyle) -> str:
 @verb(
     report=DemoReport,
     text=_text,
-    options=(DIRECTORY, KEEP, ONLY),
-    examples=("logkeep demo", "logkeep demo --only zookeeper", "logkeep demo --directory ./demo --keep"),
+    options=(DIRECTORY, KEEP, ONLY, STAY),
+    examples=(
+        "logkeep demo",
+        "logkeep demo --only zookeeper",
+        "logkeep demo --directory ./demo --keep",
+        "logkeep demo --stay --only kafka --directory ./shop",
+    ),
 )
 def demo(run: Run) -> DemoReport:
     """Demonstrate backup and restore with real servers that it starts and stops itself.
 
     Needs Java 17 or newer. The servers' jars are fetched by Maven coordinates into the user's cache directory, the
     first time; everything else lies in one directory and is removed at the end.
+
+    With --stay it starts the servers, fills them and makes no backup: that is up to the user. When they can be used,
+    the directory has a file `env` to be read by a shell (`. shop/env`): it names the servers and a repository, and puts
+    Apache's own scripts on the path. Ctrl-C or SIGTERM ends it with 0.
     """
     started = time.monotonic()
     directory = _demo_directory(run[DIRECTORY])
     stage = Stage(directory, run.cache, run.console.note, run.world.resources)
     if not run[KEEP]:
         run.closing(lambda: shutil.rmtree(directory, ignore_errors=True))
-    stage.say(f"working in {directory}; caches in {run.cache}\n")
-    chosen = run[ONLY]
-    for chapter in (BEGINNING, *(each for kind, each in CHAPTERS.items() if chosen in (None, kind))):
-        chapter(stage)
+    stage.say(f"working in {directory}; caches in {run.cache}")
+    stage.say("")
+    kinds = [kind for kind in CHAPTERS if run[ONLY] in (None, kind)]
+    if run[STAY]:
+        stay(stage, kinds)
+    else:
+        for chapter in (BEGINNING, *(CHAPTERS[kind] for kind in kinds)):
+            chapter(stage)
     return DemoReport(
         directory=str(directory),
         kept=run[KEEP],
         cache=str(run.cache),
         steps=tuple(stage.steps),
         seconds=round(time.monotonic() - started, 3),
+        stayed=run[STAY],
     )
 
 

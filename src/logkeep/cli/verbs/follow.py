@@ -150,7 +150,7 @@ def follow(
     from logkeep.repository.follow import Follower  # noqa: PLC0415 - loads Arrow, which --help can spare
 
     with SignalStop(soft=True, notice="the run ends after this round; press Ctrl-C again to abort it") as stop:
-        engines = WarmEngines(run, stop)
+        engines = WarmEngines(run, stop, "copy")
         source, reporter = begin(engines)
         Follower(source, stop, interval_s, reporter, run.clock).run()
     return reporter.report(ended=True)

@@ -7,18 +7,19 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle, plural
+from logkeep.cli.verbs.store import probed_store
 from logkeep.cli.wiring import STORE_EXITS, opened_store
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
-from logkeep.errors import LogkeepError, RepositoryMissing, StoreUnsafe
+from logkeep.errors import LogkeepError, RepositoryMissing, StoreFull, StoreUnsafe
 from logkeep.repository.access import Repository, create_repository, open_repository
 from logkeep.repository.backups.source import view
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
-from logkeep.store.access import create_place, place_exists
+from logkeep.store.access import place_exists, provisional_place
 from logkeep.store.address import parse_address
 from logkeep.store.base import Store
-from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult, probe
+from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult
 
 State = Literal["OK", "WARN", "FAIL"]
 
@@ -57,30 +58,39 @@ def init(run: Run) -> InitReport:
     url = run.repo()
     if run.dry_run and not place_exists(url):
         return _not_yet_made(url)
-    if not run.dry_run:
-        create_place(url)
-    store = opened_store(run, url)
-    probed = probe(store, run.clock, run.token)
-    if not (probed.commits_safe and probed.lease_safe):
-        raise StoreUnsafe(
-            f"commits would not be safe here: {'; '.join(probed.reasons)}", subject=store.url, remedy=_remedy(probed)
-        )
-    facts = StoreFacts(put_new=True, replace=True, durable=store.abilities.durable)
-    created = "" if run.dry_run else create_repository(store, facts, run.clock(), run.token).document.repository
+    with provisional_place(url, create=not run.dry_run) as place:
+        store = opened_store(run, url)
+        probed = probed_store(run, store)
+        if not (probed.commits_safe and probed.lease_safe):
+            raise StoreUnsafe(_unsafe(probed), subject=store.url, remedy=_SAFER)
+        created = "" if run.dry_run else _created(run, store)
+        if created:
+            place.pop_all()
     remarks = tuple(c.remedy or c.what for c in probed.checks if c.result is ProbeResult.WARNING)
     return InitReport(
         url=store.url, repository=created, commits_safe=True, leases_safe=True, remarks=remarks, dry_run=run.dry_run
     )
 
 
+_SAFER = "use another store, or a newer release of this one; `logkeep store probe URL` shows all checks"
+
+
+def _created(run: Run, store: Store) -> str:
+    facts = StoreFacts(put_new=True, replace=True, durable=store.abilities.durable)
+    return create_repository(store, facts, run.clock(), run.token).document.repository
+
+
+def _unsafe(probed: ProbeReport) -> str:
+    """The first reason: checks of commits come first."""
+    first, *others = probed.reasons
+    more = f" (and {plural(len(others), 'more failed check')})" if others else ""
+    return f"commits would not be safe here: {first}{more}"
+
+
 def _not_yet_made(url: str) -> InitReport:
     remarks = ("the run creates the directory and probes it then",)
     url = parse_address(url).url
     return InitReport(url=url, repository="", commits_safe=False, leases_safe=False, remarks=remarks, dry_run=True)
-
-
-def _remedy(probed: ProbeReport) -> str:
-    return "; ".join(probed.remedies) or StoreUnsafe.remedy
 
 
 class CheckLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,23 +135,31 @@ def check(run: Run) -> CheckReport:
     make a run fail, with 2 when something needs attention.
     """
     store = opened_store(run, run.repo())
-    probed = probe(store, run.clock, run.token)
     files = ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
-    found = [CheckLine(what="configuration", state="OK", detail=files), _store_line(probed)]
-    found += [
-        CheckLine(what=c.title, state="WARN", detail=c.what or "needs attention", remedy=c.remedy)
-        for c in probed.checks
-        if c.result is ProbeResult.WARNING
-    ]
-    found += [CheckLine(what=c.title, state="OK", detail=c.what) for c in probed.checks if c.slug == VERSIONS]
+    found = [CheckLine(what="configuration", state="OK", detail=files), *_store_lines(run, store)]
     found += list(_repository_lines(run, store))
     return CheckReport(url=store.url, checks=tuple(found))
+
+
+def _store_lines(run: Run, store: Store) -> Iterator[CheckLine]:
+    try:
+        probed = probed_store(run, store)
+    except StoreFull as error:
+        yield CheckLine(what="store", state="FAIL", detail=error.what, remedy=error.remedy)
+        return
+    yield _store_line(probed)
+    for c in probed.checks:
+        if c.result is ProbeResult.WARNING:
+            yield CheckLine(what=c.title, state="WARN", detail=c.what or "needs attention", remedy=c.remedy)
+    for c in probed.checks:
+        if c.slug == VERSIONS:
+            yield CheckLine(what=c.title, state="OK", detail=c.what)
 
 
 def _store_line(probed: ProbeReport) -> CheckLine:
     if probed.commits_safe and probed.lease_safe:
         return CheckLine(what="store", state="OK", detail=f"{len(probed.checks)} checks; commits and leases are safe")
-    return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy=_remedy(probed))
+    return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy="; ".join(probed.remedies))
 
 
 def _repository_lines(run: Run, store: Store) -> Iterator[CheckLine]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, ago, count, plural, size
 from logkeep.cli.verbs.restore_text import restore_cell
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
 from logkeep.config.options import RECEIPT_OPTIONS
@@ -62,15 +62,25 @@ def _cells(row: BackupRow, look: TerminalStyle) -> tuple[str, ...]:
         _number(row.records),
         _size(row.stored_bytes),
         _size(row.new_bytes),
-        row.health if row.state == "completed" else "-",
+        _health(row),
         restore_cell(row.last_restore, look),
         _notes(row),
     )
 
 
+def _health(row: BackupRow) -> str:
+    """`records, 2 d ago`, `damaged: data, 3 h ago`, `unverified`."""
+    if row.state != "completed":
+        return "-"
+    if row.verified_level is None or row.verified_age_seconds is None:
+        return row.health
+    proven = f"{row.verified_level}, {ago(row.verified_age_seconds)}"
+    return proven if row.health == "good" else f"{row.health}: {proven}"
+
+
 def _notes(row: BackupRow) -> str:
     parts = [row.reason or "", "" if row.held is None else f"held: {row.held}" if row.held else "held", *row.tags]
-    parts.append(f"{row.warnings} warnings" if row.warnings else "")
+    parts.append(plural(row.warnings, "warning") if row.warnings else "")
     return ", ".join(p for p in parts if p)
 
 

@@ -67,7 +67,11 @@ def _optimize(run: Run, kind: SourceKind, segment_bytes: int) -> OptimizeReport:
     place = chosen_source(run)
     require_kind(place, kind)
     task, rule = merger(run, place, kind), MergeRule(segment_bytes)
-    done = task.preview(rule) if run.dry_run else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes))
+    done = (
+        task.preview(rule)
+        if run.dry_run
+        else task.run(rule, lambda size_bytes: chosen_engine(run, size_bytes, work="merge"))
+    )
     return OptimizeReport(
         source=place.source,
         objects_before=done.objects_before,

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 
-import msgspec
-
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.declarations import DELETE, PRUNE
+from logkeep.cli.verbs.removal_report import Decision, RemovalReport, freed_later_of, removal_text
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
@@ -43,47 +42,6 @@ from logkeep.repository.upkeep.prune import PruneSituation, plan_delete, plan_pr
 from logkeep.repository.upkeep.prune import delete as delete_backups
 from logkeep.repository.upkeep.retention import Policy
 
-
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    id: int
-    keep: bool
-    reasons: tuple[str, ...]
-
-
-class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was, or would be, deleted. Space is freed in two phases: garbage is marked now, deleted by a later run."""
-
-    source: str
-    decisions: tuple[Decision, ...]
-    deleted: tuple[int, ...]
-    marked_objects: int
-    swept_objects: int
-    swept_bytes: int
-    waiting_objects: int
-    """Garbage that is not old enough yet."""
-    denied: tuple[str, ...]
-    """Objects that the store refused to delete."""
-    unreachable: tuple[str, ...] = ()
-    """For ZooKeeper: transactions that can be restored today, and from no backup that stays."""
-    dry_run: bool
-
-
-def _text(report: RemovalReport, look: TerminalStyle) -> str:
-    would = "would " if report.dry_run else ""
-    rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
-    lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
-    done, marked, swept = ("delete", "mark", "sweep") if report.dry_run else ("deleted", "marked", "swept")
-    lines.append(f"{would}{done} {len(report.deleted)} of {len(report.decisions)} backups of {report.source}")
-    waiting = f"{count(report.waiting_objects)} are not old enough yet"
-    marks = f"{would}{marked} {count(report.marked_objects)}"
-    sweeps = f"{would}{swept} {count(report.swept_objects)} objects ({size(report.swept_bytes)})"
-    lines.append(look.text(f"garbage: {marks}, {sweeps}, {waiting}"))
-    could = "could no longer be restored" if report.dry_run else "can no longer be restored"
-    lines += [look.line(f"{could}: {span}") for span in report.unreachable]
-    lines += [look.line(f"WARN  not allowed to delete {name}") for name in report.denied[:20]]
-    return "\n".join(lines)
-
-
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Decides which backups stay."""
 
@@ -92,7 +50,7 @@ def _code(report: RemovalReport) -> int:
     return 2 if report.denied else 0
 
 
-@verb(DELETE, report=RemovalReport, text=_text, exit_code=_code)
+@verb(DELETE, report=RemovalReport, text=removal_text, exit_code=_code)
 def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
@@ -105,7 +63,7 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     return _remove(run, "delete", choose)
 
 
-@verb(PRUNE, report=RemovalReport, text=_text, exit_code=_code)
+@verb(PRUNE, report=RemovalReport, text=removal_text, exit_code=_code)
 def prune(run: Run) -> RemovalReport:
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
@@ -147,14 +105,15 @@ def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
         return planned
     if planned.deleted:
         _show(run, planned)
-        run.confirm(f"delete {len(planned.deleted)} of {len(planned.decisions)} backups of {place.source}?")
+        of = plural(len(planned.decisions), "backup")
+        run.confirm(f"delete {len(planned.deleted)} of {of} of {place.source}?")
     return _carry_out(run, place, operation, choose, planned.deleted)
 
 
 def _show(run: Run, planned: RemovalReport) -> None:
     """Before the question; without a terminal there is no question."""
     if run.console.interactive:
-        run.show(_text, planned)
+        run.show(removal_text, planned)
 
 
 def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
@@ -172,6 +131,7 @@ def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
         waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
         unreachable=kind_of(place).unreachable_without(place, folded, removed) if removed else (), dry_run=True,
+        freed_later=freed_later_of(plan.waits, rules),
     )  # fmt: skip
 
 
@@ -194,7 +154,7 @@ def _carry_out(
         source=place.source, decisions=decisions, deleted=removed, marked_objects=swept.marked,
         swept_objects=swept.deleted, swept_bytes=swept.deleted_bytes,
         waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
-        unreachable=unreachable, dry_run=False,
+        unreachable=unreachable, dry_run=False, freed_later=freed_later_of(left.waits, rules),
     )  # fmt: skip
 
 

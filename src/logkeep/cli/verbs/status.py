@@ -1,23 +1,26 @@
 """`logkeep status`: the newest good backup of each source, its age and lag, what runs, what was interrupted."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, duration
+from logkeep.cli.terminal.text import TerminalStyle, amount, duration, plural
 from logkeep.cli.verbs.restore_text import restore_line
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
 from logkeep.config.options import MAX_AGE, MAX_LAG, RECEIPT_OPTIONS
 from logkeep.reports.status import Objectives, SourceStatus, StatusReport, status_report
+from logkeep.reports.stored_size import StoredSize
 
 
 def _text(report: StatusReport, look: TerminalStyle) -> str:
     if not report.sources:
         state = f"{look.state('FAIL')}  " if report.breached else ""
         return look.text(f"{state}no sources in {report.url}")
-    return "\n\n".join(_source_text(one, look) for one in report.sources)
+    several = len(report.sources) > 1
+    total = [f"repository\n{look.pairs(_size_facts(report.size, look))}"] if several else []
+    return "\n\n".join([*(_source_text(one, look) for one in report.sources), *total])
 
 
 def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
@@ -31,17 +34,28 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "newest good backup": newest,
         **_check_facts(one, look),
         "objective": duration(one.objective_seconds) if one.objective_seconds is not None else "none (--max-age)",
-        **(
-            {"most lag": f"{count(one.objective_lag_offsets)} offsets"} if one.objective_lag_offsets is not None else {}
-        ),
+        **({"most lag": plural(one.objective_lag_offsets, "offset")} if one.objective_lag_offsets is not None else {}),
         "backups": str(one.backups),
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
-        "last verified": _verified_text(one.last_verified, look),
+        "last verified": _verified_text(one, look),
         "last restore": restore_line(one.last_restore, look),
+        **_size_facts(one.size, look),
     }
     return "\n".join([f"{state}  {one.source}", look.pairs(facts), *(look.line(f"WARN  {w}") for w in one.warnings)])
+
+
+def _size_facts(found: StoredSize | None, look: TerminalStyle) -> dict[str, str]:
+    if found is None:
+        return {}
+    stored = amount(found.objects, found.stored_bytes)
+    garbage = "none marked"
+    if found.garbage_marked_at:
+        since = look.moment(datetime.fromisoformat(found.garbage_marked_at))
+        marked = amount(found.garbage_objects, found.garbage_bytes)
+        garbage = f"{marked}, marked since {since}; `logkeep prune` deletes it"
+    return {"stored": stored if found.complete else f"at least {stored}", "garbage": garbage}
 
 
 def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
@@ -50,17 +64,15 @@ def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     if one.last_look is None or one.age_seconds is None:
         return {}
     when = look.moment(datetime.fromisoformat(one.last_look))
-    lag = "no longer known" if one.lag_offsets is None else f"{count(one.lag_offsets)} offsets"
+    lag = "no longer known" if one.lag_offsets is None else plural(one.lag_offsets, "offset")
     return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
 
 
-def _verified_text(text: str | None, look: TerminalStyle) -> str:
+def _verified_text(one: SourceStatus, look: TerminalStyle) -> str:
     """`2026-11-15 10:30:00 +0100, level files`"""
-    if text is None:
+    if one.last_verified_at is None:
         return "never"
-    when, level = text.split()
-    moment = datetime.strptime(when, "%Y%m%dT%H%M%S%fZ").replace(tzinfo=UTC)
-    return f"{look.moment(moment)}, level {level}"
+    return f"{look.moment(datetime.fromisoformat(one.last_verified_at))}, level {one.last_verified_level}"
 
 
 def _needs_attention(one: SourceStatus) -> bool:
@@ -99,7 +111,8 @@ def status(run: Run) -> StatusReport:
 
     With --max-age it ends with 60 when the newest good backup is older, or there is none, or the repository has no
     source: use this code for alerts. The age counts from the last round of `backup --follow` that found nothing newer.
-    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too.
+    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too. The size counts at most 100,000
+    objects of a source. Garbage is what `prune` or `delete` has marked; `prune --dry-run` counts all of it.
     """
     objectives = Objectives(run[MAX_AGE], run[MAX_LAG])
     places = list(chosen_sources(run))

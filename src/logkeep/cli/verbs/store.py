@@ -1,11 +1,16 @@
 """`logkeep store probe`: what a store can do, before backups are written to it."""
 
+import itertools
+
 import click
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.store.access import open_store
+from logkeep.config.options import PROGRESS, QUIET
+from logkeep.store.access import open_store, provisional_place
+from logkeep.store.base import Store
+from logkeep.store.conformance import CHECKS, CheckOutcome
 from logkeep.store.probe import ProbeReport, ProbeResult
 from logkeep.store.probe import probe as run_probe
 
@@ -39,7 +44,7 @@ def _exit_code(report: ProbeReport) -> int:
     report=ProbeReport,
     text=_text,
     arguments=(click.Argument(["url"], metavar="URL"),),
-    exits=(2, 41, 51, 52),
+    exits=(2, 20, 41, 51, 52),
     exit_code=_exit_code,
     examples=("logkeep store probe s3://bucket/prefix", "logkeep store probe file:///srv/backups"),
 )
@@ -49,4 +54,23 @@ def probe(run: Run, url: str) -> ProbeReport:
     Writes, reads, races and deletes small objects below a random `probe/` prefix and removes them again. Ends with 40
     when commits would not be safe there, with 2 when something else needs attention.
     """
-    return run_probe(open_store(url), run.clock, run.token)
+    with provisional_place(url, create=False):
+        return probed_store(run, open_store(url))
+
+
+def probed_store(run: Run, store: Store) -> ProbeReport:
+    """Probe a store. A terminal shows each check as it is done; elsewhere one line says what takes a few seconds."""
+    shown = "never" if run[QUIET] else run[PROGRESS]
+    live = shown != "never" and run.console.err_look.width is not None
+    if shown != "never" and not live and not store.url.startswith("file:"):
+        run.console.note(f"testing what the store can do: {len(CHECKS)} checks")
+    done = itertools.count(1)
+
+    def show(outcome: CheckOutcome) -> None:
+        run.console.live(f"testing the store: {next(done)} of {len(CHECKS)} checks; {outcome.check.title}")
+
+    try:
+        return run_probe(store, run.clock, run.token, watch=show if live else lambda _: None)
+    finally:
+        if live:
+            run.console.live("")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.declarations import VERIFY
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import (
@@ -41,7 +41,7 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
     read = "" if files else f" · {count(report.objects_read)} read"
-    lines = [head, look.text(f"{count(report.objects)} objects · {size(report.stored_bytes)}{read}")]
+    lines = [head, look.text(f"{plural(report.objects, 'object')} · {size(report.stored_bytes)}{read}")]
     lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
     if report.verdict == GOOD and _lost_transactions(report):
         lines.append(look.line("every object is good, but transactions are missing before the restorable range"))
@@ -57,13 +57,22 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
         lines.append(look.line(f"see what can be repaired: logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
         lines.append(f"also damaged, because they share these objects: {', '.join(map(str, report.also_damaged))}")
+    if report.verdict == GOOD and report.health == "damaged":
+        lines += _remaining_damage(report, look)
     if not report.stored:
         lines.append(look.text("the store is read-only: this result is not stored"))
     return "\n".join(lines)
 
 
+def _remaining_damage(report: VerifyReport, look: TerminalStyle) -> list[str]:
+    level = report.health_level
+    what = f"{look.state('WARN')}  damage that an earlier verification found at level {level} remains"
+    return [look.prose(what), f"      try: logkeep verify {report.id} --level {level}"]
+
+
 def _zookeeper_lines(found: ZooKeeperVerified, look: TerminalStyle) -> list[str]:
-    replayed = f"{count(found.transactions)} transactions replayed · {count(found.digests_compared)} digests compared"
+    digests = plural(found.digests_compared, "digest")
+    replayed = f"{plural(found.transactions, 'transaction')} replayed · {digests} compared"
     return [
         look.text(f"{found.condition} · quality {found.quality}/100"),
         *([look.text(replayed)] if found.transactions else []),
@@ -124,13 +133,14 @@ def verify(run: Run, backup: str) -> VerifyReport:
             client_settings=lambda: _client_settings(run),
             cache=run.cache,
             resources=resources,
+            say=run.say,
         )
         deeper = kind.deeper(request)
-        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0)
+        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0, work="verify")
         owner, share = this_process(run.token()), run[SAMPLE]
         verifier = Verifier(place, engine, owner, run.clock, run.token, kind.read_task(), deeper)
         verified = verifier.verify(backup_id, run[LEVEL], VerifySample(share.numerator, share.denominator))
-    return verify_report(place.source, run[LEVEL], verified, deeper)
+    return verify_report(place, run[LEVEL], verified, deeper)
 
 
 def _client_settings(run: Run) -> "ClientSettings":

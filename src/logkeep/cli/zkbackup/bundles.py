@@ -55,20 +55,26 @@ def list_bundles(base: Path) -> list[ListedBundle]:
             "the directory cannot be read", subject=str(base), remedy="run as the user that takes the backups"
         ) from error
     except OSError as error:
-        gone = isinstance(error, FileNotFoundError)
-        raise StoreLocationMissing(
-            "there is no such directory of backups"
-            if gone
-            else f"no backups: {(error.strerror or 'unreadable').lower()}",
-            subject=str(base),
-            remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
-        ) from error
+        raise _no_base(base, error) from error
     found = [_listed(base / name) for name in names if is_bundle(base / name)]
     return sorted(found, key=lambda one: (one.taken, one.name), reverse=True)
 
 
+def _no_base(base: Path, error: OSError) -> StoreLocationMissing:
+    gone = isinstance(error, FileNotFoundError)
+    return StoreLocationMissing(
+        "there is no such directory of backups" if gone else f"no backups: {(error.strerror or 'unreadable').lower()}",
+        subject=str(base),
+        remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
+    )
+
+
 def find(base: Path, wanted: str) -> Path:
-    """The directory of one backup, by its id. Raises UnknownBackup."""
+    """The directory of one backup, by its id. Raises StoreLocationMissing, UnknownBackup."""
+    try:
+        base.stat()
+    except OSError as error:
+        raise _no_base(base, error) from error
     remedy = f"`zkbackup list --backup-base-dir {shell_word(base)}` shows the ids"
     if not _is_id(wanted) or not (base / wanted).is_dir():
         raise UnknownBackup("there is no backup with this id", subject=wanted, remedy=remedy)

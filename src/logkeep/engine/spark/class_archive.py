@@ -74,3 +74,8 @@ def class_archive(directory: Path, java: Java, spark_home: Path, spark_version: 
     key = hashlib.sha256(f"{java.description}\n{java.executable}\n{spark_home}".encode()).hexdigest()[:12]
     name = f"spark-{spark_version}-java{java.major}-{key}"
     return ClassArchive(directory / f"{name}.jsa", directory / f"{name}.{unique}.recording")
+
+
+def has_archive(directory: Path) -> bool:
+    """Whether an earlier run left an archive; it may be of another Java, which only that Java's start can find out."""
+    return any(directory.glob("spark-*.jsa"))

@@ -2,13 +2,14 @@
 
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from logkeep.engine.base import BaseEngine
-from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, to_error
+from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, sum_bytes, to_error
 from logkeep.engine.spark.counters import CounterReceiver
 from logkeep.engine.spark.directories import DirectorySign, SharedDirectory, make_sign, remove_sign, report_host
 from logkeep.engine.spark.failures import job_error
@@ -16,9 +17,10 @@ from logkeep.engine.spark.query import Query, QueryResult, run_query
 from logkeep.engine.spark.session import EngineSession
 from logkeep.engine.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
 from logkeep.engine.spark.worker import ROW, WorkerJob, run_partition
+from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.engine.stop import Background, SignalStop
 from logkeep.errors import LogkeepError
-from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
+from logkeep.model.work import SPARK_STARTS, ProgressSink, ResultT, Task, UnitT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +41,12 @@ class SparkEngine(BaseEngine):
         sink: ProgressSink | None = None,
         stop: SignalStop | None = None,
         directories: Sequence[SharedDirectory] = (),
+        speeds: SpeedsFile | None = None,
     ) -> None:
-        """`directories` may grow: on a cluster, workers must see all that are named before a `map`."""
+        """`directories` may grow: on a cluster, workers must see all that are named before a `map`. `speeds` gets what
+        is measured on this machine."""
         super().__init__(sink=sink, stop=stop)
+        self._speeds = speeds if is_local(settings.master) else None
         self._settings = settings
         self._directories = directories
         self._signs: dict[SharedDirectory, DirectorySign] = {}
@@ -68,6 +73,10 @@ class SparkEngine(BaseEngine):
         stop.check()
         return answered
 
+    @property
+    def running(self) -> bool:
+        return self._session is not None
+
     def at_once(self, units: int) -> int:
         return tasks_at_once(self._settings.master, units, len(os.sched_getaffinity(0)))
 
@@ -77,13 +86,17 @@ class SparkEngine(BaseEngine):
             remove_sign(sign)
         self._signs.clear()
         if self._session is not None:
-            self._session.close(hurry=self._hurry)
+            started_s, hurry = time.monotonic(), self._hurry
+            records = self._session.records_classes
+            self._session.close(hurry=hurry)
             self._session, self._hurry = None, False
+            if self._speeds is not None and not hurry and not records:
+                self._speeds.speeds = self._speeds.speeds.with_stop(time.monotonic() - started_s)
 
     def _started(self, stop: SignalStop) -> EngineSession:
         if self._session is not None:
             return self._session
-        session = EngineSession(self._settings)
+        session, started_s = EngineSession(self._settings), time.monotonic()
         start = Background(session.start)
         while not start.wait(_POLL_S):
             if stop.cancelled:
@@ -97,6 +110,8 @@ class SparkEngine(BaseEngine):
             session.close(hurry=True)
             raise
         self._session = session
+        if self._speeds is not None and not session.records_classes:
+            self._speeds.speeds = self._speeds.speeds.with_start(time.monotonic() - started_s)
         return session
 
     def _check_directories(self, session: EngineSession, stop: SignalStop) -> None:
@@ -108,9 +123,15 @@ class SparkEngine(BaseEngine):
         self._run_on(session, report_host, list(range(_CHECKS_PER_SLOT * slots)), "directories", stop)
 
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
+        self._sink.waiting("" if self.running else SPARK_STARTS)
         session = self._started(stop)
         self._check_directories(session, stop)
-        return self._run_on(session, task, units, label, stop)
+        self._sink.waiting("")
+        started_s = time.monotonic()
+        done = self._run_on(session, task, units, label, stop)
+        if self._speeds is not None and len(units) >= (workers := self.at_once(len(units))):
+            self._speeds.ran_on_spark(label, sum_bytes(done), time.monotonic() - started_s, workers)
+        return done
 
     def _run_on(
         self, session: EngineSession, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop
@@ -129,7 +150,7 @@ class SparkEngine(BaseEngine):
             action = Background(partial(_collect, session, job, pickled, group, label), InheritableThread)
             failed_attempts = self._watch(session, stop, group, action, receiver)
             done = self._finished(action, receiver, session)
-            self._sink.update(sum(outcome.done_bytes for outcome in done.values()), len(done), failed_attempts)
+            self._sink.update(sum_bytes(done), len(done), failed_attempts)
             return done
         finally:
             receiver.close()

@@ -65,6 +65,11 @@ class EngineSession:
         assert self._spark is not None, "the session was not started"  # noqa: S101  # a programming error
         return self._spark
 
+    @property
+    def records_classes(self) -> bool:
+        """The JVM started without a class archive, which makes it slow, and writes one when it ends."""
+        return self._archive is None or not self._archive.exists
+
     def start(self) -> None:
         """Start the JVM and the session. Raises `EngineUnavailable`, with the end of the JVM's log as a note, and
         UsageError for settings that would weaken its protection."""
@@ -175,7 +180,7 @@ class EngineSession:
         if self._spark is not None:
             Background(self._spark.stop).wait(end_patience_s(hurry=hurry, recording=False))
             self._spark = None
-        recording = self._archive is not None and not self._archive.exists
+        recording = self._archive is not None and self.records_classes
         exit_code = self._end_jvm(patience_s=end_patience_s(hurry=hurry, recording=recording))
         kill_all(workers)
         if self._archive is not None and exit_code == 0:

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.jit import inlined, inlined_or, kernel
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, varint32
 
@@ -29,7 +29,11 @@ def _turn(word: np.uint64, bits: int) -> np.uint64:
     return (word << U64(bits)) | (word >> U64(64 - bits))
 
 
-@inlined
+def _read_eight(data: Bytes, at: np.uint64) -> np.uint64:
+    return U64(int.from_bytes(data[at : at + U64(8)].tobytes(), "little"))
+
+
+@inlined_or(_read_eight)
 def eight(data: Bytes, at: np.uint64) -> np.uint64:
     word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
     word |= (U64(data[at + U64(3)]) << U64(24)) | (U64(data[at + U64(4)]) << U64(32))
@@ -158,7 +162,12 @@ def canonical_body(data: Bytes, span: Ints, out: Bytes) -> Number:
     return at
 
 
-@kernel
+def _fold_us(_data: Bytes, offsets: Longs, _times: Longs, spans: Ints, _sums: Words) -> int:
+    body_bytes = int((spans[:, k.END_AT].astype(np.int64) - spans[:, k.BODY_AT]).sum())
+    return 60 * len(offsets) + body_bytes
+
+
+@kernel(_fold_us)
 def fold(data: Bytes, offsets: Longs, times: Longs, spans: Ints, sums: Words) -> None:
     """Add records, as `record_kernels.decode_batches` found them, to the three sums."""
     a, b, places = sums[CONTENT_A], sums[CONTENT_B], sums[OFFSETS]
@@ -177,7 +186,7 @@ def fold(data: Bytes, offsets: Longs, times: Longs, spans: Ints, sums: Words) ->
     sums[CONTENT_A], sums[CONTENT_B], sums[OFFSETS] = a, b, places
 
 
-@kernel
+@kernel(lambda offsets, _sums: 20 * len(offsets))
 def fold_places(offsets: Longs, sums: Words) -> None:
     """Add offsets alone to their sum."""
     places = sums[OFFSETS]

@@ -3,14 +3,18 @@
 import numpy as np
 
 from logkeep.formats.compare.digest_kernels import U64, canonical_body, eight
-from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.jit import inlined, inlined_or, kernel
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number
 
 NOT_THERE, OTHER, SAME = range(3)
 
 
-@inlined
+def _equal_slices(left: Bytes, at: Number, right: Bytes, there: Number, size: Number) -> bool:
+    return bool(np.array_equal(left[at : at + size], right[there : there + size]))
+
+
+@inlined_or(_equal_slices)
 def _same_bytes(left: Bytes, at: Number, right: Bytes, there: Number, size: Number) -> bool:
     """Whether `size` bytes, which both must have, are the same."""
     a, b, end = U64(at), U64(there), U64(at + size)
@@ -27,7 +31,7 @@ def _same_bytes(left: Bytes, at: Number, right: Bytes, there: Number, size: Numb
     return True
 
 
-@kernel
+@kernel(lambda _left, starts, *_: 5 * len(starts))
 def same_batches(left: Bytes, starts: Longs, right: Bytes, there: Longs, sizes: Longs, same: Bytes) -> None:
     """For each pair of batches of one size, given by where they begin, whether they are the same. -1: there is none."""
     for index in range(starts.shape[0]):
@@ -47,7 +51,13 @@ def _same_body(left: Bytes, a: Ints, right: Bytes, b: Ints) -> bool:
     return size == other and _same_bytes(one, np.int64(0), two, np.int64(0), size)
 
 
-@kernel
+def _match_us(
+    _live: Bytes, offsets: Longs, _times: Longs, _spans: Ints, _archived: Bytes, there: Longs, *_: object
+) -> int:
+    return 10 * (len(offsets) + len(there))
+
+
+@kernel(_match_us)
 def match(
     live: Bytes, offsets: Longs, times: Longs, spans: Ints,
     archived: Bytes, there: Longs, there_times: Longs, there_spans: Ints, found: Bytes,

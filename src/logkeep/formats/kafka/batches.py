@@ -40,6 +40,8 @@ _MAX_OFFSET = 2**63 - 1
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+"""How Java's library begins its framing of snappy blocks."""
 SNAPPY_RATIO = 22
 """A block of snappy unpacks to less than this many times its size: three bytes copy 64 at most. It states its length,
 and memory is allocated by that."""

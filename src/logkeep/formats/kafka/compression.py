@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES, SNAPPY_RATIO, Batches, Longs
+from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, HEADER_BYTES, SNAPPY_RATIO, XERIAL_MAGIC, Batches, Longs
 from logkeep.formats.kafka.record_kernels import Bytes
 
 _LEVELS = {"gzip": 6, "zstd": 3}
@@ -35,7 +35,6 @@ TOGETHER_BYTES = 16 << 20
 """About how much is decompressed at a time."""
 _FIRST_BYTES = 1 << 20
 _LARGEST_BUFFER = 2**31 - 1
-XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 _STREAMS = {"gzip": "gzip", "lz4": "lz4", "zstd": "zstd"}
 

@@ -7,7 +7,7 @@ body of a record (from the length of its key to its end) is copied as it is.
 
 import numpy as np
 
-from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.jit import inlined, inlined_or, kernel
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.record_kernels import U64, Bytes, Ints, Longs, Number
 
@@ -42,14 +42,18 @@ def varint_size(rest: np.uint64) -> int:
     return size
 
 
-@inlined
+def _copy_slice(data: Bytes, start: np.uint64, size: np.uint64, out: Bytes, at: np.uint64) -> None:
+    out[at : at + size] = data[start : start + size]
+
+
+@inlined_or(_copy_slice)
 def copy(data: Bytes, start: np.uint64, size: np.uint64, out: Bytes, at: np.uint64) -> None:
     """Copy bytes that are there to where there is room."""
     for index in range(size):
         out[at + U64(index)] = data[start + U64(index)]
 
 
-@kernel
+@kernel(lambda _data, times, *_: 40 * len(times))
 def encode_groups(
     data: Bytes, times: Longs, spans: Ints, groups: Longs, head: int, out: Bytes, ends: Longs, latest: Longs
 ) -> int:
@@ -81,7 +85,7 @@ def encode_groups(
     return int(at)
 
 
-@kernel
+@kernel(lambda _data, starts, *_: 5 * len(starts))
 def gather(data: Bytes, starts: Longs, sizes: Longs, out: Bytes, places: Longs) -> int:
     """Copy pieces to their places. Negative sizes are nothing. Returns how many fit on both sides: all of them."""
     for index in range(starts.shape[0]):

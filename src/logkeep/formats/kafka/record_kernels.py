@@ -135,7 +135,7 @@ def skip_headers(data: Bytes, at: Number, end: Number, count: Number) -> tuple[N
     return at, odd
 
 
-@kernel
+@kernel(lambda _data, _batches, offsets, *_: 50 * len(offsets))
 def decode_batches(  # noqa: PLR0911 - compiled code raises no exceptions: each check returns its answer
     data: Bytes, batches: Longs, offsets: Longs, times: Longs, spans: Ints
 ) -> tuple[int, int, int, int]:
@@ -200,7 +200,7 @@ def decode_batches(  # noqa: PLR0911 - compiled code raises no exceptions: each 
     return row, OK, -1, -1
 
 
-@kernel
+@kernel(lambda _data, spans, name_at, *_: 2 * len(spans) + 10 * len(name_at))
 def header_spans(data: Bytes, spans: Ints, name_at: Longs, name_size: Longs, value_at: Longs, value_size: Longs) -> int:
     """One row per header, in order; a size of -1 is null. Returns how many rows were filled.
 

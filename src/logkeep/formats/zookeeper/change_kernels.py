@@ -190,7 +190,11 @@ def multi(  # noqa: PLR0911 - a compiled function has no exceptions to raise: ea
     return at, row
 
 
-@kernel
+def _explode_us(_data: Bytes, body_at: Longs, body_bytes: Longs, _kinds: Longs, begin: int, _rows: Longs) -> int:
+    return 30 * (len(body_at) - begin) + int(body_bytes[begin:].sum()) // 2
+
+
+@kernel(_explode_us)
 def explode(
     data: Bytes, body_at: Longs, body_bytes: Longs, kinds: Longs, begin: int, rows: Longs
 ) -> tuple[int, int, int]:
@@ -222,7 +226,11 @@ def explode(
     return DONE, body_at.shape[0], row
 
 
-@kernel
+def _gather_us(_data: Bytes, rows: Longs, _ends: Longs, into: Bytes) -> int:
+    return 2 * len(rows) + len(into)
+
+
+@kernel(_gather_us)
 def gather(data: Bytes, rows: Longs, ends: Longs, into: Bytes) -> None:
     """Copy the paths of rows one after the other; `ends` has the end of each."""
     for row in range(rows.shape[0]):

@@ -5,6 +5,7 @@ row, and one more for each ephemeral node that it deletes, if the server wrote t
 fills in the numbers; there is no loop over transactions.
 """
 
+import io
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,7 +19,7 @@ from logkeep.formats.zookeeper import change_kernels as kernels
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
-from logkeep.formats.zookeeper.txnlog import TransactionColumns
+from logkeep.formats.zookeeper.txnlog import TransactionColumns, scan, tables
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
 
 start_arrow()
@@ -78,6 +79,20 @@ def changes(records: TransactionColumns, most_rows: int = _MOST_ROWS) -> Iterato
             rows = np.empty((2 * len(rows), kernels.COLUMNS), np.int64)
     if status == kernels.BAD:
         raise _told(records, at)
+
+
+def warm() -> None:
+    """Compile and store every kernel before parallel processes need it."""
+    for records in tables(io.BytesIO(_SMALLEST_LOG)):
+        list(changes(records))
+    scan(io.BytesIO(_SMALLEST_LOG + b"damage"), deep=True)
+
+
+_SMALLEST_LOG: Final = bytes.fromhex(
+    "5a4b4c4700000002000000000000000000000000010c00960000002600000000000000000000000000000000"
+    "00000001000000000000000000000002000000022f6142"
+)
+"""The deletion of one node."""
 
 
 def as_text(paths: pa.Array) -> pa.Array:

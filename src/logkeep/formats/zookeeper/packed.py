@@ -12,7 +12,7 @@ from abc import abstractmethod
 from typing import Any, BinaryIO, Final, cast
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.compression import XERIAL_MAGIC, snappy_block
+from logkeep.formats.kafka.batches import XERIAL_MAGIC
 from logkeep.formats.zookeeper.names import SnapshotPacking
 
 LARGEST_BLOCK: Final = 16 << 20
@@ -98,6 +98,8 @@ class _Unsnapped(_Unpacked):
         block = self._read(size) if len(prefix) == 4 and 0 < size <= LARGEST_BLOCK else b""
         if not block or len(block) != size:
             raise Damaged("the snappy stream ends too early, or a block has an impossible length")
+        from logkeep.formats.kafka.compression import snappy_block  # noqa: PLC0415 - loads pyarrow
+
         try:
             return memoryview(snappy_block(memoryview(block), LARGEST_BLOCK))
         except OSError:

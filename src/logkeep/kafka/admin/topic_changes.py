@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from logkeep.errors import ClusterNotReady
+from logkeep.errors import ClusterNotReady, InvalidAnswer
 from logkeep.kafka.admin.topics import ConfigValue, ResourceKind
 from logkeep.kafka.client.cluster import Answer, Cluster
 from logkeep.kafka.client.connection import Connection
@@ -139,8 +139,10 @@ def delete_topics(cluster: Cluster, ids: Mapping[str, UUID]) -> dict[str, Refusa
                 "timeout_ms": _TIMEOUT_MS,
             }
             replies = {UUID(bytes=r.topic_id.bytes): r for r in cluster.ask_any("DeleteTopics", fields).responses}
-            for each, reply in replies.items():
-                name = left[each]
+            for each, name in left.items():
+                reply = replies.get(each)
+                if reply is None:
+                    raise InvalidAnswer("the broker did not answer DeleteTopics for what it was asked", subject=name)
                 refused.pop(name, None)
                 if reply.error_code not in {OK, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}:
                     refused[name] = _refusal(name, "DeleteTopics", reply)

@@ -1,16 +1,18 @@
 """Topics: their configs and their sizes on disk."""
 
 import enum
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logkeep.errors import NotAuthorised
+from logkeep.errors import InvalidAnswer, NotAuthorised
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK, check
 from logkeep.kafka.client.topology import TopicPartition
 
 _CHUNK = 500
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 class ResourceKind(enum.IntEnum):
@@ -63,6 +65,12 @@ def topic_configs(cluster: Cluster, topics: Sequence[str]) -> dict[str, TopicCon
     return {name: TopicConfigs(_from((1,), configs), _from((2, 3, 4), configs)) for name, configs in found.items()}
 
 
+def config_number(configs: Mapping[str, str], name: str) -> int:
+    """The number of a config; -1, which means "no limit" in Kafka, if it is not set or not a number."""
+    text = configs.get(name) or ""
+    return int(text) if _NUMBER.fullmatch(text) else -1
+
+
 def _from(sources: Collection[int], configs: Iterable[ConfigValue]) -> dict[str, str]:
     return {each.name: each.value or "" for each in configs if each.source in sources}
 
@@ -81,6 +89,8 @@ def describe_configs(
             done |= _configs(cluster.ask_node(int(some[0]), "DescribeConfigs", fields))
         else:
             done |= _configs(cluster.ask_any("DescribeConfigs", fields))
+    if missing := [each for each in names if each not in done]:
+        raise InvalidAnswer("the broker did not answer DescribeConfigs for what it was asked", subject=missing[0])
     return done
 
 

@@ -15,9 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, TlsFailed, TopicMissing
+from logkeep.errors import (
+    ClusterError,
+    ClusterNotReady,
+    ClusterUnreachable,
+    ProtocolMismatch,
+    TlsFailed,
+    TopicMissing,
+)
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, failure
+from logkeep.kafka.client.listener_probe import closed_by_server, find_mismatch
 from logkeep.kafka.client.metadata import read_metadata, request_fields
 from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
@@ -60,6 +68,9 @@ class Cluster:
         self._known: ClusterMetadata | None = None
         self._brokers: tuple[Broker, ...] = ()
         self._met = False
+        self._probed: set[Endpoint] = set()
+        """Closed our connection before any broker answered, and were asked what they speak."""
+        self._answered = False
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +122,8 @@ class Cluster:
     def ask_any(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> Any:
         """Send a request that every broker can answer, until one does.
 
-        A broker with a wrong certificate does not prevent others from answering; retries do not help with it.
+        A broker with a wrong certificate or another protocol does not prevent others from answering; retries do not
+        help with it.
         """
         return self._any(api, lambda connection: connection.call(api, fields, at_most=at_most))
 
@@ -121,25 +133,37 @@ class Cluster:
 
     def _any(self, api: str, ask: Callable[[Connection], T]) -> T:
         last: ClusterUnreachable | None = None
-        distrusted: dict[Endpoint, TlsFailed] = {}
+        unusable: dict[Endpoint, ClusterError] = {}
         for number in self.backoff.tries():
             for endpoint in self._endpoints():
-                if endpoint in distrusted:
+                if endpoint in unusable:
                     continue
                 try:
-                    return ask(self._open(endpoint))
+                    answer = ask(self._open(endpoint))
                 except ClusterUnreachable as error:
                     last = error
-                except TlsFailed as error:
-                    distrusted[endpoint] = error
-            if (number + 1 >= _FIRST_ATTEMPTS and not self._met) or distrusted.keys() >= set(self._endpoints()):
+                    if (other := self._mismatch(endpoint, error)) is not None:
+                        unusable[endpoint] = other
+                except (TlsFailed, ProtocolMismatch) as error:
+                    unusable[endpoint] = error
+                else:
+                    self._answered = True
+                    return answer
+            if (number + 1 >= _FIRST_ATTEMPTS and not self._met) or unusable.keys() >= set(self._endpoints()):
                 break
-        if distrusted:
-            raise next(iter(distrusted.values()))  # the user has to correct this, whichever brokers are down
+        if unusable:
+            raise next(iter(unusable.values()))  # the user has to correct this, whichever brokers are down
         raise ClusterUnreachable(
             f"no broker answers {api}; the last one: {last.what if last else 'none is known'}",
             subject=", ".join(str(each) for each in self.settings.bootstrap),
         ) from last
+
+    def _mismatch(self, endpoint: Endpoint, error: ClusterUnreachable) -> ProtocolMismatch | None:
+        """Before any broker answered: whether the server closed the connection because it uses another protocol."""
+        if self._answered or endpoint in self._probed or not closed_by_server(error):
+            return None
+        self._probed.add(endpoint)
+        return find_mismatch(endpoint, self.settings, self._context)
 
     def ask_each(self, api: str, fields: Mapping[str, Any], *, at_most: int | None = None) -> list[tuple[int, Any]]:
         """Send the same request to every broker that is up: `(node, reply)`.

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from logkeep import __version__
-from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, LogkeepError
+from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, InvalidAnswer, LogkeepError
 from logkeep.kafka.client.error_codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
+from logkeep.kafka.client.listener import unlike_kafka
 from logkeep.kafka.client.protocol import Shape, decode, encode, shape
 from logkeep.kafka.client.reply_limits import BEFORE_AUTHENTICATION, fetch_limit, reply_limit
 from logkeep.kafka.client.sasl import authenticate
@@ -59,7 +60,7 @@ class Connection:
         self.endpoint = endpoint
         self.closed = False
         self._socket = made
-        self._client_id = settings.client_id
+        self._client_id, self._protocol = settings.client_id, settings.protocol
         self._next = 0
         self._flights: collections.deque[_Flight] = collections.deque()
         self._most_bytes: collections.deque[int] = collections.deque()
@@ -85,7 +86,7 @@ class Connection:
         try:
             made._negotiate()
             if settings.sasl is not None:
-                lifetime_s = authenticate(made.call, settings.sasl, str(endpoint))
+                lifetime_s = authenticate(made.call, settings.sasl, str(endpoint), tls=settings.tls)
                 made._renew_at = clock() + lifetime_s * _RENEW_AT if lifetime_s else float("inf")
             made._authenticated = True
         except BaseException:
@@ -164,7 +165,9 @@ class Connection:
         body = self._receive_frame(self._small, flight)
         try:
             return decode(flight.what, flight.version, body)
-        except LogkeepError:
+        except LogkeepError as error:
+            if flight.what is _API_VERSIONS and not self._authenticated:
+                self._not_kafka(found=f": {error.what}")
             self.close()
             raise
 
@@ -241,11 +244,12 @@ class Connection:
 
     def _next_frame(self, buffer: ReceiveBuffer, what: str, most_bytes: int) -> memoryview:
         try:
-            (size,) = struct.unpack(">i", self._fill(memoryview(bytearray(4))))
+            first = bytes(self._fill(memoryview(bytearray(4))))
+            (size,) = struct.unpack(">i", first)
             if size < 4:
-                self._not_kafka()
+                self._not_kafka(first)
             if size > (most_bytes if self._authenticated else min(most_bytes, BEFORE_AUTHENTICATION)):
-                self._too_large(size, what)
+                self._too_large(first, what)
             for room in buffer.rooms(size):
                 self._fill(room)
             return buffer.view(size)
@@ -275,24 +279,19 @@ class Connection:
             got += count
         return view
 
-    def _too_large(self, size: int, what: str) -> NoReturn:
+    def _too_large(self, first: bytes, what: str) -> NoReturn:
         """Read as a length, the first bytes of an HTTP or TLS server are a huge number: the likely cause at first."""
+        announced = f"announces an answer of {int.from_bytes(first, signed=True)} bytes to {what}"
         if not self._authenticated:
-            self._not_kafka(f": it announces an answer of {size} bytes to {what}")
+            self._not_kafka(first, f": it {announced}")
         self.close()
-        raise ClusterError(
-            f"the broker announces an answer of {size} bytes to {what}, more than such an answer can have",
-            subject=str(self.endpoint),
-            remedy="check that this host is a broker of the cluster, and the network to it; then run again",
-        )
+        raise InvalidAnswer(f"the broker {announced}, more than such an answer can have", subject=str(self.endpoint))
 
-    def _not_kafka(self, found: str = "") -> NoReturn:
+    def _not_kafka(self, first: bytes = b"", found: str = "") -> NoReturn:
         self.close()
-        raise ClusterError(
-            f"the server does not speak Kafka's protocol{found}",
-            subject=str(self.endpoint),
-            remedy="check host and port, and whether this listener wants TLS (security.protocol)",
-        )
+        if self._authenticated:
+            raise InvalidAnswer("the broker's answer cannot be read", subject=str(self.endpoint))
+        raise unlike_kafka(str(self.endpoint), first, self._protocol, found)
 
     def _lost(self, error: OSError, doing: str) -> NoReturn:
         self.close()

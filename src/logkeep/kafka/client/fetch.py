@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Protocol
 from uuid import UUID
 
-from logkeep.errors import ClusterError
+from logkeep.errors import InvalidAnswer
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import encode_varint
 
@@ -162,17 +162,17 @@ def _partition(wanted: PartitionFetch, max_bytes: int) -> bytes:
 
 
 def parse(reply: memoryview, correlation: int) -> FetchReply:
-    """Read a reply in place. Raises ClusterError for a reply to another request or with invalid bytes."""
+    """Read a reply in place. Raises InvalidAnswer for a reply to another request or with invalid bytes."""
     reader = _Reader(reply)
     try:
         return _reply(reader, correlation)
     except (struct.error, IndexError) as error:
-        raise ClusterError("a broker sent a fetch reply that cannot be read") from error
+        raise InvalidAnswer("a broker sent a fetch reply that cannot be read") from error
 
 
 def _reply(reader: "_Reader", correlation: int) -> FetchReply:
     if reader.take(">i") != (correlation,):
-        raise ClusterError("a broker answered another request than the one it was sent")
+        raise InvalidAnswer("a broker answered another request than the one it was sent")
     reader.skip_tags()
     throttle_ms, error, _ = reader.take(">ihi")
     if error:

@@ -2,14 +2,14 @@
 
 Groups have hundreds of thousands of offsets, and kafka-python makes several objects for each. Older versions have other
 layouts: for brokers that have only these, `protocol` is used. Replies are untrusted: a length that does not fit ends in
-ClusterError.
+InvalidAnswer.
 """
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from logkeep.errors import ClusterError
+from logkeep.errors import InvalidAnswer
 from logkeep.kafka.client.frames import Bytes, encode_varint
 from logkeep.kafka.client.topology import TopicPartition, by_topic
 
@@ -77,9 +77,9 @@ def _parsed(body: Bytes, api: str, read: "Callable[[_Reply], Iterable[T]]") -> l
         found = list(read(reply))
         reply.skip_tags()
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise ClusterError(f"the reply to {api} cannot be read ({type(error).__name__})") from error
+        raise InvalidAnswer(f"the reply to {api} cannot be read ({type(error).__name__})") from error
     if reply.at != len(reply.data):
-        raise ClusterError(f"the reply to {api} is longer than its fields")
+        raise InvalidAnswer(f"the reply to {api} is longer than its fields")
     return found
 
 

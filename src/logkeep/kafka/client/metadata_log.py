@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, SourceDamaged, TlsFailed
+from logkeep.errors import (
+    ClusterError,
+    ClusterNotReady,
+    ClusterUnreachable,
+    ProtocolMismatch,
+    SourceDamaged,
+    TlsFailed,
+)
 from logkeep.formats.kafka.batches import CONTROL, WalkEnd, first_broken, walk
 from logkeep.formats.kafka.plain_records import records_of
 from logkeep.kafka.client.connection import Connection
@@ -125,7 +132,7 @@ class MetadataLog:
         reply = parse(self._connection.receive_frame(self._buffer), self._correlation)
         for found in reply.partitions:
             if found.error in {UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}:
-                raise ClusterError(
+                raise ProtocolMismatch(
                     "this is the listener of a broker: only controllers serve the metadata log",
                     subject=str(self._connection.endpoint),
                     remedy="name the controllers' listeners: --controllers",

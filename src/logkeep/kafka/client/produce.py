@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from logkeep.errors import ClusterError, Damaged
+from logkeep.errors import Damaged, InvalidAnswer
 from logkeep.formats.kafka.fields import FieldReader
 from logkeep.kafka.client.frames import Bytes, encode_varint
 from logkeep.kafka.client.topology import TopicPartition
@@ -72,7 +72,7 @@ def request_parts(parcels: Sequence[Parcel], transactional_id: str | None = None
 
 
 def parse(body: memoryview) -> ProduceReply:
-    """Raises ClusterError for invalid bytes."""
+    """Raises InvalidAnswer for invalid bytes."""
     return _parse_simple(body) or _parse_any(body)
 
 
@@ -106,7 +106,7 @@ def _parse_any(body: memoryview) -> ProduceReply:
         throttle_ms = reader.int32()
         reader.tagged()
     except Damaged as error:
-        raise ClusterError(f"a broker sent a produce reply that cannot be read: {error.what}") from error
+        raise InvalidAnswer(f"a broker sent a produce reply that cannot be read: {error.what}") from error
     return ProduceReply(max(throttle_ms, 0), tuple(acks))
 
 

@@ -16,7 +16,7 @@ from kafka.net.sasl.scram import SaslMechanismScram
 from kafka.protocol import admin, consumer, metadata, producer, sasl
 from kafka.protocol.api_message import ApiMessage
 
-from logkeep.errors import ClusterError
+from logkeep.errors import ClusterError, InvalidAnswer
 
 _LIBRARY = (admin, consumer, metadata, producer, sasl)
 _OWN = (
@@ -97,12 +97,12 @@ def _value(field: Any, value: Any) -> Any:
 
 
 def decode(what: Shape, version: int, body: memoryview | bytes) -> Any:
-    """Decode a reply without its header. Raises `ClusterError` if it is not valid in this version."""
+    """Decode a reply without its header. Raises `InvalidAnswer` if it is not valid in this version."""
     plain = io.BytesIO(body) if what.api == "ApiVersions" else bytes(body)
     try:
         return what.response.decode(plain, version=version)
     except Exception as error:
-        raise ClusterError(
+        raise InvalidAnswer(
             f"the reply to {what.api} version {version} cannot be read ({type(error).__name__})",
             remedy="is this the port of a Kafka broker, and Kafka 3.9 or newer?",
         ) from error

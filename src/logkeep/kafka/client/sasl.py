@@ -10,12 +10,15 @@ from logkeep.errors import AuthenticationFailed, ClusterError
 from logkeep.kafka.client import protocol
 from logkeep.kafka.client.credentials import reveal_place
 from logkeep.kafka.client.error_codes import OK
+from logkeep.kafka.client.listener import other_protocol, protocol_of
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.client.settings import Sasl
 from logkeep.model.secret import Secret
 
 _MOST_STEPS = 5
 _NO_SUCH_MECHANISM = 33
+NOT_A_SASL_LISTENER = 34
+"""The answer of a PLAINTEXT or SSL listener to SaslHandshake."""
 LEAST_ITERATIONS = 4096
 """Of SCRAM, as RFC 7677 and Kafka have it. With few iterations a listener finds the password by guessing."""
 Call = Callable[[str, Mapping[str, Any]], Any]
@@ -80,8 +83,11 @@ class _Scram:
             )
 
 
-def authenticate(call: Call, sasl: Sasl, where: str) -> float:
-    """Authenticate; returns seconds until the broker requires it again, 0 = never. Raises `AuthenticationFailed`."""
+def authenticate(call: Call, sasl: Sasl, where: str, *, tls: bool) -> float:
+    """Authenticate; returns seconds until the broker requires it again, 0 = never.
+
+    Raises `AuthenticationFailed`, and `ProtocolMismatch` before the secret is read if the listener has no SASL.
+    """
     reply = call("SaslHandshake", {"mechanism": sasl.mechanism})
     offered = ", ".join(sorted(reply.mechanisms)) or "none"
     if reply.error_code == _NO_SUCH_MECHANISM:
@@ -90,6 +96,8 @@ def authenticate(call: Call, sasl: Sasl, where: str) -> float:
             subject=where,
             remedy="set sasl.mechanism to one that the broker offers",
         )
+    if reply.error_code == NOT_A_SASL_LISTENER:
+        raise other_protocol(where, protocol_of(tls=tls, sasl=True), protocol_of(tls=tls, sasl=False))
     if reply.error_code != OK:
         raise ClusterError(f"SaslHandshake ended with {error_name(reply.error_code)}", subject=where)
     return _exchange_messages(call, _client_side(sasl, where), sasl, where, offered)

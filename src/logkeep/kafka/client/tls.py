@@ -18,6 +18,7 @@ from logkeep.kafka.client.settings import ClientSettings, KeyStore, PropertySecr
 
 _EXPIRED, _NOT_YET, _HOST, _ADDRESS = 10, 9, 62, 64
 _UNKNOWN_AUTHORITY = {2, 18, 19, 20, 21}
+_NOT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}
 
 
 class Pems(NamedTuple):
@@ -114,6 +115,11 @@ def explain_tls(error: ssl.SSLError, where: str) -> TlsFailed:
     return TlsFailed(what, subject=where, remedy=remedy)
 
 
+def answers_with_tls(error: BaseException | None) -> bool:
+    """Whether a failed handshake shows that the server speaks TLS: it sent a certificate or an alert."""
+    return isinstance(error, ssl.SSLError) and (error.reason or "").upper() not in _NOT_TLS
+
+
 def _meaning(error: ssl.SSLError) -> tuple[str, str]:
     code = getattr(error, "verify_code", 0)
     if code in {_HOST, _ADDRESS}:
@@ -133,6 +139,6 @@ def _meaning(error: ssl.SSLError) -> tuple[str, str]:
         return f"the broker ended the TLS handshake ({alert})", (
             "if it requires client certificates, set ssl.keystore.*; check that it trusts their authority"
         )
-    if reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
+    if reason in _NOT_TLS:
         return "this port does not speak TLS", "use the port of a TLS listener, or another security.protocol"
     return f"the TLS handshake failed ({reason.replace('_', ' ').lower() or 'no reason given'})", TlsFailed.remedy

@@ -13,6 +13,7 @@ Rates are measured against an earlier reading, some minutes old: log starts jump
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from logkeep.kafka.admin.topics import config_number
 from logkeep.kafka.client.topology import TopicPartition
 
 NEAR_ROUNDS = 3
@@ -51,7 +52,7 @@ def retention_of(configs: Mapping[str, str]) -> Retention:
     """From effective configs. A topic that is only compacted removes nothing by age or size."""
     if "delete" not in configs.get("cleanup.policy", "delete"):
         return Retention(None, None)
-    age_ms, size = int(configs.get("retention.ms") or -1), int(configs.get("retention.bytes") or -1)
+    age_ms, size = config_number(configs, "retention.ms"), config_number(configs, "retention.bytes")
     return Retention(age_ms / 1000 if age_ms >= 0 else None, size if size >= 0 else None)
 
 

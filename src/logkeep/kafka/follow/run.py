@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from logkeep.errors import BackupFailed, Locked, LogkeepError, OldMessageFormat, StoreFull, TopicMissing
+from logkeep.errors import (
+    BackupFailed,
+    ClusterUnreachable,
+    Locked,
+    LogkeepError,
+    OldMessageFormat,
+    ProtocolMismatch,
+    StoreFull,
+    TopicMissing,
+)
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
 from logkeep.kafka.backup.facts import Facts
@@ -75,7 +84,19 @@ class FollowedCluster:
         return self.backup.place
 
     def round(self) -> KafkaBackupDone:
-        """Commits nothing when nothing changed; the result then names the newest backup."""
+        """Commits nothing when nothing changed; the result then names the newest backup.
+
+        After the first contact a listener with another protocol counts as a broker that does not answer: a port that a
+        restarting broker or a proxy serves in another way for a while must not end a run of months.
+        """
+        try:
+            return self._round()
+        except ProtocolMismatch as error:
+            if not self._checked:
+                raise
+            raise ClusterUnreachable(error.what, subject=error.subject, remedy=error.remedy) from error
+
+    def _round(self) -> KafkaBackupDone:
         self.lag = None
         self.options = replace(self.options, resume=True)
         seen, self._seen = self._seen if self.watch.unbroken() else {}, {}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from logkeep.kafka.admin.topics import config_number
+
 if TYPE_CHECKING:
     from logkeep.kafka.record.contents import TopicReport
     from logkeep.kafka.record.documents import ClusterRecord
@@ -45,11 +47,7 @@ def restore_needs(topics: "Sequence[TopicReport]", record: "ClusterRecord") -> R
         brokers=max((t.replication_factor for t in own), default=0),
         disk_bytes=sum(t.plain_bytes * t.replication_factor for t in own),
         largest_batch_bytes=max((t.largest_batch_bytes for t in known), default=0) if every else None,
-        max_message_bytes={
-            t.name: int(t.configs["max.message.bytes"])
-            for t in own
-            if t.configs.get("max.message.bytes", "").isdecimal()
-        },
+        max_message_bytes={t.name: limit for t in own if (limit := config_number(t.configs, "max.message.bytes")) >= 0},
         codecs=tuple(sorted({codec for t in known for codec in t.codecs})) if every else None,
         features=tuple(_features(own, record, sum(t.transactional for t in known))),
         permissions=tuple(_permissions(record)),

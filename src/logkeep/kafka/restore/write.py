@@ -59,6 +59,11 @@ Ends = Mapping[TopicPartition, int]
 """The target offset up to which each partition was restored."""
 
 
+def write_label(*, prove: bool) -> str:
+    """With a proof, progress counts what is sent and what is read back; the label names both."""
+    return "restore and compare" if prove else "restore"
+
+
 @dataclass(frozen=True)
 class WriteResult:
     """The results of the tasks, one for each target partition, and the topics they wrote to."""
@@ -227,8 +232,7 @@ class KafkaLogWriter:
             )
             for bundle in self._bundles(wanted)
         ]
-        # Progress counts what is written and what is read back; the label names both.
-        label = "restore and compare" if self.plan.prove else "restore"
+        label = write_label(prove=self.plan.prove)
         done = self.engine.map(replay, units, ReplayResult, label=label, weight=lambda u: u.work_bytes)
         return {TopicPartition(each.topic, each.partition): each for result in done for each in result.logs}
 

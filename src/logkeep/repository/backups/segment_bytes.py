@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,10 @@ from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opene
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.parts import Expected
 from logkeep.store.base import Store
+
+if TYPE_CHECKING:
+    from logkeep.repository.parts import Expected  # loads pyarrow, which readers of one segment do without
 
 _CHUNK = 8 << 20
 _LARGEST_INDEX = 256 << 20
@@ -53,7 +56,7 @@ class StoredLog:
         return cls(place.store, name, segment.codec, segment.stored_bytes, segment.plain_bytes)
 
     @classmethod
-    def expected(cls, store: Store, what: Expected) -> "StoredLog":
+    def expected(cls, store: Store, what: "Expected") -> "StoredLog":
         return cls(store, what.name, what.codec, what.stored_bytes, what.plain_bytes)
 
     def pieces(self, watch: Watch = _unwatched, piece_bytes: int = _CHUNK) -> Iterator[memoryview]:

@@ -1,12 +1,19 @@
-"""The current verdict on each backup, from the names of its stored verifications. Pure.
+"""Which verifications of a backup count, from the names of their documents. Pure.
 
-Damage stays until a verification at the same level or a deeper one finds the backup good: checking file sizes does not
-disprove a wrong hash. `records` is as deep as `source` for that: what a source has is no damage of the archive. The
-names alone are enough, so `list` needs one listing and no reads.
+- Damage remains until a later verification of the same depth or a greater one finds the backup whole: checking file
+  sizes does not disprove a wrong hash. `records` is as deep as `source` for that: what a source has is no damage of
+  the archive.
+- Without damage the deepest good verification counts, and of equally deep ones the latest: a weaker one never hides
+  it. Those before the last damage do not count: what was damaged in between may have come back with other bytes.
+- A sampled good verification is stored at the level `files`, which it checked completely. A level that this release
+  does not know is the deepest one for damage, and proves no more than `files`.
+
+The names alone are enough, so `list` needs one listing and no reads.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain.layout import VerificationName
@@ -21,29 +28,61 @@ GOOD, DAMAGED = "good", "damaged"
 class BackupVerdict:
     """The current verdict on a backup."""
 
-    damaged: bool
-    level: str
-    when: str
+    counts: VerificationName
+    """The deepest good verification; of a damaged backup the deepest one whose damage remains."""
+    damage: tuple[VerificationName, ...] = ()
+    """All verifications whose damage remains, oldest first."""
+
+    @property
+    def damaged(self) -> bool:
+        return bool(self.damage)
+
+    @property
+    def level(self) -> str:
+        return self.counts.level
+
+    @property
+    def when(self) -> str:
+        return self.counts.when
+
+    @property
+    def time(self) -> datetime:
+        return self.counts.time
 
 
 def verdicts(found: Iterable[VerificationName]) -> dict[BackupId, BackupVerdict]:
     """The verdict of every backup that was ever verified."""
     by_backup: dict[BackupId, list[VerificationName]] = {}
-    for one in sorted(found, key=lambda v: (v.when, v.verdict == GOOD)):
+    for one in found:
         by_backup.setdefault(one.backup, []).append(one)
-    return {backup: _verdict(history) for backup, history in by_backup.items()}
+    return {backup: verdict(history) for backup, history in by_backup.items()}
 
 
-def _verdict(history: list[VerificationName]) -> BackupVerdict:
-    """From the oldest verification to the newest; an unknown level counts as the deepest if bad."""
-    valid = history[0]
-    for later in history[1:]:
-        shallower = depth(later.level) < depth("records" if valid.level == "source" else valid.level)
-        if not (shallower and valid.verdict != GOOD and later.verdict == GOOD):
-            valid = later
-    return BackupVerdict(valid.verdict != GOOD, valid.level, valid.when)
+def verdict(history: Iterable[VerificationName]) -> BackupVerdict:
+    """Of one backup that was verified at least once; the order does not matter."""
+    damage, best = list[VerificationName](), None
+    for one in sorted(history, key=lambda each: (each.when, each.verdict != GOOD, each.level)):
+        if one.verdict != GOOD:
+            damage, best = [*damage, one], None
+            continue
+        damage = [bad for bad in damage if proven_depth(one.level) < _depth_to_disprove(bad.level)]
+        if best is None or proven_depth(one.level) >= proven_depth(best.level):
+            best = one
+    if best is None or damage:
+        return BackupVerdict(max(damage, key=lambda bad: (depth(bad.level), bad.when)), tuple(damage))
+    return BackupVerdict(best)
 
 
 def depth(level: str) -> int:
     """The rank of a level; an unknown one counts as the deepest."""
     return LEVELS.index(level) if level in LEVELS else len(LEVELS)
+
+
+def proven_depth(level: str) -> int:
+    """The rank of the level of a good verification; an unknown one counts as the shallowest."""
+    return LEVELS.index(level) if level in LEVELS else 0
+
+
+def _depth_to_disprove(level: str) -> int:
+    """How deep a good verification must be to disprove damage that was found at this level."""
+    return depth("records" if level == "source" else level)

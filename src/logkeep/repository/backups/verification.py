@@ -5,6 +5,7 @@ difference as damage of the object. It is none: the source may have been rolled 
 copy of what it had. Such results count as good at the level `records`, which is what they checked of the objects.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -16,7 +17,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
-from logkeep.repository.backups.verdicts import DAMAGED, GOOD, depth, verdicts
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD, depth, proven_depth, verdicts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
@@ -155,7 +156,7 @@ def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDig
     """The digest of each log from the last good verification that decoded the whole backup."""
     stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
     for parsed, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
-        if parsed.verdict == GOOD and depth(parsed.level) >= depth("records"):
+        if parsed.verdict == GOOD and proven_depth(parsed.level) >= depth("records"):
             try:
                 return {each.log: each for each in read(place.store, name, Verification, place.repository).digests}
             except (Damaged, ObjectMissing):
@@ -164,21 +165,27 @@ def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDig
 
 
 def known_damaged(place: SourceRef, completed: Collection[int]) -> dict[str, str]:
-    """Objects with damage that no later verification disproved, and the level at which it was found.
+    """Objects with damage that no later verification disproved, and the deepest level at which it was found.
 
     Only verifications of existing backups count: a deleted backup is never verified again.
     """
     stored = stored_verifications(place)
-    verdict = verdicts(parsed for parsed, _ in stored)
-    damaged_runs = {(b, v.when) for b, v in verdict.items() if v.damaged and b in completed}
-    return {
-        damaged: parsed.level
-        for parsed, name in stored
-        if (parsed.backup, parsed.when) in damaged_runs
-        for damaged in _damaged_objects(place, name)
-    }
+    found = verdicts(parsed for parsed, _ in stored)
+    remaining = {bad for backup, verdict in found.items() if backup in completed for bad in verdict.damage}
+    runs = defaultdict[tuple[int, str], list[str]](list)
+    for parsed, name in stored:
+        if parsed in remaining:
+            runs[depth(parsed.level), parsed.when].append(name)
+    damaged = dict[str, str]()
+    for _, names in sorted(runs.items()):
+        damaged |= _damaged_objects(place, names)
+    return damaged
 
 
-def _damaged_objects(place: SourceRef, name: str) -> tuple[str, ...]:
-    document = _readable(place, name)
-    return document.damaged_objects if document else ()  # its name still has the verdict on its own backup
+def _damaged_objects(place: SourceRef, copies: Sequence[str]) -> dict[str, str]:
+    """What one verification found, and its level. It is stored for every backup that shares the damage.
+
+    Without a readable copy there is nothing; the names still have the verdict on their backups.
+    """
+    document = next((found for name in copies if (found := _readable(place, name))), None)
+    return dict.fromkeys(document.damaged_objects, document.level) if document else {}

@@ -205,7 +205,7 @@ _COLLECTABLE = re.compile(
 _IN_BACKUP = re.compile(rf".*/backups/{_NUMBER}/.+")
 _DATA = re.compile(rf".*/partition=[0-9]+/{_NUMBER}\.{_TOKEN}\.(?:log|snapshot|index)(?:\.zst|\.gz)?")
 _VERIFICATION = re.compile(
-    rf".*/verifications/{_NUMBER}/(?P<when>[0-9TZ]+)\.(?P<level>[a-z]+)\.(?P<verdict>[a-z]+)\.{_TOKEN}\.json"
+    rf".*/verifications/{_NUMBER}/(?P<when>[0-9]{{8}}T[0-9]{{12}}Z)\.(?P<level>[a-z]+)\.(?P<verdict>[a-z]+)\.{_TOKEN}\.json"
 )
 
 
@@ -274,10 +274,19 @@ class VerificationName(NamedTuple):
     level: str
     verdict: str
 
+    @property
+    def time(self) -> datetime:
+        return _moment(self.when)
+
 
 def verified(name: str) -> VerificationName | None:
+    """None for a name that no release writes, also one with an impossible date."""
     match = _VERIFICATION.fullmatch(name)
     if match is None:
+        return None
+    try:
+        _moment(match["when"])
+    except ValueError:  # no such day or hour
         return None
     return VerificationName(BackupId(int(match["number"])), match["when"], match["level"], match["verdict"])
 

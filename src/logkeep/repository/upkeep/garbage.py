@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import ClassVar
 
 import msgspec
 
-from logkeep.errors import Damaged, LogkeepError, ObjectMissing, StoreDenied
+from logkeep.errors import Damaged, LogkeepError, StoreDenied
 from logkeep.repository.backups.holds import held_ids, reader_holds
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_whole_chain
-from logkeep.repository.chain.documents import MIB, SourceDocument, read, seal
+from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
+from logkeep.repository.upkeep.garbage_waits import GarbageWait, waiting_garbage
 from logkeep.repository.upkeep.live import LiveObjects, live_objects
+from logkeep.repository.upkeep.marks import GarbageMark, StoredMark, read_marks
 from logkeep.store.base import ObjectInfo, sweepable
 
 REPAIR_GRACE = timedelta(days=30)
@@ -31,13 +32,6 @@ _DELETES_PER_CONFIRM = 500
 _CHECKPOINTS_KEPT = 2
 _GRAIN = timedelta(milliseconds=5)
 """Two time stamps of a store may be in the wrong order by this much; with an interval of 0 that must not matter."""
-
-
-class GarbageMark(SourceDocument, frozen=True, kw_only=True, tag="garbage-mark"):
-    limit: ClassVar[int] = 32 * MIB
-
-    generation: int
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -56,6 +50,8 @@ class GarbagePlan:
     to_sweep: tuple[ObjectInfo, ...]
     waiting: int
     """Garbage that is not old enough to be marked or swept."""
+    waits: tuple[GarbageWait, ...]
+    """All garbage that this collection does not delete, by the reason why it has to wait."""
     spent_marks: tuple[str, ...]
     """Marks that can be deleted after the sweep."""
     other: tuple[str, ...]
@@ -110,15 +106,6 @@ def _plan(
     return decide(garbage, read_marks(place), rules, store_now, other)
 
 
-@dataclass(frozen=True)
-class StoredMark:
-    """A mark as the store shows it."""
-
-    name: str
-    marked: datetime
-    names: frozenset[str]
-
-
 def decide(
     garbage: list[ObjectInfo],
     marks: list[StoredMark],
@@ -137,6 +124,7 @@ def decide(
         to_mark=to_mark,
         to_sweep=to_sweep,
         waiting=len(garbage) - len(to_mark) - len(to_sweep),
+        waits=waiting_garbage(garbage, marks, rules.age, rules.interval, now),
         spent_marks=tuple(m.name for m in ripe),
         other=other,
     )
@@ -191,22 +179,6 @@ def _sweep(writing: Writing, plan: GarbagePlan) -> tuple[list[ObjectInfo], tuple
         except StoreDenied:
             denied.append(name)
     return deleted, tuple(denied)
-
-
-def read_marks(place: SourceRef, damaged: list[str] | None = None) -> list[StoredMark]:
-    """All marks. Unreadable ones are skipped and added to `damaged`; `repair` removes them."""
-    marks = []
-    for info in place.store.list(layout.garbage(place.source)):
-        try:
-            names = frozenset(read(place.store, info.name, GarbageMark, place.repository).names)
-        except ObjectMissing:
-            continue
-        except Damaged:
-            if damaged is not None:
-                damaged.append(info.name)
-            continue
-        marks.append(StoredMark(info.name, info.modified, names))
-    return marks
 
 
 def store_time(writing: Writing) -> datetime:

@@ -49,7 +49,7 @@ from logkeep.repository.chain.lease import NOTHING_SEEN, Head, acquire, check_se
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.parts import total
-from logkeep.repository.upkeep.garbage import GarbageMark
+from logkeep.repository.upkeep.marks import GarbageMark
 from logkeep.store.base import Store
 
 

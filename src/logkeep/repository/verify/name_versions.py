@@ -18,11 +18,21 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.parts import SegmentTable, objects
 from logkeep.store.address import Address
 from logkeep.store.bucket_requests import BucketUnknown
-from logkeep.store.versions import NameHistory, name_histories
+from logkeep.store.versions import NameHistory, name_histories, versioned_address
 
 REWRITTEN, DELETED, UNREAD = "name-rewritten", "name-deleted", "versions-unread"
 DOUBTS = frozenset({REWRITTEN, DELETED})
 """Findings after which a good verdict still needs attention."""
+
+
+def versioned_bucket(url: str) -> tuple[Address | None, list[Finding]]:
+    """The address of the store if it keeps versions, and a note if that is not known."""
+    try:
+        return versioned_address(url), []
+    except BucketUnknown as error:
+        what = f"whether the bucket keeps versions is not known: {error}"
+        remedy = "with boto3 installed and s3:GetBucketVersioning allowed, verify sees names that were written again"
+        return None, [Finding(code=UNREAD, severity=Severity.NOTE, where=url, what=what, remedy=remedy)]
 
 
 def commit_findings(address: Address, place: SourceRef) -> list[Finding]:

@@ -41,9 +41,8 @@ from logkeep.repository.verify.checks import (
     check_data,
     hash_objects,
 )
-from logkeep.repository.verify.name_versions import backup_findings, commit_findings
+from logkeep.repository.verify.name_versions import backup_findings, commit_findings, versioned_bucket
 from logkeep.store.address import Address
-from logkeep.store.versions import versioned_address
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,8 @@ class Verifier:
         """Check one backup at a level and store the result."""
         checked, proven = CheckedObjects([]), DeeperCheck(level)
         folded = check_chain(self.place, checked)
-        versioned = versioned_address(self.place.store.url)
+        versioned, notes = versioned_bucket(self.place.store.url)
+        checked.findings += notes
         if versioned is not None:
             checked.findings += commit_findings(versioned, self.place)
         if folded is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from logkeep.errors import ClusterUnreachable, HistoryUnproven
-from logkeep.formats.kafka.compression import XERIAL_MAGIC
+from logkeep.formats.kafka.batches import XERIAL_MAGIC
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, snapshot_name
 from logkeep.formats.zookeeper.packed import opened
 from logkeep.formats.zookeeper.snapshot import SnapshotReader

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from logkeep.errors import BackupFailed, ClusterError, ClusterUnreachable, Damaged
+from logkeep.errors import BackupFailed, ClusterError, ClusterUnreachable, Damaged, InvalidAnswer
 
 _BLOCK_BYTES: Final = 1 << 20
 _ZXID: Final = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,16}", re.ASCII)
@@ -95,7 +95,7 @@ def announced_zxid(headers: http.client.HTTPMessage, subject: str) -> int:
     """The zxid in the header `last_zxid`. Raises ClusterError."""
     text = headers.get("last_zxid", "")
     if not _ZXID.fullmatch(text) or int(text, 16) > _LARGEST_ZXID:
-        raise ClusterError(f"not a zxid: {text[:_SHOWN]!r}", subject=subject, remedy=_NOT_ZOOKEEPER)
+        raise InvalidAnswer(f"not a zxid: {text[:_SHOWN]!r}", subject=subject, remedy=_NOT_ZOOKEEPER)
     return int(text, 16)
 
 
@@ -105,7 +105,7 @@ def announced_size(headers: http.client.HTTPMessage, limits: DownloadLimits, sub
     if not text:
         return None
     if not _SIZE.fullmatch(text):
-        raise ClusterError(f"not a size: {text[:_SHOWN]!r}", subject=subject, remedy=_NOT_ZOOKEEPER)
+        raise InvalidAnswer(f"not a size: {text[:_SHOWN]!r}", subject=subject, remedy=_NOT_ZOOKEEPER)
     if int(text) > limits.most_bytes:
         raise too_large(limits, subject)
     return int(text)

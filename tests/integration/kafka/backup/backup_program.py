@@ -37,6 +37,8 @@ class FailedAttempts:
     def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None:
         self.count = max(self.count, failed_attempts)
 
+    def waiting(self, reason: str) -> None: ...
+
     def finish(self) -> None: ...
 
 

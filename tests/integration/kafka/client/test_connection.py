@@ -14,7 +14,14 @@ from confluent_kafka import TopicPartition as Position
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.ports import free_ports
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, ClusterUnreachable, NotAuthorised
+from logkeep.errors import (
+    ClusterError,
+    ClusterNotReady,
+    ClusterTooOld,
+    ClusterUnreachable,
+    NotAuthorised,
+    ProtocolMismatch,
+)
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
@@ -177,9 +184,9 @@ def _garbage(made: socket.socket) -> None:
     (
         (_silent, ClusterUnreachable, 51, "no answer in time"),
         (_half, ClusterUnreachable, 51, "the broker closed the connection"),
-        (_web, ClusterError, 1, "does not speak Kafka"),
-        (_foreign, ClusterError, 1, "does not speak Kafka"),
-        (_garbage, ClusterError, 1, "cannot be read"),
+        (_web, ProtocolMismatch, 40, "an HTTP server answers, but this client expects a PLAINTEXT listener"),
+        (_foreign, ProtocolMismatch, 40, "does not speak Kafka"),
+        (_garbage, ProtocolMismatch, 40, "cannot be read"),
     ),
     ids=("silent", "half a reply", "a web server", "somebody else's reply", "garbage"),
 )
@@ -190,7 +197,7 @@ def test_what_is_not_a_broker(
         with pytest.raises(kind, match=words) as caught:
             Connection.open(endpoint, ClientSettings((), request_timeout_s=0.2 if answer is _silent else 60))
         assert (type(caught.value), caught.value.exit_code) == (kind, code)
-        assert str(endpoint) in str(caught.value) or kind is ClusterError
+        assert str(endpoint) in str(caught.value)
 
 
 def test_unreachable_servers_are_all_tried_and_named() -> None:

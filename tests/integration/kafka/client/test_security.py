@@ -13,10 +13,9 @@ from confluent_kafka.admin import AdminClient
 from logkeep.engine.spark.java import find_java
 from logkeep.errors import (
     AuthenticationFailed,
-    ClusterError,
-    ClusterUnreachable,
     LogkeepError,
     NotAuthorised,
+    ProtocolMismatch,
     TlsFailed,
     TopicMissing,
 )
@@ -167,14 +166,40 @@ def test_no_certificate_of_our_own(secured: SecuredKafka) -> None:
     assert "ssl.keystore" in error.remedy
 
 
-def test_tls_on_a_plain_port_and_plain_on_a_tls_port(secured: SecuredKafka) -> None:
-    plain_port = f"localhost:{secured.ports['PLAINTEXT']}"
-    error = _refused(secured.client_file("EXPIRED", bootstrap__servers=plain_port), ClusterUnreachable, 51)
-    assert "TLS handshake" in str(error)
-    settings = ClientSettings(endpoints(f"localhost:{secured.ports['SSL']}"))
-    with pytest.raises(ClusterError) as caught, Cluster(settings, backoff=_impatient()) as cluster:
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def _client_for(kafka: SecuredKafka, protocol: str, listener: str) -> Path:
+    """A client with everything that its protocol needs, at the port of a listener."""
+    path = kafka.sasl_file(protocol, "PLAIN") if protocol.startswith("SASL") else kafka.client_file(protocol)
+    more = f"bootstrap.servers=localhost:{kafka.ports[listener]}\nssl.keystore.location={kafka.files / 'alice.pem'}\n"
+    path.write_text(path.read_text() + more)
+    return path
+
+
+@pytest.mark.parametrize("listener", PROTOCOLS)
+@pytest.mark.parametrize("ours", PROTOCOLS)
+def test_a_client_and_a_listener_of_different_protocols(secured: SecuredKafka, ours: str, listener: str) -> None:
+    """Both are named, at the first contact and without a wait; the client never continues with less protection."""
+    path = _client_for(secured, ours, listener)
+    if ours == listener:
+        with Cluster(load_settings(path)) as cluster:
+            assert cluster.metadata().brokers
+        return
+    waits: list[float] = []
+    with (
+        pytest.raises(ProtocolMismatch) as caught,
+        Cluster(load_settings(path), backoff=Backoff(sleep=waits.append)) as cluster,
+    ):
         cluster.metadata()
-    assert "security.protocol" in caught.value.remedy
+    error = caught.value
+    assert (error.exit_code, waits) == (40, [])
+    named = "SSL or SASL_SSL" if "SSL" in listener and "SSL" not in ours else listener
+    assert error.what.startswith(f"the listener is {named}")
+    assert error.what.endswith(f", but this client uses {ours}")
+    assert error.subject == f"localhost:{secured.ports[listener]}"
+    weaker = ("SSL" in ours and "SSL" not in named) or ("SASL" in ours and "SASL" not in named)
+    assert ("name the port of the" in error.remedy) is weaker
 
 
 def test_what_an_acl_forbids(secured: SecuredKafka) -> None:

@@ -101,6 +101,85 @@ def test_the_bar_shows_rate_eta_and_units() -> None:
     )
 
 
+def _words(err: io.StringIO) -> str:
+    """What the bar says now, behind the share."""
+    return err.getvalue().rpartition("\x1b[K")[2].partition("%  ")[2]
+
+
+def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
+    """An average since the start would show a stalled run, or one that Spark made faster, as what it was before."""
+    console, err = _console(width=200)
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 1000 * 1024**2, 4)
+    for step in range(1, 41):
+        ticks.now += 1
+        bar.update(step * 1024**2, 0, 0)
+    assert _words(err) == "0/4 units, 40.0 MiB of 1000.0 MiB, 1.0 MiB/s, ETA 16 min"
+    for step in range(1, 11):
+        ticks.now += 1
+        bar.update((40 + 20 * step) * 1024**2, 0, 0)
+    assert _words(err) == "0/4 units, 240.0 MiB of 1000.0 MiB, 20.0 MiB/s, ETA 38 s"
+    for _ in range(11):
+        ticks.now += 1
+        bar.update(240 * 1024**2, 0, 0)
+    assert _words(err) == "0/4 units, 240.0 MiB of 1000.0 MiB, 0 B/s"
+    ticks.now += 1
+    bar.update(100 * 1024**2, 0, 1)
+    assert "/s" not in _words(err), "an attempt is repeated: what was done is lost"
+
+
+def test_no_eta_before_it_means_something() -> None:
+    console, err = _console(width=200)
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 100 * 1024**2, 4)
+    for step in range(1, 5):
+        ticks.now += 1
+        bar.update(step * 1024**2, 0, 0)
+        assert "ETA" not in _words(err)
+    ticks.now += 1
+    bar.update(5 * 1024**2, 0, 0)
+    assert "1.0 MiB/s, ETA 1 min 35 s" in _words(err)
+
+
+def test_a_line_while_spark_starts_and_no_eta_before_it_works() -> None:
+    console, err = _console(width=200)
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("copy", 100 * 1024**2, 4)
+    bar.waiting("Spark is starting")
+    assert _words(err) == "0/4 units, 0 B of 100.0 MiB, Spark is starting"
+    for step in range(1, 11):
+        ticks.now += 1
+        bar.update(step * 1024**2, 0, 0)
+    assert _words(err) == "0/4 units, 10.0 MiB of 100.0 MiB, 1.0 MiB/s, Spark is starting"
+    bar.waiting("")
+    assert _words(err) == "0/4 units, 10.0 MiB of 100.0 MiB", "the rate of the next seconds is another one"
+    for step in range(1, 6):
+        ticks.now += 1
+        bar.update((10 + 9 * step) * 1024**2, 0, 0)
+    assert _words(err) == "0/4 units, 55.0 MiB of 100.0 MiB, 9.0 MiB/s, ETA 5.0 s"
+
+
+def test_a_log_has_a_line_when_spark_starts() -> None:
+    console, err = _console(width=None)
+    lines = Lines(console, Ticks())
+    lines.start("copy", 0, 4)
+    lines.waiting("Spark is starting")
+    lines.waiting("Spark is starting")
+    assert err.getvalue().splitlines() == ["copy: 0%, 0/4 units", "copy: 0%, 0/4 units, Spark is starting"]
+
+
+def test_bytes_that_are_sent_and_compared_are_not_added_up_silently() -> None:
+    console, err = _console(width=200)
+    bar = Bar(console, Ticks())
+    bar.start("restore and compare", 2 * 1024**3, 4)
+    assert _words(err) == "0/4 units, 0 B of 2.0 GiB sent and compared"
+    bar.finish()
+    assert "0 B of 2.0 GiB sent and compared, took" in err.getvalue()
+
+
 def test_notes_step_around_the_bar() -> None:
     console, err = _console()
     bar = Bar(console, Ticks())

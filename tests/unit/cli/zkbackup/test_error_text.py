@@ -43,3 +43,11 @@ def test_info_of_a_damaged_backup_names_no_command_that_is_refused(tmp_path: Pat
         said = zkbackup("info", status, "--backup-base-dir", str(tmp_path), home=tmp_path).stdout
         assert ("zkbackup restore" in said) is (status != "damaged")
     assert "zkbackup verify --backup-dir" in said
+
+
+def test_a_missing_base_directory_is_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for words in (["list"], ["info", "nightly"], ["prune"]):
+        for name, what in (("nowhere", "there is no such directory of backups"), ("file/below", "no backups: not a")):
+            done = zkbackup(*words, "--backup-base-dir", str(tmp_path / name), home=tmp_path)
+            assert (done.returncode, what in done.stderr, str(tmp_path / name) in done.stderr) == (40, True, True)

@@ -83,7 +83,7 @@ def backup(run: Run) -> KafkaBackupReport:
     if run.dry_run:
         prepared = task.prepare(options)
         return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes))
+    done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="copy"))
     return _report(place.source, done, run[ALLOW_GAPS])
 
 

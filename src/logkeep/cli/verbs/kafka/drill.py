@@ -2,12 +2,12 @@
 
 import tempfile
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.kafka.backup import client_settings
-from logkeep.cli.wiring import chosen_engine, restores_place
+from logkeep.cli.verbs.kafka.restore import restore_engines
+from logkeep.cli.wiring import restores_place
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
     EMBEDDED,
@@ -46,7 +46,7 @@ def drill_kafka(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
         held = stack.enter_context(reading(place, BackupId(entry.id), this_process(run.token()), "drill", run.token))
         view, options = view_backup(place, held), _restore_options(run, alone=alone)
         chance = ClockAndTokens(run.clock, run.token)
-        engines = partial(chosen_engine, run)
+        engines = restore_engines(run, prove=options.plan.prove)
         # Objects are not checked beforehand: a drill is to find a lost object, and to leave a receipt that says so.
         prepared = prepare(view, options, settings, engines, chance, presence=False)
         if prepared.refusals:
@@ -70,6 +70,7 @@ def _target(run: Run, stack: ExitStack) -> tuple[ClientSettings, bool]:
     from logkeep.embedded.kafka import EmbeddedKafka  # noqa: PLC0415 - only this way needs Java
 
     directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH)))
+    run.say("a Kafka broker is starting")
     broker = stack.enter_context(EmbeddedKafka(directory / "broker", run.cache))
     return settings_from({}, OriginFile(Path()), bootstrap=broker.bootstrap), True
 

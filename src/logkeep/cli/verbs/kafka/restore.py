@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
@@ -17,7 +16,6 @@ from logkeep.cli.wiring import (
     chosen_source,
     refuse_contradictions,
     restores_place,
-    runs_inline,
 )
 from logkeep.config.option import Option
 from logkeep.config.options import (
@@ -51,15 +49,16 @@ from logkeep.config.options import (
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.restore.facts.backup_view import KIND, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
+from logkeep.kafka.restore.write import write_label
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, RestoreId
-from logkeep.model.work import Engine
+from logkeep.model.work import EngineFor
 from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
@@ -117,7 +116,7 @@ def restore(run: Run, backup: str) -> KafkaRestoreReport:
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, options = view_backup(place, held), _restore_options(run)
-        engines = partial(_engine, run, view)
+        engines = restore_engines(run, prove=not run[NO_PROOF])
         prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
             return _plan_report(place.source, prepared)
@@ -157,7 +156,7 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
         view = task.view(stored)
         if not stored.ended_well:
             begun(restore_id)
-        done = task.resume(stored, view, partial(_engine, run, view), run[LIMIT_PRODUCE])
+        done = task.resume(stored, view, restore_engines(run, prove=stored.plan.prove), run[LIMIT_PRODUCE])
     if stored.ended_well and not run[QUIET]:
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
@@ -185,9 +184,9 @@ def _naming_restore(run: Run) -> Iterator[Callable[[RestoreId], None]]:
         raise
 
 
-def _engine(run: Run, view: KafkaBackupView, total: int) -> Engine:
-    """One engine for the whole run: a small survey before large work does not need its own."""
-    return chosen_engine(run, total if runs_inline(run, total) else max(total, view.entry.summary.stored_bytes))
+def restore_engines(run: Run, *, prove: bool) -> EngineFor:
+    """Engines for a number of archived bytes: with a proof each of them is sent and compared."""
+    return lambda total_bytes: chosen_engine(run, total_bytes * (2 if prove else 1), work=write_label(prove=prove))
 
 
 def _refuse_damaged(place: SourceRef, backup_id: BackupId) -> None:

@@ -56,7 +56,7 @@ def salvage(run: Run) -> KafkaSalvageReport:
     with hold_directories(roots):
         task, options = KafkaSalvage(place, list_directories(roots), run.clock, run.token), _salvage_options(run)
         use_directories(run, *roots)
-        engine = chosen_engine(run, task.size_bytes)
+        engine = chosen_engine(run, task.size_bytes, work="copy")
         done = task.preview(options, engine) if run.dry_run else task.run(options, engine)
     return _report(place.source, task, done, run[ALLOW_GAPS])
 

@@ -11,6 +11,7 @@ from logkeep.cli.verbs.zookeeper.declarations import DIFF
 from logkeep.cli.verbs.zookeeper.moment import opened_side
 from logkeep.config.options import BELOW, MOST_ROWS
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.time import Rfc3339
 from logkeep.zookeeper.history.compare import TreeComparison, TreeSide, compare
 from logkeep.zookeeper.history.log_task import wanted_path
 from logkeep.zookeeper.history.tree_diff import DifferenceKind, NodeDifference
@@ -20,7 +21,8 @@ from logkeep.zookeeper.timeline.plan import RestorePath, shown_time
 class DiffSide(msgspec.Struct, frozen=True, kw_only=True):
     backup: str
     zxid: str
-    time: str | None
+    time: Rfc3339 | None
+    """A number that is no date is in milliseconds, such as `9000000000000000 ms`."""
     labels: tuple[str, ...] = ()
     """What weakens the proof of this tree: an unproven end of an epoch, or digests of one member that contradict its
     files."""

@@ -67,7 +67,7 @@ def _run_drill(
     wanted = RestoreStart(journal_name(run.clock(), run.token), int(view.name), options, drill=True, before_s=before_s)
     stored = begin(state, prepared, wanted, run.clock, run.token)
     try:
-        boot = boot_of(version_of(view), run.cache)
+        boot = boot_of(version_of(view), run.cache, run.say)
         done = drill(prepared, data_dir, boot, wanted.journal, run.clock, run.token)
     except (ServerFailed, ClusterError, EngineUnavailable) as error:
         _abort(run, stored, error)

@@ -21,6 +21,7 @@ from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
+from logkeep.model.time import Rfc3339
 from logkeep.zookeeper.history.log_task import Depth, Event, WantedEvents, wanted_path
 from logkeep.zookeeper.history.run import History
 from logkeep.zookeeper.history.run import history as history_of
@@ -28,7 +29,7 @@ from logkeep.zookeeper.history.run import history as history_of
 
 class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     zxid: str
-    time: str
+    time: Rfc3339
     session: str
     op: str
     txn: str

@@ -14,6 +14,7 @@ import msgspec
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.formats.kafka.transactions import AbortedRange
+from logkeep.kafka.admin.topics import config_number
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
@@ -127,7 +128,7 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @cached_property
     def _limits(self) -> dict[str, int]:
         """`max.message.bytes` of each target topic while it is restored; 0: not known."""
-        return {topic.name: int(topic.while_restoring.get("max.message.bytes", "0")) for topic in self.topics}
+        return {topic.name: max(config_number(topic.while_restoring, "max.message.bytes"), 0) for topic in self.topics}
 
     def merge_rule(self, log: PlannedLog) -> BatchMergeRule | None:
         """How small batches of a log are merged: never to more than its topic takes."""
@@ -331,7 +332,7 @@ def _short_lived(
 
 def _deleted(log: LogSurvey, configs: Mapping[str, str], now_ms: int) -> str:
     """Why retention deletes records of a log; empty if it does not."""
-    age_ms, size = int(configs.get("retention.ms") or -1), int(configs.get("retention.bytes") or -1)
+    age_ms, size = config_number(configs, "retention.ms"), config_number(configs, "retention.bytes")
     if 0 <= age_ms < now_ms - log.first_time_ms and log.first_time_ms >= 0:
         return f"some are older than retention.ms={age_ms}"
     return f"a partition is larger than retention.bytes={size}" if 0 <= size < log.bytes else ""

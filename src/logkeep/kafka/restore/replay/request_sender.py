@@ -7,7 +7,7 @@ have batches in flight are enough for all logs, and small logs share requests.
 from collections import deque
 from collections.abc import Sequence
 
-from logkeep.errors import ClusterError
+from logkeep.errors import InvalidAnswer
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
@@ -51,7 +51,7 @@ class Sender:
         reply = parse(self._connection.receive_raw(self._replies))
         acks = {ack.log: ack for ack in reply.acks}
         if len(acks) != len(chosen) or any(log.key not in acks for log in chosen):
-            raise ClusterError("the broker's answer does not match the request", subject=f"broker {self._broker}")
+            raise InvalidAnswer("the broker's answer does not match the request", subject=f"broker {self._broker}")
         gained = sum([log.acknowledged(acks[log.key]) for log in chosen])
         self._rate_limit.received(self._broker, gained, reply.throttle_ms)
         return gained > 0

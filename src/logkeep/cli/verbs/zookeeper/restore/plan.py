@@ -26,6 +26,7 @@ from logkeep.config.options import (
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
+from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import read_source
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.owner import this_process
@@ -46,7 +47,7 @@ class AgreedMember(msgspec.Struct, frozen=True, kw_only=True):
     logs: int
     highest_zxid: str
     epochs: tuple[int, ...]
-    surveyed: str
+    surveyed: Rfc3339
 
 
 class ZooKeeperPlanReport(msgspec.Struct, frozen=True, kw_only=True):

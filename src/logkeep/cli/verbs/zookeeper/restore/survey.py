@@ -15,6 +15,7 @@ from logkeep.cli.verbs.zookeeper.restore.declarations import SURVEY
 from logkeep.config.options import SURVEY_TO
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.time import Rfc3339
 from logkeep.zookeeper.restore.ensemble.documents import DocumentT, MemberSurvey, encoded, read_document
 from logkeep.zookeeper.restore.ensemble.survey import survey_host
 from logkeep.zookeeper.restore.values import ServerTarget
@@ -39,7 +40,7 @@ class SurveyedMember(msgspec.Struct, frozen=True, kw_only=True):
 
 class SurveyReport(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
-    taken: str
+    taken: Rfc3339
     file: str
     members: tuple[SurveyedMember, ...]
 

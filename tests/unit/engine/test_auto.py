@@ -1,0 +1,84 @@
+"""`--engine auto`: which engine a `map` runs on, and how many units run at the same time."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from logkeep.engine.auto import AutoEngine, EngineChoice
+from logkeep.engine.choice import Circumstances
+from logkeep.engine.inline import InlineEngine
+from logkeep.engine.speeds_file import SpeedsFile
+from logkeep.engine.threads import ThreadedEngine
+from logkeep.model.work import Engine, Progress
+
+GB = 10**9
+
+
+class Made(msgspec.Struct, frozen=True):
+    number: int
+
+
+def task(unit: int, _progress: Progress) -> Made:
+    return Made(unit)
+
+
+class Wanted:
+    """Stands for Spark: remembers that it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> Engine:
+        self.asked += 1
+        return ThreadedEngine(2)
+
+
+@pytest.fixture
+def spark() -> Wanted:
+    return Wanted()
+
+
+@pytest.fixture
+def auto(spark: Wanted, tmp_path: Path) -> Callable[[int], AutoEngine]:
+    choice = EngineChoice(SpeedsFile(tmp_path), lambda: Circumstances(workers=2))
+    return lambda expected_bytes: AutoEngine(InlineEngine(), spark, choice, expected_bytes=expected_bytes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "on_spark"),
+    (
+        ([116 << 20] * 4, False),
+        ([20 * GB], False),
+        ([5 * GB] * 4, True),
+        ([], False),
+    ),
+)
+def test_each_map_is_chosen_by_its_units(
+    auto: Callable[[int], AutoEngine], spark: Wanted, sizes: list[int], on_spark: bool
+) -> None:
+    done = auto(0).map(task, sizes, Made, label="copy", weight=lambda size: size)
+    assert [each.number for each in done] == sizes
+    assert spark.asked == on_spark
+
+
+def test_units_without_a_weight_share_the_expected_bytes(auto: Callable[[int], AutoEngine], spark: Wanted) -> None:
+    auto(20 * GB).map(task, [1, 2, 3], Made, label="survey", weight=lambda _: 0)
+    assert spark.asked == 1
+    auto(GB).map(task, [1, 2, 3], Made, label="survey", weight=lambda _: 0)
+    assert spark.asked == 1
+
+
+def test_limits_that_were_divided_for_one_engine_are_not_used_by_the_other(
+    auto: Callable[[int], AutoEngine], spark: Wanted
+) -> None:
+    engine = auto(GB)
+    assert engine.at_once(8) == 1
+    engine.map(task, [1, 2, 3], Made, label="copy", weight=lambda _: 20 * GB)
+    assert spark.asked == 0, "each of its units would have the whole limit"
+    engine = auto(20 * GB)
+    assert engine.at_once(8) == 2
+    engine.map(task, [1, 2, 3], Made, label="copy", weight=lambda _: 1)
+    assert spark.asked == 2, "as promised"
+    assert engine.at_once(1) == 1
