@@ -18,6 +18,7 @@ from logkeep.cli.frame.exit_codes import possible
 from logkeep.cli.frame.metrics import MetricSample
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.config.help_groups import by_group
 from logkeep.config.load import Flags
 from logkeep.config.option import Option
 from logkeep.config.options import (
@@ -110,8 +111,8 @@ class VerbParser(FrameCommand):
         own = declared.own()
         self.examples, self._load = declared.examples, load
         self.options = (*own, *COMMON)
-        self._own, self._common = ([flag for option in group for flag in _flags(option)] for group in (own, COMMON))
-        flags = [*self._own, *self._common]
+        flags = [flag for option in self.options for flag in _flags(option)]
+        self._declared, self._parameters = own, dict(flags)
         exits = possible(declared.exits, changes=declared.changes)
         super().__init__(arguments=declared.arguments, flags=flags, exits=exits, help_text=declared.help)
 
@@ -119,13 +120,14 @@ class VerbParser(FrameCommand):
         return self._load().carry_out(name, world, flags, arguments)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verb's own options first and the common ones apart, so that they do not hide the few that matter."""
-        own, common = ([parameter for _, parameter in group] for group in (self._own, self._common))
-        for title, group in (("Options", own), ("Common options", [*common, self.get_help_option(ctx)])):
-            records = [record for p in group if p and (record := p.get_help_record(ctx))]
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        """List everyday options first, then the others by group, and the common ones last."""
+        groups = {**by_group(self._declared), "Common options": COMMON}
+        for title, options in groups.items():
+            found = [self._parameters[flag] for option in options for flag in _slots(option)]
+            last = [self.get_help_option(ctx)] if options is COMMON else []
+            records = [record for p in [*found, *last] if p and (record := p.get_help_record(ctx))]
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -151,3 +153,7 @@ class Verb(VerbParser):
 
 def _flags(option: Option[Any]) -> list[tuple[str, click.Option]]:
     return [(s.slot or s.flag, click_option(option, s)) for s in option.spellings() if s.flag]
+
+
+def _slots(option: Option[Any]) -> list[str]:
+    return [s.slot or s.flag for s in option.spellings() if s.flag]

@@ -73,7 +73,7 @@ def _log_table(rows: Sequence[LogRow], look: TerminalStyle) -> str:
     report=InfoReport,
     text=_info_text,
     options=(*STORE_OPTIONS, TOPIC, ALL),
-    arguments=(click.Argument(["backup"], metavar="ID"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, *STORE_EXITS),
     examples=(
         "logkeep info latest",

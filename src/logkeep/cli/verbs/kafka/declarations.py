@@ -173,7 +173,7 @@ GROUPS = Declaration(
     them again, `kafka groups rollback` undoes that.
     """,
     options=(*STORE_OPTIONS, GROUP, ALL),
-    arguments=(click.Argument(["backup"], metavar="ID"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(10, *STORE_EXITS),
     examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
 )

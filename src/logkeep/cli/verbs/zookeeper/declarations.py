@@ -121,14 +121,14 @@ IMPORT = Declaration(
 DIFF = Declaration(
     """Compare two archived trees: two backups, two transactions or two members.
 
-    A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (default: the
-    end) and, after an id, :MEMBER for one member's files. When both come from the same archived bytes and end with the
-    same digest, they are equal without a replay; otherwise both trees are replayed and compared: data, ACL, every field
-    of stat. What servers change without a transaction is not compared. A tree after an unproven end of an epoch is
-    compared only with --believe. A path that is in neither tree is refused.
+    A and B (default: latest) are ids of backups or directories of bundles, with @ZXID for the tree after that
+    transaction (default: the end) and, after an id, :MEMBER for one member's files. When both come from the same
+    archived bytes and end with the same digest, they are equal without a replay; otherwise both trees are replayed and
+    compared: data, ACL, every field of stat. What servers change without a transaction is not compared. A tree after an
+    unproven end of an epoch is compared only with --believe. A path that is in neither tree is refused.
     """,
     options=(*STORE_OPTIONS, BELOW, BELIEVE, MOST_ROWS, LIMIT_DOWNLOAD),
-    arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="B")),
+    arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="[B]", default="latest")),
     exits=(10, 30, 50, *STORE_EXITS),
     examples=(
         "logkeep zookeeper diff 20261115 latest",
