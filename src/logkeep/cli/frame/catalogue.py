@@ -45,6 +45,7 @@ VERBS: tuple[VerbEntry, ...] = (
         "info",
         "logkeep.cli.verbs.info:info",
         "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
+        "logkeep.cli.verbs.declarations:INFO",
     ),
     VerbEntry(
         "verify",

@@ -13,10 +13,11 @@ import click
 import msgspec
 
 from logkeep.cli.frame.command import FrameCommand, click_option
-from logkeep.cli.frame.execute import CommandOutcome, VerbJob, carry_out
+from logkeep.cli.frame.execute import CommandOutcome, Run, VerbJob, carry_out
 from logkeep.cli.frame.exit_codes import possible
 from logkeep.cli.frame.metrics import MetricSample
 from logkeep.cli.frame.world import World
+from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.help_groups import by_group
 from logkeep.config.load import Flags
@@ -83,13 +84,14 @@ def verb(
     configured: bool = True,
     schema_version: int = 1,
     examples: Sequence[str] = (),
+    next_step: Callable[[Run, ReportT], NextStep | None] = lambda *_: None,
 ) -> Callable[[Callable[..., ReportT]], "Verb"]:
     """Make a verb of `function(run, **arguments) -> report`.
 
     `text` renders the report for people; `exit_code` computes the exit code from it. `changes` adds --dry-run and
     --yes, `metrics` adds --metrics-file, the option REPO adds --retry-for. A verb that is not `configured` reads no
     configuration, so it works with a broken one. With `declared`, options, arguments, exits, changes, examples and the
-    help text are in that value.
+    help text are in that value. `next_step` is shown to people after a run that ended well.
     """
 
     def declare(function: Callable[..., ReportT]) -> "Verb":
@@ -98,7 +100,7 @@ def verb(
         )
         if found.measured != (metrics is not None):
             raise TypeError(f"{function.__name__}: declaration and work disagree about metrics")
-        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version)
+        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version, next_step)
         return Verb(found, job, report)
 
     return declare

@@ -44,7 +44,10 @@ class TerminalStyle:
 
     def prose(self, text: str, *, indent: int = 0) -> str:
         """Like `line`, and wrapped between words at the terminal's width; further lines are indented."""
-        line = self.line(text)
+        return self.wrapped(self.line(text), indent=indent)
+
+    def wrapped(self, line: str, *, indent: int = 0) -> str:
+        """A finished line, wrapped between words at the terminal's width."""
         if self.width is None or cell_width(line) <= self.width:
             return line
         lead = line[: len(line) - len(line.lstrip())]

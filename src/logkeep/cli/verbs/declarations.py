@@ -1,10 +1,11 @@
-"""Declarations of verbs for every kind of source whose work loads Arrow: options, exit codes, help."""
+"""Declarations of verbs for every kind of source whose work loads Arrow or a client: options, exit codes, help."""
 
 import click
 
 from logkeep.cli.frame.exit_codes import STORE_EXITS
 from logkeep.cli.frame.verb import Declaration
 from logkeep.config.options import (
+    ALL,
     ENGINE_OPTIONS,
     GARBAGE_OPTIONS,
     KAFKA_TARGET,
@@ -14,6 +15,25 @@ from logkeep.config.options import (
     RETENTION_OPTIONS,
     SAMPLE,
     STORE_OPTIONS,
+    TOPIC,
+)
+
+INFO = Declaration(
+    """Show what is in a backup: its logs, ranges, sizes, gaps, findings.
+
+    ID is a number, a unique prefix of one, or `latest`. When several sources have backups under the same id, they are
+    one group backup: all are shown, and the state is that of the group. For Kafka it shows topics by size, groups
+    by lag and what a restore would need; for ZooKeeper, the last transaction of each member and what can be restored.
+    No archived data is read.
+    """,
+    options=(*STORE_OPTIONS, TOPIC, ALL),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, *STORE_EXITS),
+    examples=(
+        "logkeep info latest",
+        "logkeep info latest --topic 'orders.*'",
+        "logkeep info 20261115103000 --source prod --json",
+    ),
 )
 
 VERIFY = Declaration(

@@ -9,6 +9,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.declarations import VERIFY
+from logkeep.cli.verbs.next_steps import after_verify
 from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import (
     LEVEL,
@@ -54,7 +55,8 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
     if report.zookeeper and report.verdict != GOOD:
-        lines.append(look.line(f"see what can be repaired: logkeep zookeeper repair {report.id} --dry-run"))
+        lines.append(look.line("see what can be repaired:"))
+        lines.append(look.line(f"  logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
         lines.append(f"also damaged, because they share these objects: {', '.join(map(str, report.also_damaged))}")
     if report.verdict == GOOD and report.health == "damaged":
@@ -118,7 +120,7 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
             yield sample("logkeep_verify_last_success_timestamp_seconds", ended, source=source)
 
 
-@verb(VERIFY, report=VerifyReport, text=_text, exit_code=_code, metrics=_metrics)
+@verb(VERIFY, next_step=after_verify, report=VerifyReport, text=_text, exit_code=_code, metrics=_metrics)
 def verify(run: Run, backup: str) -> VerifyReport:
     place = chosen_source(run)
     kind = kind_of(place)

@@ -20,6 +20,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     gap_text,
 )
 from logkeep.cli.verbs.kafka.declarations import BACKUP
+from logkeep.cli.verbs.next_steps import after_kafka_backup
 from logkeep.cli.wiring import chosen_engine, refuse_contradictions, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
@@ -72,7 +73,9 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
         yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=report.source)
 
 
-@verb(BACKUP, report=KafkaBackupReport, text=_text, exit_code=copied_code, metrics=_metrics)
+@verb(
+    BACKUP, next_step=after_kafka_backup, report=KafkaBackupReport, text=_text, exit_code=copied_code, metrics=_metrics
+)
 def backup(run: Run) -> KafkaBackupReport:
     refuse_contradictions(run)
     place = written_source(run, FIRST_SOURCE)

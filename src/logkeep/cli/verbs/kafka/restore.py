@@ -11,6 +11,7 @@ from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.declarations import RESTORE
 from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.wiring import (
     chosen_engine,
     chosen_source,
@@ -101,7 +102,7 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that have no effect on any other restore."""
 
 
-@verb(RESTORE, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
+@verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
 def restore(run: Run, backup: str) -> KafkaRestoreReport:
     refuse_contradictions(run)
     place = chosen_source(run)
@@ -172,8 +173,8 @@ def _naming_restore(run: Run) -> Iterator[Callable[[RestoreId], None]]:
     def begun(restore_id: RestoreId) -> None:
         begun_ids.append(restore_id)
         if not run[QUIET]:
-            way = f"logkeep kafka restore --resume {restore_id}"
-            run.console.note(f"restore {restore_id} begins; to resume it after an interruption: {way}")
+            run.console.note(f"restore {restore_id} begins; to resume it after an interruption:")
+            run.console.note(f"  logkeep kafka restore --resume {restore_id}")
 
     try:
         yield begun

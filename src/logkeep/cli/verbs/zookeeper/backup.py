@@ -7,6 +7,7 @@ from pathlib import Path
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.next_steps import after_zookeeper_backup
 from logkeep.cli.verbs.zookeeper.admin_backup import admin_member, back_up_over_http
 from logkeep.cli.verbs.zookeeper.backup_report import (
     FIRST_SOURCE,
@@ -59,7 +60,12 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
 
 
 @verb(
-    BACKUP, report=ZooKeeperBackupReport, text=backup_text, exit_code=lambda report: report.exit_code, metrics=_metrics
+    BACKUP,
+    next_step=after_zookeeper_backup,
+    report=ZooKeeperBackupReport,
+    text=backup_text,
+    exit_code=lambda report: report.exit_code,
+    metrics=_metrics,
 )
 def backup(run: Run) -> ZooKeeperBackupReport:
     refuse_contradictions(run)

@@ -7,6 +7,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.zookeeper.members import given_members
 from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE
 from logkeep.cli.verbs.zookeeper.restore.report import (
@@ -76,7 +77,14 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     yield sample("logkeep_restore_success", 1 if report and report.verdict != NOT_BEGUN else 0, source=source)
 
 
-@verb(RESTORE, report=ZooKeeperRestoreReport, text=restore_text, exit_code=exit_code_of, metrics=_metrics)
+@verb(
+    RESTORE,
+    next_step=after_restore,
+    report=ZooKeeperRestoreReport,
+    text=restore_text,
+    exit_code=exit_code_of,
+    metrics=_metrics,
+)
 def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper.restore.finish import end  # noqa: PLC0415 - only this way needs it
