@@ -320,4 +320,7 @@ def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
             _log.warning(warning)
         elif not settings[QUIET]:
             world.console.warn(warning)
+    if not (settings[QUIET] or settings[JSON]):
+        for line in settings.assumed_times(flags):
+            world.console.note(line)
     return Run(settings, world.console, world, loaded.files, named, (job.schema_version, job.name))

@@ -150,6 +150,9 @@ def begin(command: str, world: World, flags: Flags) -> CommandRun:
     )
     for warning in warnings:
         _log.warning(warning)
+    if not (settings[QUIET] or world.json):
+        for line in settings.assumed_times(flags):
+            world.console.note(line)
     return CommandRun(settings, world.console, world, command)
 
 
