@@ -244,6 +244,8 @@ class VerbJob(Generic[ReportT]):
     metrics: Callable[[CommandOutcome[ReportT]], Iterable[MetricSample]] | None
     configured: bool
     schema_version: int
+    failure: int = 1
+    """The exit code for an error without one of its own: 20 of a backup, 30 of a restore."""
 
     def samples(
         self, run: Run, report: ReportT | None, error: LogkeepError | None, took_s: float
@@ -265,12 +267,20 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     started = world.monotonic()
 
     def command() -> CommandAnswer:
-        report = job.function(run, **arguments)
+        report = _classified(job, lambda: job.function(run, **arguments))
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
         document = _with_findings(run.document(report), world.findings) if world.json else {}
         return CommandAnswer(document, partial(job.text, shown_values(report)), job.exit_code(report), samples)
 
     return execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
+
+
+def _classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> ReportT:
+    try:
+        return function()
+    except LogkeepError as error:
+        error.exit_code = job.failure if error.exit_code == 1 else error.exit_code
+        raise
 
 
 def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:

@@ -69,7 +69,8 @@ def verb(
             *((METRICS_FILE,) if metrics else ()),
             *((DRY_RUN, YES) if changes else ()),
         )
-        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version)
+        failure = 30 if changes and 30 in exits else 20 if changes and 21 in exits else 1
+        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version, failure)
         return Verb(
             job, report, own=own, arguments=arguments, exits=possible(exits, changes=changes), examples=examples
         )

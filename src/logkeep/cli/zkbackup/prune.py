@@ -186,4 +186,4 @@ def _row(one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
     return one.name, f"{plural(days, 'day')} old", size(one.stored_bytes), SIGNS[one.condition] + skipped
 
 
-COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 130, 143))
+COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 52, 130, 143))

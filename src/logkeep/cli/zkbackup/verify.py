@@ -256,4 +256,4 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
         )  # fmt: skip
 
 
-COMMAND = ZkCommand(verify, own=_OPTIONS, exits=(0, 1, 2, 10, 40, 130, 143))
+COMMAND = ZkCommand(verify, own=_OPTIONS, exits=(0, 1, 2, 10, 40, 52, 130, 143))

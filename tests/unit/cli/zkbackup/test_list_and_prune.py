@@ -115,7 +115,7 @@ def test_data_is_never_read(base: Path) -> None:
 def test_no_such_directory(base: Path) -> None:
     done = zkbackup("list", "--backup-base-dir", str(base), "--format", "json", home=base.parent)
     said = json.loads(done.stderr)
-    assert (done.returncode, said["category"], said["context"]["subject"]) == (1, "io", str(base))
+    assert (done.returncode, said["category"], said["context"]["subject"]) == (40, "io", str(base))
 
 
 def test_prune_deletes_what_the_rules_say(base: Path) -> None:
