@@ -88,7 +88,7 @@ $(VENV)/.installed: $(VENV)/.build requirements/logkeep.lock pyproject.toml
 	@touch $@
 
 $(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.py) $(wildcard src/logkeep/formats/*.py)
-	@echo "compiling the kernels into $(COMPILED) (about fifteen seconds)"
+	@echo "compiling the kernels into $(COMPILED) (about half a minute)"
 	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
 	@touch $@
 

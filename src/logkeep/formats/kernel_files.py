@@ -11,6 +11,7 @@ import importlib.resources
 import logging
 import os
 import pickle
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class KernelFiles:
         from numba.core.caching import IndexDataCacheFile  # noqa: PLC0415 - heavy, and loaded by the caller
 
         code = function.__code__
-        source = _source_hash(code.co_filename)
+        source = _source_hash(function.__module__)
         self._function, self._places = function, places if source else KernelPlaces((), None)
         name = f"{Path(code.co_filename).stem}.{function.__name__}-{code.co_firstlineno}"
         stamp = edition(), source
@@ -137,12 +138,12 @@ class KernelFiles:
 
 
 @cache
-def _source_hash(file: str) -> str:
-    """Empty for code that came from no file: it is not stored."""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError:
-        return ""
+def _source_hash(module: str) -> str:
+    """Of a file, or of a file in an archive of modules. Empty for code that came from none: it is not stored."""
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    get_source = getattr(getattr(spec, "loader", None), "get_source", None)
+    text = get_source(module) if get_source is not None else None
+    return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
 @cache

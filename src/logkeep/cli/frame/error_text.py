@@ -16,7 +16,8 @@ import click
 from logkeep import __version__
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, StoreDenied, StoreFull, UsageError
@@ -24,17 +25,25 @@ from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
+_LABEL_WIDTH = len("error:")
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
-def as_text(error: LogkeepError, look: TerminalStyle) -> str:
-    """One line each for what happened, the subject and the remedy, where there is one."""
-    lines = [f"{look.paint('error:', 'red')} {one_line(error.what)}"]
-    if error.subject:
-        lines.append(f"   {look.paint('at:', 'bold')} {one_line(error.subject)}")
-    if error.remedy:
-        lines.append(f"  {look.paint('try:', 'bold')} {one_line(error.remedy)}")
-    return "\n".join(lines)
+def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
+    """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
+    labelled = (
+        ("error:", "red", say(error.what)),
+        ("at:", "bold", error.subject),
+        ("try:", "bold", say(error.remedy) if error.remedy else None),
+    )
+    return "\n".join(_labelled(say(label), style, one_line(text), look) for label, style, text in labelled if text)
+
+
+def _labelled(label: str, style: str, text: str, look: TerminalStyle) -> str:
+    """The text beside its label. A single long word, such as a URL, begins there too."""
+    line = " " * (_LABEL_WIDTH - cell_width(label)) + f"{label} {text}"
+    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if " " in text else line
+    return wrapped.replace(label, look.paint(label, style), 1)
 
 
 def as_json(error: LogkeepError) -> str:

@@ -20,8 +20,11 @@ from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
 from logkeep.cli.frame.error_text import as_json, as_text, from_click, from_os_error, keep_traceback, unexpected
 from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
+from logkeep.cli.frame.translated_help import context_with
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import silence, standard_console, unwritten
+from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
 from logkeep.model.process_memory import forbid_core_dumps
@@ -42,6 +45,8 @@ class Program:
     error_json: Callable[[str, LogkeepError], str] = lambda _command, error: as_json(error)
     exit_code: Callable[[str, LogkeepError], int] = lambda _command, error: error.exit_code
     remedy: Callable[[LogkeepError], str] = lambda error: error.remedy
+    words: Callable[[TerminalStyle], Say] = lambda _style: ENGLISH
+    """The language of errors and help on a stream of this style."""
 
     def main(self) -> NoReturn:
         """Run in this process, with its arguments, environment and streams."""
@@ -85,6 +90,7 @@ class Program:
     def _parse_and_run(self, argv: list[str], world: World) -> int:
         settings = {"help_option_names": ["-h", "--help"]}
         group = LazyGroup(self.commands, self.groups, help=self.help, context_settings=settings)
+        group.context_class = context_with(self.words)
         root = click.version_option(__version__, message=f"{self.name} %(version)s")(group)
         try:
             code = root.main(args=argv, prog_name=self.name, standalone_mode=False, obj=world)
@@ -100,7 +106,8 @@ class Program:
             world.console.show(self.error_json(command, error), redacted=True)
         else:
             error.remedy = self.remedy(error)
-            world.console.show(as_text(error, world.console.err_look))
+            look = world.console.err_look
+            world.console.show(as_text(error, look, self.words(look)))
         return self.exit_code(command, error)
 
 

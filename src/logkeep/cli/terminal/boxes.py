@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
+from logkeep.cli.terminal.messages import Say, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.model.findings import Finding, Severity
 from logkeep.zookeeper.model.condition import Condition
@@ -21,6 +22,12 @@ SIGNS: Final = {
     Condition.DAMAGED: BAD,
     Condition.UNVERIFIED: FAIR,
 }
+CONDITION_WORDS: Final = {
+    Condition.VALID: message("valid"),
+    Condition.PARTIAL: message("partial"),
+    Condition.DAMAGED: message("damaged"),
+    Condition.UNVERIFIED: message("unverified"),
+}
 _TITLE_WIDTH: Final = 60
 _ASCII_FORMS: Final = {
     GOOD: "[ok]",
@@ -33,7 +40,7 @@ _ASCII_FORMS: Final = {
 }
 
 
-_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "Next: ", "- ", "If ")
+_SENTENCES: Final = (GOOD, FAIR, BAD, "[ok]", "[!]", "[x]", "note ", "try: ", "建议: ", "Next: ", "- ", "If ")
 """Beginnings of lines that are sentences, not commands, and may be wrapped."""
 
 
@@ -65,7 +72,8 @@ def _wrapped(line: str, look: TerminalStyle) -> str:
 
 def title(text: str) -> list[str]:
     rule = "═" * _TITLE_WIDTH
-    return [f"╔{rule}╗", f"║{text:^{_TITLE_WIDTH}}║", f"╚{rule}╝", ""]
+    free = max(_TITLE_WIDTH - cell_width(text), 0)
+    return [f"╔{rule}╗", f"║{' ' * (free // 2)}{text}{' ' * (free - free // 2)}║", f"╚{rule}╝", ""]
 
 
 def branches(lines: Sequence[str], indent: str = "  ") -> list[str]:
@@ -99,29 +107,34 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - cell_width(cell))
 
 
-def condition_word(condition: Condition, *, unproven_end: bool = False, read_back: bool = True) -> str:
+def condition_word(say: Say, condition: Condition, *, unproven_end: bool = False, read_back: bool = True) -> str:
     """`read_back`: the data was read since it was written, not only names and sizes."""
     unread = condition is Condition.VALID and not read_back
-    more = [*(["not read back"] if unread else []), *(["unproven end"] if unproven_end else [])]
-    return ", ".join([f"{SIGNS[condition]} {condition.value}", *more])
+    more = [*([say("not read back")] if unread else []), *([say("unproven end")] if unproven_end else [])]
+    return ", ".join([f"{SIGNS[condition]} {say(CONDITION_WORDS[condition])}", *more])
 
 
 _MOST: Final = 50
 _SEVERITIES: Final = {
-    Severity.DAMAGE: f"{BAD} damage ",
-    Severity.WARNING: f"{FAIR} warning",
-    Severity.NOTE: "   note   ",
+    Severity.DAMAGE: (BAD, message("damage ")),
+    Severity.WARNING: (FAIR, message("warning")),
+    Severity.NOTE: ("  ", message("note   ")),
 }
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """A sign, where, what and a remedy per finding, the gravest first; empty when there are none."""
+def finding_lines(say: Say, findings: Sequence[Finding]) -> list[str]:
+    """A sign, where, what and a remedy per finding, the gravest first; empty when there are none.
+
+    What was found is in English, as in the files of the backup.
+    """
     ordered = sorted(findings, key=lambda finding: list(_SEVERITIES).index(finding.severity))
-    lines = [line for finding in ordered[:_MOST] for line in _finding(finding)]
-    more = [f"  ... and {len(ordered) - _MOST} more; --format=json has all"] if len(ordered) > _MOST else []
-    return ["", "Findings:", *lines, *more] if lines else []
+    lines = [line for finding in ordered[:_MOST] for line in _finding(say, finding)]
+    hidden = len(ordered) - _MOST
+    more = [say("  ... and {hidden} more; --format=json has all", hidden=hidden)] if hidden > 0 else []
+    return ["", say("Findings:"), *lines, *more] if lines else []
 
 
-def _finding(finding: Finding) -> list[str]:
-    line = [f"  {_SEVERITIES[finding.severity]} {shown(finding.where)}: {shown(finding.what)}"]
-    return line + ([f"              try: {shown(finding.remedy)}"] if finding.remedy else [])
+def _finding(say: Say, finding: Finding) -> list[str]:
+    sign, word = _SEVERITIES[finding.severity]
+    line = [f"  {sign} {say(word)} {shown(finding.where)}: {shown(finding.what)}"]
+    return line + ([f"              {say('try: ')}{shown(finding.remedy)}"] if finding.remedy else [])

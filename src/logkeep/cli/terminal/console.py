@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
+from logkeep.cli.terminal.messages import language_of
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, UsageError
 from logkeep.model.redaction import redact
@@ -129,6 +130,7 @@ def _style(stream: TextIO, environ: Mapping[str, str], color: str, *, plain: boo
         colour=not plain and use_colour(color, environ, terminal=terminal),
         unicode=speaks_unicode(stream, environ),
         width=shutil.get_terminal_size().columns if terminal else None,
+        language=language_of(environ),
     )
 
 

@@ -8,7 +8,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal
-from logkeep.cli.terminal.text import TerminalStyle, count, duration, plural, size
+from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import backup_failed, backup_samples
@@ -55,13 +56,13 @@ from logkeep.zookeeper.verify.run import Level
 from logkeep.zookeeper.verify.verdict import Judged
 
 _OUTCOMES = {
-    0: f"{GOOD} Backup completed",
-    2: f"{FAIR} Backup completed, with warnings",
-    10: f"{BAD} Backup written, but a file in it is damaged",
-    21: f"{BAD} Backup written, but transactions are lost",
+    0: (GOOD, message("Backup completed")),
+    2: (FAIR, message("Backup completed, with warnings")),
+    10: (BAD, message("Backup written, but a file in it is damaged")),
+    21: (BAD, message("Backup written, but transactions are lost")),
 }
-_NOT_RESTORABLE = f"{BAD} Backup written, but it cannot be restored"
-_SECRETS = "keytabs are never copied; key stores, private keys and passwords only with --include-secrets"
+_NOT_RESTORABLE = BAD, message("Backup written, but it cannot be restored")
+_SECRETS = message("keytabs are never copied; key stores, private keys and passwords only with --include-secrets")
 
 
 def backup_text(
@@ -75,50 +76,58 @@ def backup_text(
     with_config: bool,
 ) -> str:
     """`with_config`: the user asked for the server's configuration too."""
-    gathered = done.gathered
+    say, gathered = words(look), done.gathered
     new = checked.new_to(gathered.findings)
-    status = condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
-    outcome = _NOT_RESTORABLE if code == 10 and not checked.restorable else _OUTCOMES[code]
+    status = condition_word(
+        say, checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data
+    )
+    quality = say("quality {score}/100 (level {level})", score=checked.score, level=checked.level)
+    sign, outcome = _NOT_RESTORABLE if code == 10 and not checked.restorable else _OUTCOMES[code]
     lines = [
-        f"{outcome}: {done.name}",
+        f"{sign} {say(outcome)}: {done.name}",
         "",
-        f"Directory:  {bundle}",
-        *_facts(gathered, took_s),
-        f"Status:     {status}, quality {checked.score}/100 (level {checked.level})",
-        *_configuration(gathered, with_config),
-        *finding_lines([*gathered.findings, *(f for f in new if not is_of_the_backup(f))]),
+        say.labelled("Directory", str(bundle)),
+        *_facts(say, gathered, took_s),
+        say.labelled("Status", f"{status}, {quality}"),
+        *_configuration(say, gathered, with_config),
+        *finding_lines(say, [*gathered.findings, *(f for f in new if not is_of_the_backup(f))]),
         "",
-        "Next steps:",
+        say("Next steps:"),
         f"  zkbackup verify --backup-dir {shell_word(bundle)}",
         f"  zkbackup info {shell_word(done.name)} --backup-base-dir {shell_word(bundle.parent)}",
     ]
     return fit_terminal(lines, look)
 
 
-def _facts(gathered: Gathered, took_s: float) -> list[str]:
+def _facts(say: Say, gathered: Gathered, took_s: float) -> list[str]:
     member = gathered.members[0]
     stored = [*(placed.stored for placed in gathered.snapshots), *(placed.stored for placed in gathered.logs)]
     plain, kept = sum(s.plain_bytes for s in stored), sum(s.size_bytes for s in stored)
     transactions = sum(placed.kept.records for placed in gathered.logs)
-    server = f"{member.version} ({member.role}) at {member.host}" if member.version else f"no answer from {member.host}"
+    answered = say("{version} ({role}) at {host}", version=member.version, role=member.role, host=member.host)
+    server = answered if member.version else say("no answer from {host}", host=member.host)
+    logs, rounds = say.plural(transactions, "transaction"), say.plural(gathered.rounds, "round")
+    schemes = ", ".join(gathered.schemes) or say("none seen")
     return [
-        f"ZXID:       {hex_zxid(gathered.backup_zxid)} ({gathered.backup_zxid})",
-        f"ZooKeeper:  {server}",
-        f"Snapshots:  {len(gathered.snapshots)}",
-        f"Logs:       {len(gathered.logs)} with {plural(transactions, 'transaction')}",
-        f"Size:       {size(plain)}, stored {size(kept)}",
-        f"Took:       {duration(took_s)} in {plural(gathered.rounds, 'round')}",
-        f"Schemes:    {', '.join(gathered.schemes) or 'none seen'} (in ACLs)",
+        say.labelled("ZXID", f"{hex_zxid(gathered.backup_zxid)} ({gathered.backup_zxid})"),
+        say.labelled("ZooKeeper", server),
+        say.labelled("Snapshots", str(len(gathered.snapshots))),
+        say.labelled("Logs", say("{logs} with {transactions}", logs=len(gathered.logs), transactions=logs)),
+        say.labelled("Size", say("{plain}, stored {stored}", plain=size(plain), stored=size(kept))),
+        say.labelled("Took", say("{time} in {rounds}", time=duration(took_s), rounds=rounds)),
+        say.labelled("Schemes", say("{schemes} (in ACLs)", schemes=schemes)),
     ]
 
 
-def _configuration(gathered: Gathered, wanted: bool) -> list[str]:
+def _configuration(say: Say, gathered: Gathered, wanted: bool) -> list[str]:
     if not wanted:
-        return ["Config:     not copied; --include-config copies zoo.cfg, myid and similar files"]
-    redacted = sum(file.redacted for file in gathered.config)
-    kept = f"Config:     {plural(len(gathered.config), 'file')} copied, passwords replaced in {count(redacted)}"
-    left = [f"  left out: {line}" for line in gathered.left_out]
-    return [kept, *left, f"            back up secrets yourself: {_SECRETS}"]
+        return [say.labelled("Config", say("not copied; --include-config copies zoo.cfg, myid and similar files"))]
+    files = say.plural(len(gathered.config), "file")
+    redacted = count(sum(file.redacted for file in gathered.config))
+    kept = say("{files} copied, passwords replaced in {redacted}", files=files, redacted=redacted)
+    left = [say("  left out: {line}", line=line) for line in gathered.left_out]
+    secrets = say("            back up secrets yourself: {secrets}", secrets=say(_SECRETS))
+    return [say.labelled("Config", kept), *left, secrets]
 
 
 _OPTIONS = (
@@ -154,7 +163,9 @@ def _options(run: CommandRun) -> ZooKeeperBackupOptions:
     config_dir = run[CONFIG_DIR]
     if config_dir is not None and not config_dir.is_dir():
         raise UsageError(
-            "there is no such directory", subject=f"--zk-conf-dir {config_dir}", remedy="name the directory of zoo.cfg"
+            message("there is no such directory"),
+            subject=f"--zk-conf-dir {config_dir}",
+            remedy=message("name the directory of zoo.cfg"),
         )
     return ZooKeeperBackupOptions(
         members=(place,),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from logkeep.cli.terminal.messages import message
 from logkeep.cli.zkbackup.claims import INFO, Claims, claims
 from logkeep.cli.zkbackup.options import BundleId
 from logkeep.errors import StoreDenied, StoreLocationMissing, UnknownBackup
@@ -22,7 +23,7 @@ from logkeep.zookeeper.model.condition import Condition
 
 _GONE: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """The document does not exist. After any other error, such as a denied read, the backup may still be good."""
-_NEVER_VERIFIED: Final = "it was never verified, or not to the end; `zkbackup verify` reports how good it is"
+_NEVER_VERIFIED: Final = message("it was never verified, or not to the end; `zkbackup verify` reports how good it is")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,9 @@ def list_bundles(base: Path) -> list[ListedBundle]:
             names = [e.name for e in entries if e.is_dir(follow_symlinks=False) and _is_id(e.name)]
     except PermissionError as error:
         raise StoreDenied(
-            "the directory cannot be read", subject=str(base), remedy="run as the user that takes the backups"
+            message("the directory cannot be read"),
+            subject=str(base),
+            remedy=message("run as the user that takes the backups"),
         ) from error
     except OSError as error:
         raise _no_base(base, error) from error
@@ -63,9 +66,11 @@ def list_bundles(base: Path) -> list[ListedBundle]:
 def _no_base(base: Path, error: OSError) -> StoreLocationMissing:
     gone = isinstance(error, FileNotFoundError)
     return StoreLocationMissing(
-        "there is no such directory of backups" if gone else f"no backups: {(error.strerror or 'unreadable').lower()}",
-        subject=str(base),
-        remedy="name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml",
+        message("there is no such directory of backups")
+        if gone
+        else f"no backups: {(error.strerror or 'unreadable').lower()}",
+        subject=str(base.absolute()),
+        remedy=message("name it with --backup-base-dir, or as backup.base_dir in zkbackup.yaml"),
     )
 
 
@@ -77,7 +82,7 @@ def find(base: Path, wanted: str) -> Path:
         raise _no_base(base, error) from error
     remedy = f"`zkbackup list --backup-base-dir {shell_word(base)}` shows the ids"
     if not _is_id(wanted) or not (base / wanted).is_dir():
-        raise UnknownBackup("there is no backup with this id", subject=wanted, remedy=remedy)
+        raise UnknownBackup(message("there is no backup with this id"), subject=wanted, remedy=remedy)
     return base / wanted
 
 

@@ -16,8 +16,10 @@ import click
 from logkeep.cli.frame.command import FrameCommand, click_option
 from logkeep.cli.frame.execute import BaseRun, CommandAnswer, execute, named_config, start_logs
 from logkeep.cli.frame.metrics import MetricSample
+from logkeep.cli.frame.translated_help import context_with
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
+from logkeep.cli.terminal.messages import words
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.zkbackup.error_text import exit_code
 from logkeep.cli.zkbackup.options import (
@@ -94,6 +96,8 @@ class ZkCommand(FrameCommand):
         flags = [(s.slot or s.flag, click_option(option, s, bools_take_values=True)) for option, s in spellings]
         self._booleans = {s.flag for _, s in spellings if isinstance(s.kind, Bool)}
         super().__init__(arguments=arguments, flags=flags, exits=exits, help_text=function.__doc__)
+
+    context_class = context_with(words)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, with_boolean_values(args, self._booleans))

@@ -10,6 +10,7 @@ import re
 from enum import StrEnum
 
 from logkeep import errors
+from logkeep.cli.terminal.messages import message
 from logkeep.errors import LogkeepError
 from logkeep.model.redaction import redact
 
@@ -54,15 +55,18 @@ def category(error: LogkeepError) -> Category:
 
 
 _REMEDIES: tuple[tuple[type[LogkeepError], str], ...] = (
-    (errors.UnknownBackup, "`zkbackup list` shows the ids"),
-    (errors.ConfigError, "see docs/guides/zookeeper.md for the options"),
-    (errors.Declined, "nothing was changed; pass --force to skip the question"),
-    (errors.UsageError, "see `zkbackup --help`"),
-    (errors.ObjectMissing, "`zkbackup verify` shows what is missing; recover the file from a copy"),
-    (errors.Damaged, "`zkbackup verify` shows what is damaged; with --fix it repairs what can be repaired"),
-    (errors.Locked, "wait for the other run, or choose another --backup-id"),
-    (errors.Interrupted, "run again"),
-    (errors.LogkeepError, "run again with --verbose; if it happens again, report the message and the log file"),
+    (errors.UnknownBackup, message("`zkbackup list` shows the ids")),
+    (errors.ConfigError, message("see docs/guides/zookeeper.md for the options")),
+    (errors.Declined, message("nothing was changed; pass --force to skip the question")),
+    (errors.UsageError, message("see `zkbackup --help`")),
+    (errors.ObjectMissing, message("`zkbackup verify` shows what is missing; recover the file from a copy")),
+    (errors.Damaged, message("`zkbackup verify` shows what is damaged; with --fix it repairs what can be repaired")),
+    (errors.Locked, message("wait for the other run, or choose another --backup-id")),
+    (errors.Interrupted, message("run again")),
+    (
+        errors.LogkeepError,
+        message("run again with --verbose; if it happens again, report the message and the log file"),
+    ),
 )
 """Replacements for remedies that name commands or flags of `logkeep`. The first match counts."""
 _LOGKEEP_WORDS = re.compile(r"`logkeep |--(?:resume|yes|parallel|engine|source|bootstrap-servers)\b| -v\b")

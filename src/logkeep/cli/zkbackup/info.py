@@ -8,7 +8,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, branches, columns, condition_word, fit_terminal, title
-from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import find, moment_of
 from logkeep.cli.zkbackup.claims import INFO, ClaimedLog, Claims, claims, document_bytes
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
@@ -33,7 +34,9 @@ def info(run: CommandRun, backup_id: str) -> CommandAnswer:
         moment_of(known)
     except PermissionError as error:
         raise StoreDenied(
-            "it cannot be read", subject=str(directory), remedy="run as the user that takes the backups"
+            message("it cannot be read"),
+            subject=str(directory),
+            remedy=message("run as the user that takes the backups"),
         ) from error
     except (OSError, ValueError) as error:
         why = (error.strerror or "unreadable").lower() if isinstance(error, OSError) else "not a document of a backup"
@@ -71,81 +74,91 @@ def _command_parts(directory: Path, known: Claims) -> list[str]:
 
 
 def _text(directory: Path, known: Claims, look: TerminalStyle) -> str:
-    condition = known.validation.condition
+    say, condition = words(look), known.validation.condition
     lines = [
-        *title("Backup details"),
-        *(f"Backup ID: {directory.name}", f"Location: {directory}", ""),
-        *_basics(known, look),
-        *_files(known),
-        *_validation(known, condition),
-        *_quality(known, condition),
-        *_restore(directory, known),
+        *title(say("Backup details")),
+        *(say("Backup ID: {name}", name=directory.name), say("Location: {path}", path=directory), ""),
+        *_basics(say, known, look),
+        *_files(say, known),
+        *_validation(say, known, condition),
+        *_quality(say, known, condition),
+        *_restore(say, directory, known),
     ]
     return fit_terminal(lines, look)
 
 
-def _restore(directory: Path, known: Claims) -> list[str]:
+def _restore(say: Say, directory: Path, known: Claims) -> list[str]:
     parts = _command_parts(directory, known)
     if parts:
         begin = "  zkbackup restore "
         lines = [f"{begin}{parts[0]}", *(f"{'':{len(begin)}}{part}" for part in parts[1:])]
-        return ["Restore command:", *(f"{line} \\" for line in lines[:-1]), lines[-1]]
+        return [say("Restore command:"), *(f"{line} \\" for line in lines[:-1]), lines[-1]]
     checking = f"zkbackup verify --backup-dir {shell_word(directory)}"
     if _unverified(known):
-        return ["It was never verified, or not to the end. To check whether it can be restored:", f"  {checking}"]
-    return ["Its end cannot be restored. To see what can, and what --fix may repair:", f"  {checking}"]
+        never = say("It was never verified, or not to the end. To check whether it can be restored:")
+        return [never, f"  {checking}"]
+    return [say("Its end cannot be restored. To see what can, and what --fix may repair:"), f"  {checking}"]
 
 
-def _basics(known: Claims, look: TerminalStyle) -> list[str]:
+def _basics(say: Say, known: Claims, look: TerminalStyle) -> list[str]:
     zxid = known.backup_zxid.decimal
+    taken = f"{moment_of(known).astimezone(look.zone):%Y-%m-%d %H:%M:%S %z}"
     return [
-        "General:",
-        f"  Taken: {moment_of(known).astimezone(look.zone):%Y-%m-%d %H:%M:%S %z}",
-        f"  ZXID: {hex_zxid(zxid)} ({zxid})",
-        f"  ZooKeeper version: {known.zookeeper.version or 'not known'}",
-        f"  Source host: {known.zookeeper.host or 'not known'}",
+        say("General:"),
+        say("  Taken: {time}", time=taken),
+        say("  ZXID: {zxid}", zxid=f"{hex_zxid(zxid)} ({zxid})"),
+        say("  ZooKeeper version: {version}", version=known.zookeeper.version or say("not known")),
+        say("  Source host: {host}", host=known.zookeeper.host or say("not known")),
         "",
     ]
 
 
-def _files(known: Claims) -> list[str]:
+def _files(say: Say, known: Claims) -> list[str]:
     snapshots, logs = known.files.snapshots, known.files.txnlogs
     shown = [(s.name, f"ZXID: {s.zxid}", size(s.size)) for s in snapshots]
     return [
-        *("Files:", f"  Snapshots: {len(snapshots)}", f"  Transaction logs: {len(logs)}"),
-        *(f"  Total size: {size(known.statistics.total_size)}", f"  Stored: {size(known.statistics.compressed_size)}"),
-        *("", "Snapshots:", *branches(columns(shown))),
-        *("", "Transaction logs:", *branches(columns([_log(log) for log in logs])), ""),
+        *(say("Files:"), say("  Snapshots: {count}", count=len(snapshots))),
+        say("  Transaction logs: {count}", count=len(logs)),
+        say("  Total size: {size}", size=size(known.statistics.total_size)),
+        say("  Stored: {size}", size=size(known.statistics.compressed_size)),
+        *("", say("Snapshots:"), *branches(columns(shown))),
+        *("", say("Transaction logs:"), *branches(columns([_log(say, log) for log in logs])), ""),
     ]
 
 
-def _log(log: ClaimedLog) -> tuple[str, ...]:
+def _log(say: Say, log: ClaimedLog) -> tuple[str, ...]:
     mark = "" if log.status in {"valid", "truncated", ""} else f"{FAIR} {log.status}"
     where = f"ZXID: {log.start_zxid}~{log.end_zxid}"
-    return log.name, where, size(log.size), plural(log.transaction_count, "txn"), mark
+    return log.name, where, size(log.size), say.plural(log.transaction_count, "txn"), mark
 
 
-def _validation(known: Claims, condition: Condition) -> list[str]:
+def _validation(say: Say, known: Claims, condition: Condition) -> list[str]:
     found = known.validation
-    word = condition_word(condition, unproven_end=found.unproven_end, read_back=found.enabled)
+    word = condition_word(say, condition, unproven_end=found.unproven_end, read_back=found.enabled)
     return [
-        "Verification:",
-        *(f"  Files: {found.total_files}", f"  Valid: {found.valid_files}", f"  Repaired: {found.repaired_files}"),
-        *(f"  Lost: {found.unrecoverable_files}", "", f"  Status: {word}", ""),
+        say("Verification:"),
+        say("  Files: {count}", count=found.total_files),
+        say("  Valid: {count}", count=found.valid_files),
+        say("  Repaired: {count}", count=found.repaired_files),
+        *(say("  Lost: {count}", count=found.unrecoverable_files), "", say("  Status: {status}", status=word), ""),
     ]
 
 
-def _quality(known: Claims, condition: Condition) -> list[str]:
+def _quality(say: Say, known: Claims, condition: Condition) -> list[str]:
     found = known.validation
     if _unverified(known):
-        return ["Quality score: not known", ""]
+        return [say("Quality score: not known"), ""]
     complete = condition is not Condition.DAMAGED
-    repaired = f"{FAIR} fair ({plural(found.repaired_files, 'repair')})" if found.repaired_files else f"{GOOD} good"
+    repairs = say("fair ({repairs})", repairs=say.plural(found.repaired_files, "repair"))
+    whole = f"{GOOD} {say('complete')}"
+    integrity = whole if complete else f"{BAD} {say('its end cannot be restored')}"
+    files = f"{FAIR} {repairs}" if found.repaired_files else f"{GOOD} {say('good')}"
+    coverage = f"{FAIR} {say('a gap in an older part')}" if found.old_hole else whole
     return [
-        f"Quality score: {found.quality_score}/100",
-        f"  - Integrity: {f'{GOOD} complete' if complete else f'{BAD} its end cannot be restored'}",
-        f"  - Files: {repaired}",
-        f"  - Coverage: {f'{FAIR} a gap in an older part' if found.old_hole else f'{GOOD} complete'}",
+        say("Quality score: {score}/100", score=found.quality_score),
+        say("  - Integrity: {state}", state=integrity),
+        say("  - Files: {state}", state=files),
+        say("  - Coverage: {state}", state=coverage),
         "",
     ]
 

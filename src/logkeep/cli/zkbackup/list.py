@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from logkeep.cli.frame.execute import CommandAnswer
-from logkeep.cli.terminal.boxes import SIGNS, condition_word, fit_terminal, framed, title
+from logkeep.cli.terminal.boxes import CONDITION_WORDS, SIGNS, condition_word, fit_terminal, framed, title
+from logkeep.cli.terminal.messages import message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import ListedBundle, list_bundles
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
@@ -16,13 +17,13 @@ from logkeep.zookeeper.model.condition import Condition
 _OPTIONS = (BASE_DIR, LIST_FORMAT, SORT_BY, LIMIT)
 
 _MEANINGS: Final = {
-    Condition.VALID: "complete, can be restored",
-    Condition.PARTIAL: "damage was repaired or is in an older part; can be restored",
-    Condition.DAMAGED: "cannot be restored, or its document cannot be read",
-    Condition.UNVERIFIED: "no verification has been completed",
+    Condition.VALID: message("complete, can be restored"),
+    Condition.PARTIAL: message("damage was repaired or is in an older part; can be restored"),
+    Condition.DAMAGED: message("cannot be restored, or its document cannot be read"),
+    Condition.UNVERIFIED: message("no verification has been completed"),
 }
-_UNREAD: Final = "checked while it was copied; its files on disk were not read since"
-_UNPROVEN: Final = "no server confirmed that its last transactions were committed"
+_UNREAD: Final = message("not read back: checked while it was copied; its files on disk were not read since")
+_UNPROVEN: Final = message("unproven end: no server confirmed that its last transactions were committed")
 
 
 def list_backups(run: CommandRun) -> CommandAnswer:
@@ -68,22 +69,27 @@ def as_document(one: ListedBundle) -> dict[str, Any]:
 
 
 def _text(base: str, total: int, shown: list[ListedBundle], look: TerminalStyle) -> str:
-    rows = [_row(one, look) for one in shown]
-    head = [*title("ZooKeeper backups"), f"Backup base directory: {base}", f"Backups: {total}", ""]
-    table = framed(("Backup ID", "Time", "ZXID", "Size", "Status"), rows, look) if rows else "none"
-    more = [f"... and {total - len(shown)} more; --limit 0 shows all"] if total > len(shown) else []
-    problems = [f"{one.name}: {one.problem}" for one in shown if one.problem]
-    legend = ["", "Status:", *(f"  - {SIGNS[s]} {s.value}: {text}" for s, text in _MEANINGS.items())]
-    legend += [f"  - unproven end: {_UNPROVEN}"] if any(one.unproven_end for one in shown) else []
-    legend += [f"  - not read back: {_UNREAD}"] if any(not one.read_back for one in shown) else []
-    details = f"`zkbackup info <backup-id> --backup-base-dir {shell_word(base)}` shows details"
+    say, rows = words(look), [_row(one, look) for one in shown]
+    head = [*title(say("ZooKeeper backups")), say("Backup base directory: {base}", base=base)]
+    head += [say("Backups: {total}", total=total), ""]
+    headers = (say("Backup ID"), say("Time"), "ZXID", say("Size"), say("Status"))
+    table = framed(headers, rows, look) if rows else say("none")
+    hidden = total - len(shown)
+    more = [say("... and {hidden} more; --limit 0 shows all", hidden=hidden)] if hidden else []
+    problems = [f"{one.name}: {say(one.problem)}" for one in shown if one.problem]
+    meanings = (f"  - {SIGNS[s]} {say(CONDITION_WORDS[s])}: {say(text)}" for s, text in _MEANINGS.items())
+    legend = ["", say("Status:"), *meanings]
+    legend += [f"  - {say(_UNPROVEN)}"] if any(one.unproven_end for one in shown) else []
+    legend += [f"  - {say(_UNREAD)}"] if any(not one.read_back for one in shown) else []
+    command = f"zkbackup info <backup-id> --backup-base-dir {shell_word(base)}"
+    details = say("`{command}` shows details", command=command)
     tail = [*more, *problems, *legend, "", details]
     return "\n".join([fit_terminal(head, look), table, fit_terminal(tail, look)])
 
 
 def _row(one: ListedBundle, look: TerminalStyle) -> tuple[str, ...]:
     moment = one.taken.astimezone(look.zone).strftime("%Y-%m-%d %H:%M:%S")
-    status = condition_word(one.condition, unproven_end=one.unproven_end, read_back=one.read_back)
+    status = condition_word(words(look), one.condition, unproven_end=one.unproven_end, read_back=one.read_back)
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from logkeep.cli.frame.command_groups import CommandEntry
 from logkeep.cli.frame.program import Program
+from logkeep.cli.terminal.messages import words
 from logkeep.cli.zkbackup.error_text import as_json, exit_code, remedy
 from logkeep.cli.zkbackup.settings import places
 
@@ -46,6 +47,7 @@ PROGRAM: Final = Program(
     error_json=as_json,
     exit_code=exit_code,
     remedy=remedy,
+    words=words,
 )
 main = PROGRAM.main
 """The installed `zkbackup` command."""

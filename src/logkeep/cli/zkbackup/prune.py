@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from logkeep.cli.frame.execute import CommandAnswer
-from logkeep.cli.terminal.boxes import GOOD, SIGNS, branches, columns, fit_terminal, title
-from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.terminal.boxes import CONDITION_WORDS, GOOD, SIGNS, branches, columns, fit_terminal, title
+from logkeep.cli.terminal.messages import Say, words
+from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.bundles import ListedBundle, list_bundles
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.leftovers import DELETING, find_leftovers, remove_bundle
@@ -69,8 +70,8 @@ def prune(run: CommandRun) -> CommandAnswer:
         return CommandAnswer(_document(plan, dry_run=True), lambda look: _text(plan, look, dry_run=True))
     if (going or plan.left_over) and not run[FORCE] and run[PRUNE_CONFIRMATION]:
         if run.console.interactive:
-            run.console.show(fit_terminal(_plan_lines(plan), run.console.err_look))
-        run.confirm(_question(plan))
+            run.console.show(fit_terminal(_plan_lines(words(run.console.err_look), plan), run.console.err_look))
+        run.confirm(_question(words(run.console.err_look), plan))
     for one in going:
         _delete(one, plan)
     for rest in plan.left_over:
@@ -79,10 +80,17 @@ def prune(run: CommandRun) -> CommandAnswer:
     return CommandAnswer(_document(plan, dry_run=False), lambda look: _text(plan, look), 2 if plan.failed else 0)
 
 
-def _question(plan: _Plan) -> str:
-    rest = [path.name for path in plan.left_over]
-    also = f" and the leftovers of killed runs there ({', '.join(rest)})" if rest else ""
-    return f"delete {plural(len(plan.of(Fate.DELETE)), 'backup')} of {plan.base}{also}?"
+def _question(say: Say, plan: _Plan) -> str:
+    rest = ", ".join(path.name for path in plan.left_over)
+    backups = say.plural(len(plan.of(Fate.DELETE)), "backup")
+    if rest:
+        return say(
+            "delete {backups} of {base} and the leftovers of killed runs there ({rest})?",
+            backups=backups,
+            base=plan.base,
+            rest=rest,
+        )
+    return say("delete {backups} of {base}?", backups=backups, base=plan.base)
 
 
 def _plan(run: CommandRun) -> _Plan:
@@ -141,49 +149,59 @@ def _document(plan: _Plan, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
-    lines = _plan_lines(plan)
+    say = words(look)
+    lines = _plan_lines(say, plan)
     skipped = plan.of(Fate.SKIP)
     if dry_run:
-        lines += ["Nothing was deleted: this was a dry run."]
+        lines += [say("Nothing was deleted: this was a dry run.")]
         return fit_terminal(lines, look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
-    done += [f"  ⏭️ {one.name} (skipped: {one.condition})" for one in skipped]
+    done += [f"  ⏭️ {one.name} ({say('skipped: ')}{say(CONDITION_WORDS[one.condition])})" for one in skipped]
     done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
     freed = sum(plan.bundles[name].stored_bytes for name in plan.deleted)
-    lines += [*(["Deleting...", *done, ""] if done else []), "Done."]
-    lines += [f"  Deleted: {plural(len(plan.deleted), 'backup')}", f"  Skipped: {plural(len(skipped), 'backup')}"]
-    lines += [f"  Freed: {size(freed)}", *_unknown(skipped)]
+    lines += [*([say("Deleting..."), *done, ""] if done else []), say("Done.")]
+    lines += [say("  Deleted: {backups}", backups=say.plural(len(plan.deleted), "backup"))]
+    lines += [say("  Skipped: {backups}", backups=say.plural(len(skipped), "backup"))]
+    lines += [say("  Freed: {size}", size=size(freed)), *_unknown(say, skipped)]
     return fit_terminal(lines, look)
 
 
-def _unknown(skipped: Sequence[ListedBundle]) -> list[str]:
+def _unknown(say: Say, skipped: Sequence[ListedBundle]) -> list[str]:
     """How to verify the backups that never were: until then they are always kept."""
     unknown = [one for one in skipped if one.condition is Condition.UNVERIFIED]
     command = "zkbackup verify --backup-dir"
-    return [f"  {one.problem or 'never verified'}: {command} {shell_word(one.directory)}" for one in unknown]
+    never = say("never verified")
+    return [f"  {say(one.problem) if one.problem else never}: {command} {shell_word(one.directory)}" for one in unknown]
 
 
-def _plan_lines(plan: _Plan) -> list[str]:
-    rules, eligible = plan.rules, plan.of(Fate.DELETE, Fate.SKIP)
-    most = f", at most {rules.keep_count}" if rules.keep_count else ""
-    age = f"keep {plural(rules.keep_days, 'day')}" if rules.keep_days else "keep any age"
-    lines = [*title("Prune old backups"), f"Backup directory: {plan.base}"]
-    lines += [f"Policy: {age}{most}, at least {rules.keep_min_count}", "", "Found:", f"  Backups: {len(plan.bundles)}"]
-    lines += [f"  Beyond the limits of age or count: {len(plan.of(Fate.DELETE, Fate.SKIP, Fate.PROTECTED))}"]
-    lines += [f"  Protected (newest good ones): {len(plan.of(Fate.PROTECTED))}"]
-    lines += [f"  To delete: {len(plan.of(Fate.DELETE))}", ""]
+def _plan_lines(say: Say, plan: _Plan) -> list[str]:
+    eligible, beyond = plan.of(Fate.DELETE, Fate.SKIP), plan.of(Fate.DELETE, Fate.SKIP, Fate.PROTECTED)
+    lines = [*title(say("Prune old backups")), say("Backup directory: {base}", base=plan.base)]
+    lines += [say("Policy: {policy}", policy=_policy(say, plan.rules)), "", say("Found:")]
+    lines += [say("  Backups: {count}", count=len(plan.bundles))]
+    lines += [say("  Beyond the limits of age or count: {count}", count=len(beyond))]
+    lines += [say("  Protected (newest good ones): {count}", count=len(plan.of(Fate.PROTECTED)))]
+    lines += [say("  To delete: {count}", count=len(plan.of(Fate.DELETE))), ""]
     if eligible:
-        lines += ["To delete:", *branches(columns([_row(one, plan) for one in eligible])), ""]
-        lines += [f"Will free: {size(sum(one.stored_bytes for one in plan.of(Fate.DELETE)))}", ""]
+        lines += [say("To delete:"), *branches(columns([_row(say, one, plan) for one in eligible])), ""]
+        lines += [say("Will free: {size}", size=size(sum(one.stored_bytes for one in plan.of(Fate.DELETE)))), ""]
     if plan.left_over:
-        lines += ["To remove, left by killed runs:", *branches([path.name for path in plan.left_over]), ""]
+        lines += [say("To remove, left by killed runs:"), *branches([path.name for path in plan.left_over]), ""]
     return lines
 
 
-def _row(one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
-    days = (plan.now - one.taken).days
-    skipped = f" {one.condition} (skipped)" if one in plan.of(Fate.SKIP) else f" {plan.reasons(one.name)}"
-    return one.name, f"{plural(days, 'day')} old", size(one.stored_bytes), SIGNS[one.condition] + skipped
+def _policy(say: Say, rules: BundleRetention) -> str:
+    days = say.plural(rules.keep_days, "day")
+    age = say("keep {days}", days=days) if rules.keep_days else say("keep any age")
+    most = say(", at most {count}", count=rules.keep_count) if rules.keep_count else ""
+    return age + most + say(", at least {count}", count=rules.keep_min_count)
+
+
+def _row(say: Say, one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
+    age = say("{days} old", days=say.plural((plan.now - one.taken).days, "day"))
+    skipped = say("{status} (skipped)", status=say(CONDITION_WORDS[one.condition]))
+    why = skipped if one in plan.of(Fate.SKIP) else plan.reasons(one.name)
+    return one.name, age, size(one.stored_bytes), f"{SIGNS[one.condition]} {why}"
 
 
 COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 52, 130, 143))

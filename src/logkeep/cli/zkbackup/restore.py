@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
-from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
-from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.terminal.messages import message, words
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, resume_hints
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
@@ -44,6 +43,7 @@ from logkeep.cli.zkbackup.options import (
     ZK_VERSION,
 )
 from logkeep.cli.zkbackup.receipts import complete, drop, unfinished_path, write_ahead
+from logkeep.cli.zkbackup.restore_text import finish_text, plan_text, restored_text
 from logkeep.cli.zkbackup.verify_run import end_of, usable_holdings
 from logkeep.config.settings import SettingPlace
 from logkeep.directories.folder import Folder
@@ -66,6 +66,8 @@ _OPTIONS = (
     *(FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
 )
 _COMMAND = "zkbackup restore --zk-data-dir"
+_CONTINUE: Final = message("continue the interrupted restore of {path}?")
+_ROLL_BACK: Final = message("roll back the last restore of {path}?")
 
 
 def restore(run: CommandRun) -> CommandAnswer:
@@ -98,11 +100,11 @@ def restore(run: CommandRun) -> CommandAnswer:
 def _check_options(run: CommandRun) -> None:
     if not run[BACKUP_BEFORE_RESTORE]:
         raise ConfigError(
-            "restore.backup_before_restore cannot be false: a restore never deletes the data that it replaces",
-            remedy="remove the key; delete the kept data by hand once you have checked the restored server",
+            message("restore.backup_before_restore cannot be false: a restore never deletes the data that it replaces"),
+            remedy=message("remove the key; delete the kept data by hand once you have checked the restored server"),
         )
     if run[TO_ZXID] is not None and run[TO_TIME] is not None:
-        raise UsageError("--to-zxid and --to-time name two points in time", remedy="give one of them")
+        raise UsageError(message("--to-zxid and --to-time name two points in time"), remedy=message("give one of them"))
 
 
 def _target(run: CommandRun) -> ServerTarget:
@@ -176,13 +178,13 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
         raise prepared.planned.obstacles[0]
     disproven = prepared.replayed.first_mismatch
     if disproven is not None:
-        at = hex_zxid(disproven.zxid)
-        run.console.warn(f"THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {at} differs")
+        at, say = hex_zxid(disproven.zxid), words(run.console.err_look)
+        run.console.warn(say("THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {zxid} differs", zxid=at))
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:
         run.console.show(plan_text(view, prepared, run.console.err_look))
-    run.confirm(_question(view, prepared.places[0].data_dir))
+    run.confirm(_question(run, view, prepared.places[0].data_dir))
 
 
 def _check_before_reading(run: CommandRun, view: BundleView, options: ZooKeeperRestoreOptions) -> None:
@@ -194,15 +196,15 @@ def _check_before_reading(run: CommandRun, view: BundleView, options: ZooKeeperR
         view.require_intact()
     check_targets(options)
     if not (run[FORCE] or run.console.interactive) and run[RESTORE_CONFIRMATION]:
-        run.confirm(_question(view, options.targets[0].data_dir))
+        run.confirm(_question(run, view, options.targets[0].data_dir))
 
 
 def _verifies(run: CommandRun) -> bool:
     return run[VERIFY_BEFORE_RESTORE] and not run[SKIP_VERIFY]
 
 
-def _question(view: BundleView, data_dir: Path) -> str:
-    return f"restore {view.name} to {data_dir}?"
+def _question(run: CommandRun, view: BundleView, data_dir: Path) -> str:
+    return words(run.console.err_look)("restore {name} to {path}?", name=view.name, path=data_dir)
 
 
 def _carry_out(run: CommandRun, prepared: PreparedRestore) -> tuple[RestoreReceipt, Path | None]:
@@ -247,9 +249,9 @@ def _finish(run: CommandRun) -> CommandAnswer:
     started = run.world.monotonic()
     _check_finish_options(run)
     target = _target(run)
-    word = "continue the interrupted restore" if run[CONTINUE] else "roll back the last restore"
+    question = _CONTINUE if run[CONTINUE] else _ROLL_BACK
     if not run[FORCE] and run[RESTORE_CONFIRMATION]:
-        run.confirm(f"{word} of {target.data_dir}?")
+        run.confirm(words(run.console.err_look)(question, path=target.data_dir))
     with ending_hints(_COMMAND, target, _host_flag(run)):
         ended = continue_restore(target) if run[CONTINUE] else roll_back(target)
     receipt = _receipt_of(run, ended)
@@ -262,12 +264,13 @@ def _finish(run: CommandRun) -> CommandAnswer:
 def _check_finish_options(run: CommandRun) -> None:
     """Raises UsageError for options that would have no effect, above all for --dry-run."""
     if run[CONTINUE] and run[ROLLBACK]:
-        raise UsageError("--continue and --rollback are opposites", remedy="give one of them")
+        raise UsageError(message("--continue and --rollback are opposites"), remedy=message("give one of them"))
     if run[DRY_RUN]:
-        raise UsageError("--continue and --rollback have no dry run", remedy="leave --dry-run out")
+        raise UsageError(message("--continue and --rollback have no dry run"), remedy=message("leave --dry-run out"))
     if run[TO_ZXID] is not None or run[TO_TIME] is not None:
         raise UsageError(
-            "the interrupted restore already has its point in time", remedy="leave --to-zxid and --to-time out"
+            message("the interrupted restore already has its point in time"),
+            remedy=message("leave --to-zxid and --to-time out"),
         )
 
 
@@ -282,28 +285,6 @@ def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
             "there is no receipt: this restore was started by another program or an earlier version of zkbackup"
         )
     return receipt
-
-
-def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) -> str:
-    planned, path, place = prepared.planned, prepared.path, prepared.places[0]
-    held = planned.held[0]
-    there = "nothing" if held.empty else f"{plural(held.snapshots, 'snapshot')}, {plural(held.logs, 'log')}"
-    lines = [
-        *title("Restore plan"),
-        f"Backup:     {view.name}, taken {view.info.backup_timestamp}, up to {view.info.backup_zxid.hex}",
-        f"Tree at:    {path.stands_at}, {', '.join([path.proof, *path.labels])}",
-        *([f"Left out:   {path.next_left_out} and everything later"] if path.next_left_out else []),
-        f"            {plural(planned.nodes, 'znode')}, {size(planned.size_bytes)}, sessions: {planned.sessions}",
-        f"Data dir:   {place.data.path}",
-        f"Log dir:    {place.log.path}",
-        f"Replaces:   {there}; kept beside the new data" if not held.empty else "Replaces:   nothing",
-        f"Server at:  {hex_zxid(planned.named)} when it starts",
-        *([f"Epoch:      {planned.epoch}, in both epoch files"] if planned.epoch is not None else []),
-        *(f"{FAIR} not checked: {what}" for what in planned.unchecked),
-        *finding_lines(planned.findings),
-        *(f"{BAD} in the way: {obstacle} (try: {obstacle.remedy})" for obstacle in planned.obstacles),
-    ]
-    return fit_terminal(lines, look)
 
 
 def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]:
@@ -333,69 +314,6 @@ def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]
 
 def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
     return {"hex": hex_zxid(zxid), "decimal": zxid, "time_ms": time_ms}
-
-
-def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
-    target = receipt.targets[0]
-    name, _, port = host.rpartition(":")
-    places = f"--zk-data-dir {shell_word(target.data_dir)} --zk-log-dir {shell_word(target.log_dir)}"
-    beside = [f"  {path}" for path in target.kept]
-    lines = [
-        f"{GOOD} Restore completed: {view.name} at {hex_zxid(receipt.zxid)}",
-        "",
-        f"Proof:      {receipt.proof}; {plural(receipt.digests_compared, 'digest')} compared over "
-        f"{plural(receipt.transactions, 'transaction')}",
-        f"Tree:       {plural(receipt.nodes, 'znode')}",
-        *([f"Dropped:    {plural(receipt.dropped_sessions, 'session')}, "
-           f"{plural(receipt.dropped_ephemerals, 'ephemeral')}"]
-          if receipt.dropped_sessions else []),
-        *([f"Receipt:    {kept}"] if kept else []),
-        *(["The replaced data is kept in:", *beside] if beside else []),
-        *(f"{FAIR} not checked: {what}" for what in receipt.unchecked),
-        *finding_lines(receipt.findings),
-        "",
-        "Next steps:",
-        "1. Start ZooKeeper:",
-        "   zkServer.sh start",
-        "",
-        "2. Check its zxid:",
-        f"   echo srvr | nc {shell_word(name or host)} {shell_word(port or 2181)} | grep Zxid",
-        f"   expected, until the first session: {hex_zxid(receipt.named_zxid)}"
-        + (f" (its tree is at {hex_zxid(receipt.zxid)})" if receipt.zxid != receipt.named_zxid else ""),
-        "",
-        "3. Check the data:",
-        f"   zkCli.sh -server {shell_word(host)}",
-        "   ls /",
-        "",
-        "4. If it is not what you wanted, stop ZooKeeper and roll back:",
-        "   zkServer.sh stop",
-        f"   zkbackup restore --rollback {places}",
-        "   zkServer.sh start",
-        "",
-        "If a Logkeep repository holds backups of this server, the next one needs --new-history.",
-    ]  # fmt: skip
-    return fit_terminal(lines, look)
-
-
-_ENDED: Final = {
-    RestoreEndState.NEW: (GOOD, "the restored data is in place"),
-    RestoreEndState.OLD: (GOOD, "the earlier data is back in place"),
-    RestoreEndState.NOTHING: (BAD, "nothing was restored; run the restore again"),
-}
-
-
-def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = None) -> str:
-    sign, which = _ENDED[ended.outcome]
-    lines = [
-        f"{sign} Restore {ended.restore}: {which}",
-        *(f"  {path}" for path in ended.data_dirs),
-        *([f"Receipt: {receipt}"] if receipt else []),
-        *(["Kept beside it:", *(f"  {path}" for path in ended.kept)] if ended.kept else []),
-        *(f"{FAIR} not checked: {what}" for what in ended.unchecked),
-        *finding_lines(ended.findings),
-        *(f"Next: {step}" for step in ended.next_steps),
-    ]
-    return fit_terminal(lines, look)
 
 
 COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)

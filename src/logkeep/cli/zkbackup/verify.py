@@ -9,7 +9,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal, title
-from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.terminal.messages import Say, message, words
+from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
 from logkeep.cli.zkbackup.fix import Fixed, fix
 from logkeep.cli.zkbackup.metrics import verify_samples
@@ -26,77 +27,84 @@ from logkeep.zookeeper.verify.run import Level
 from logkeep.zookeeper.verify.verdict import Judged
 
 _ASSESSMENT = {
-    Condition.VALID: f"{GOOD} the backup can be restored",
-    Condition.PARTIAL: f"{FAIR} the backup can be restored; part of it was repaired or is missing",
-    Condition.DAMAGED: f"{BAD} the end of the backup cannot be restored",
+    Condition.VALID: (GOOD, message("the backup can be restored")),
+    Condition.PARTIAL: (FAIR, message("the backup can be restored; part of it was repaired or is missing")),
+    Condition.DAMAGED: (BAD, message("the end of the backup cannot be restored")),
 }
-_DAMAGED_WITHIN = f"{FAIR} the backup can be restored; a file in it is damaged"
+_DAMAGED_WITHIN = FAIR, message("the backup can be restored; a file in it is damaged")
 _ADVICE = {
-    Condition.VALID: "nothing to do; keep it as a restore point",
-    Condition.PARTIAL: "take a new backup, and keep this one until the new one is verified",
-    Condition.DAMAGED: "take a new backup now; restore from this one only to the intervals above",
+    Condition.VALID: message("nothing to do; keep it as a restore point"),
+    Condition.PARTIAL: message("take a new backup, and keep this one until the new one is verified"),
+    Condition.DAMAGED: message("take a new backup now; restore from this one only to the intervals above"),
 }
-_CHANGED = "take a new backup now; before a restore from this one, recover its document as the finding says"
+_CHANGED = message("take a new backup now; before a restore from this one, recover its document as the finding says")
 
 
 def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: TerminalStyle) -> str:
-    info, findings = view.info, checked.findings
-    status = condition_word(checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data)
+    say, info, findings = words(look), view.info, checked.findings
+    status = condition_word(
+        say, checked.condition, unproven_end=checked.unproven_end, read_back=checked.verified.reads_data
+    )
     lines = [
-        *title("Backup verification"),
-        *(f"Backup ID: {view.name}", f"Taken: {info.backup_timestamp}", f"ZXID: {info.backup_zxid.hex}"),
-        *(f"Level: {checked.level}", "", _structure(findings), _document(checked), ""),
-        *("Snapshots:", *(_snapshot(entry, findings) for entry in info.files.snapshots), ""),
-        *("Transaction logs:", *(line for entry in info.files.txnlogs for line in _log(entry, findings)), ""),
-        *_coverage(checked),
-        *(["Repairs:", *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
-        f"Result: {_assessment(checked)}",
-        f"  - Status: {status}, quality {checked.score}/100",
-        *_proof(checked),
-        *finding_lines(findings),
-        *("", "Advice:", *_advice(view, checked, fixed=bool(repairs))),
+        *title(say("Backup verification")),
+        say("Backup ID: {name}", name=view.name),
+        *(say("Taken: {time}", time=info.backup_timestamp), say("ZXID: {zxid}", zxid=info.backup_zxid.hex)),
+        *(say("Level: {level}", level=checked.level), "", _structure(say, findings), _document(say, checked), ""),
+        *(say("Snapshots:"), *(_snapshot(say, entry, findings) for entry in info.files.snapshots), ""),
+        *(say("Transaction logs:"), *(line for e in info.files.txnlogs for line in _log(say, e, findings)), ""),
+        *_coverage(say, checked),
+        *([say("Repairs:"), *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
+        say("Result: {result}", result=_assessment(say, checked)),
+        say("  - Status: {status}, quality {score}/100", status=status, score=checked.score),
+        *_proof(say, checked),
+        *finding_lines(say, findings),
+        *("", say("Advice:"), *_advice(say, view, checked, fixed=bool(repairs))),
     ]
     return fit_terminal(lines, look)
 
 
-def _document(checked: Judged) -> str:
+def _document(say: Say, checked: Judged) -> str:
     changed = checked.verified.document_changed
-    return f"Document: {f'{BAD} changed since it was written' if changed else f'{GOOD} valid'}"
+    state = f"{BAD} {say('changed since it was written')}" if changed else f"{GOOD} {say('valid')}"
+    return say("Document: {state}", state=state)
 
 
-def _assessment(checked: Judged) -> str:
+def _assessment(say: Say, checked: Judged) -> str:
     if checked.standing is not None:
-        earlier = checked.standing.level
-        return f"{BAD} level {earlier} found damage before; level {checked.level} is not deep enough to clear it"
-    if checked.condition is Condition.PARTIAL and checked.verified.damaged_files:
-        return _DAMAGED_WITHIN
-    return _ASSESSMENT[checked.condition]
+        levels = {"earlier": checked.standing.level, "level": checked.level}
+        return f"{BAD} " + say(
+            "level {earlier} found damage before; level {level} is not deep enough to clear it", **levels
+        )
+    within = checked.condition is Condition.PARTIAL and checked.verified.damaged_files
+    sign, text = _DAMAGED_WITHIN if within else _ASSESSMENT[checked.condition]
+    return f"{sign} {say(text)}"
 
 
-def _advice(view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
+def _advice(say: Say, view: BundleView, checked: Judged, *, fixed: bool) -> list[str]:
     """`fixed`: a repair has done what it can. A command has a line of its own, to be copied."""
     found = checked.verified
     if found.document_changed:
-        return [f"  - {_CHANGED}"]
+        return [f"  - {say(_CHANGED)}"]
     again = f"      zkbackup verify --backup-dir {shell_word(view.path)}"
     fixing = f"{again} --fix"
     if checked.standing is not None and not found.damaged_files:
         deeper = f"{again} --level {shell_word(checked.standing.level)}"
         return [
-            "  - to check whether the earlier damage is still there:",
+            say("  - to check whether the earlier damage is still there:"),
             deeper,
-            "  - to repair it:",
+            say("  - to repair it:"),
             fixing,
         ]
     if found.damaged_files and found.damaged_files == found.unsealed_files and not fixed:
-        return ["  - nothing is lost; to store the affected files again:", fixing]
-    repairing = ["  - to repair what can be repaired, with the help of the other backups beside it:", fixing]
-    return [*(repairing if found.damaged_files and not fixed else []), f"  - {_ADVICE[checked.condition]}"]
+        return [say("  - nothing is lost; to store the affected files again:"), fixing]
+    repairing = [say("  - to repair what can be repaired, with the help of the other backups beside it:"), fixing]
+    return [*(repairing if found.damaged_files and not fixed else []), f"  - {say(_ADVICE[checked.condition])}"]
 
 
-def _structure(findings: tuple[Finding, ...]) -> str:
+def _structure(say: Say, findings: tuple[Finding, ...]) -> str:
     missing = [f.where for f in findings if f.code == "object-missing" and f.severity is Severity.WARNING]
-    return f"Directory: {FAIR} without {', '.join(missing)}" if missing else f"Directory: {GOOD} complete"
+    without = f"{FAIR} {say('without {names}', names=', '.join(missing))}"
+    return say("Directory: {state}", state=without if missing else f"{GOOD} {say('complete')}")
 
 
 def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:
@@ -106,53 +114,55 @@ def _about(name: str, findings: tuple[Finding, ...]) -> Finding | None:
     return min(own, key=lambda f: order.index(f.severity), default=None)
 
 
-def _snapshot(entry: SnapshotEntry, findings: tuple[Finding, ...]) -> str:
+def _snapshot(say: Say, entry: SnapshotEntry, findings: tuple[Finding, ...]) -> str:
     facts = f"(ZXID: {entry.zxid}, {size(entry.size)})"
     wrong = _about(entry.name, findings)
     if wrong is None or wrong.severity is Severity.NOTE:
-        return f"  {entry.name}: {GOOD} valid {facts}"
+        return f"  {entry.name}: {GOOD} {say('valid')} {facts}"
     return f"  {entry.name}: {BAD if wrong.severity is Severity.DAMAGE else FAIR} {wrong.code} {facts}"
 
 
-def _log(entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
-    facts = f"({plural(entry.transaction_count, 'transaction')}, {size(entry.size)})"
+def _log(say: Say, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
+    facts = f"({say.plural(entry.transaction_count, 'transaction')}, {size(entry.size)})"
     wrong = _about(entry.name, findings)
     if wrong is not None and wrong.severity is Severity.DAMAGE:
         return [f"  {entry.name}: {BAD} {wrong.code} {facts}", f"      {wrong.what}"]
     if entry.status == "damaged":
-        return [f"  {entry.name}: {FAIR} part of a damaged file {facts}", f"      {entry.note}"]
-    return [f"  {entry.name}: {GOOD} valid {facts}", *([f"      {entry.note}"] if entry.note else [])]
+        return [f"  {entry.name}: {FAIR} {say('part of a damaged file')} {facts}", f"      {entry.note}"]
+    return [f"  {entry.name}: {GOOD} {say('valid')} {facts}", *([f"      {entry.note}"] if entry.note else [])]
 
 
-def _coverage(checked: Judged) -> list[str]:
+def _coverage(say: Say, checked: Judged) -> list[str]:
     intervals = [i for found in checked.verified.reachable.values() for i in found]
     if not intervals:
-        return ["Coverage:", f"  {BAD} no point in time can be restored", ""]
+        return [say("Coverage:"), f"  {BAD} {say('no point in time can be restored')}", ""]
     first, last = min(i.first.zxid for i in intervals), max(i.last.zxid for i in intervals)
     return [
-        "Coverage:",
-        *(f"  Earliest ZXID: {hex_zxid(first)}", f"  Latest ZXID: {hex_zxid(last)}"),
-        *(f"  Can be restored to: {interval}" for interval in intervals),
-        f"  Logs: {_logs(checked)}",
+        say("Coverage:"),
+        say("  Earliest ZXID: {zxid}", zxid=hex_zxid(first)),
+        say("  Latest ZXID: {zxid}", zxid=hex_zxid(last)),
+        *(say("  Can be restored to: {interval}", interval=interval) for interval in intervals),
+        say("  Logs: {state}", state=_logs(say, checked)),
         "",
     ]
 
 
-def _logs(checked: Judged) -> str:
+def _logs(say: Say, checked: Judged) -> str:
     if not checked.verified.old_hole:
-        return f"{GOOD} no gaps"
+        return f"{GOOD} {say('no gaps')}"
     if any(finding.code == "lost-transactions" for finding in checked.findings):
-        return f"{FAIR} a gap in an older part"
-    return f"{FAIR} the snapshot that an older part needs is lost"
+        return f"{FAIR} {say('a gap in an older part')}"
+    return f"{FAIR} {say('the snapshot that an older part needs is lost')}"
 
 
-def _proof(checked: Judged) -> list[str]:
+def _proof(say: Say, checked: Judged) -> list[str]:
     found = checked.verified
     weaker = [f"  - {FAIR} {label}" for label in found.labels]
     if not found.transactions:
         return weaker
-    digests = f"{plural(found.digests_compared, 'digest')} compared"
-    return [f"  - Replayed: {plural(found.transactions, 'transaction')}, {digests}", *weaker]
+    transactions, digests = say.plural(found.transactions, "transaction"), say.plural(found.digests_compared, "digest")
+    replayed = say("  - Replayed: {transactions}, {digests} compared", transactions=transactions, digests=digests)
+    return [replayed, *weaker]
 
 
 def verify_document(view: BundleView, checked: Judged, repairs: list[str]) -> dict[str, Any]:

@@ -1,0 +1,56 @@
+"""The texts that zkbackup prints for users, in their language: English in the code, Chinese in `chinese`.
+
+The English text is the key: `say("Backups: {total}", total=15)`. A text that the catalogue lacks is printed in English,
+and a test finds it. JSON, error ids, logs, metrics and the files of a backup are English in every language.
+"""
+
+from collections.abc import Mapping
+
+from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, plural
+
+_LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+_LABEL_WIDTH = 12
+
+
+def message(text: str) -> str:
+    """Marks a text that is translated where it is printed."""
+    return text
+
+
+def language_of(environ: Mapping[str, str]) -> str:
+    """`zh` or `en`, by the first of LC_ALL, LC_MESSAGES and LANG that is set."""
+    locale = next((environ[name] for name in _LOCALE_VARIABLES if environ.get(name)), "")
+    return "zh" if locale.partition(".")[0].partition("_")[0].lower() == "zh" else "en"
+
+
+class Say:
+    """Texts in one language."""
+
+    def __init__(self, catalogue: Mapping[str, str]) -> None:
+        self._catalogue = catalogue
+
+    def __call__(self, text: str, /, **values: object) -> str:
+        found = self._catalogue.get(text, text)
+        return found.format(**values) if values else found
+
+    def plural(self, number: int, noun: str) -> str:
+        """`2 topics`; Chinese nouns have no plural, but a word between number and noun."""
+        found = self._catalogue.get(noun)
+        return plural(number, noun) if found is None else found.format(count=count(number))
+
+    def labelled(self, label: str, value: str) -> str:
+        """`Size:       1.2 GiB`, with values in one column whatever the labels' width."""
+        name = f"{self(label)}:"
+        return name + " " * max(_LABEL_WIDTH - cell_width(name), 1) + value
+
+
+ENGLISH = Say({})
+
+
+def words(style: TerminalStyle) -> Say:
+    """For a stream of this style: English where it cannot show Chinese characters."""
+    if style.language != "zh" or not style.unicode:
+        return ENGLISH
+    from logkeep.cli.terminal.chinese import CHINESE  # noqa: PLC0415 - only for those who read it
+
+    return Say(CHINESE)
