@@ -31,6 +31,8 @@ _UNITS = {
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
+_LONGEST = timedelta(days=36_525)
+"""A century: a moment that much earlier or later than now is still a date."""
 _CLUSTER_SECRET = "spark.authenticate.secret"  # the name of a setting
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -203,9 +205,12 @@ class Duration(_FromText):
         if not _DURATION.fullmatch(text.strip(), 0, 40):
             raise _wrong(self, text)
         try:
-            return sum((int(n) * _UNITS[u] for n, u in _DURATION_PART.findall(text)), timedelta())
+            found = sum((int(n) * _UNITS[u] for n, u in _DURATION_PART.findall(text)), timedelta())
         except OverflowError:
             raise _wrong(self, text) from None
+        if found > _LONGEST:
+            raise ValueError(f"must be at most {_LONGEST.days}d, not {text!r}")
+        return found
 
     def show(self, value: object) -> str:
         return show_duration(value) if isinstance(value, timedelta) else str(value)

@@ -248,6 +248,8 @@ class VerbJob(Generic[ReportT]):
     schema_version: int
     next_step: Callable[[Run, ReportT], NextStep | None] = lambda *_: None
     """What a person does after this verb, if it ended well."""
+    failure: int = 1
+    """The exit code for an error without one of its own: 20 of a backup, 30 of a restore."""
 
     def samples(
         self, run: Run, report: ReportT | None, error: LogkeepError | None, took_s: float
@@ -270,7 +272,7 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     steps: list[NextStep] = []
 
     def command() -> CommandAnswer:
-        report = job.function(run, **arguments)
+        report = _classified(job, lambda: job.function(run, **arguments))
         if (step := job.next_step(run, report)) is not None:
             steps.append(step)
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
@@ -282,6 +284,14 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
         for step in steps:
             run.console.show(step.text(run.console.err_look))
     return code
+
+
+def _classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> ReportT:
+    try:
+        return function()
+    except LogkeepError as error:
+        error.exit_code = job.failure if error.exit_code == 1 else error.exit_code
+        raise
 
 
 def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:

@@ -100,7 +100,8 @@ def verb(
         )
         if found.measured != (metrics is not None):
             raise TypeError(f"{function.__name__}: declaration and work disagree about metrics")
-        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version, next_step)
+        failure = 30 if found.changes and 30 in found.exits else 20 if found.changes and 21 in found.exits else 1
+        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version, next_step, failure)
         return Verb(found, job, report)
 
     return declare

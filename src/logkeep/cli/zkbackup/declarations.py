@@ -77,5 +77,5 @@ VERIFY_COMMAND = ZkCommand(
     tree is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it.
     """,
     own=(BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
-    exits=(0, 1, 2, 10, 40, 130, 143),
+    exits=(0, 1, 2, 10, 40, 52, 130, 143),
 )

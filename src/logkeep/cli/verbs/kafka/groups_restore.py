@@ -60,6 +60,8 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     rollback: bool
     dry_run: bool
     all: bool
+    chosen_topics: tuple[str, ...] | None = None
+    """Topics that --topics and --exclude limited the positions to; null: all topics that have positions."""
 
 
 def _text(report: GroupsMoved, look: TerminalStyle) -> str:
@@ -67,8 +69,11 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
     if report.untouched:
-        named = f"{', '.join(report.untouched[:_NAMED])}{' …' if len(report.untouched) > _NAMED else ''}"
-        what = f"{plural(len(report.untouched), 'group')} without an offset in what was restored, not changed: {named}"
+        groups = plural(len(report.untouched), "group")
+        what = f"{groups} without an offset in what was restored, not changed: {_some(report.untouched)}"
+        lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
+    if report.chosen_topics is not None:
+        what = f"only positions in {plural(len(report.chosen_topics), 'chosen topic')}: {_some(report.chosen_topics)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
@@ -81,6 +86,10 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     if not report.dry_run:
         lines.append(look.text(f"`logkeep kafka groups rollback {report.id}` undoes it"))
     return "\n".join(lines)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:_NAMED])}{' …' if len(names) > _NAMED else ''}"
 
 
 def _code(report: GroupsMoved) -> int:
@@ -100,17 +109,20 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
         records: GroupRecordsCheck | None = None
+        topics: tuple[str, ...] | None = None
         if restore_id is not None:
             routes = task.routes_of_restore(restore_id.id)
         else:
             chosen = _chosen_logs(run, view)
             routes = task.routes_as_they_are(chosen)
             records = GroupRecordsCheck(view, chosen, cluster, restores)
+            topics = tuple(new for _, new in chosen.topics) if run[TOPICS] or run[EXCLUDE] else None
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
             plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
             plan = plan if records is None else records.check(plan)
-            return plan, _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            planned = _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            return plan, msgspec.structs.replace(planned, chosen_topics=topics)
 
         plan, planned = decide()
         if run.dry_run or not plan.groups:
