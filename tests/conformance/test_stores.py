@@ -2,23 +2,24 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from logkeep.errors import StoreLocationMissing
+from logkeep.errors import AlreadyExists, StoreFull, StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.access import open_store
 from logkeep.store.base import Store
-from logkeep.store.conformance import CHECKS, StoreCheck, run_checks
+from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
+from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
+from logkeep.store.conformance.trial import FULL, QUICK, Scale
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
-from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
-from logkeep.store.trial import FULL, QUICK, Scale
 from tests.support.cli.in_process import Here
+from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
 from tests.support.metered_store import MeteredStore
 from tests.support.servers.s3 import ENVIRONMENT, S3Server, moto_server, rclone_s3, seaweed
@@ -119,22 +120,11 @@ class TestProbe:
         doing, *_, error, where, remedy = done.stderr.splitlines()
         assert done.stderr.count("error: ") == 1
         assert doing == f"testing what the store can do: {len(CHECKS)} checks"
-        assert error.startswith("error: commits would not be safe here: an existing name is not written again: no, ")
+        assert error.startswith("error: commits would not be safe here: ")
+        assert error.count(": no, ") == 1
         assert error.endswith(" more failed checks)")
         assert url in where
         assert remedy.count(";") == 1
-
-    def test_checks_at_the_same_time_find_the_same(self, servers: dict[str, S3Server]) -> None:
-        done: list[str] = []
-        store, scale = open_store(servers["rclone"].url("conformance", "same")), _PROBED
-        both = [
-            run_checks(
-                store, f"t{random_token()}/", utc_now, scale, at_once=n, watch=lambda o: done.append(o.check.slug)
-            )
-            for n in (1, 8)
-        ]
-        assert [bool(one.problem) for one in both[0]] == [bool(one.problem) for one in both[1]]
-        assert sorted(done) == sorted([check.slug for check in CHECKS] * 2)
 
     def test_leaves_nothing_behind(self, servers: dict[str, S3Server]) -> None:
         url = servers["seaweed"].url("conformance", "clean")
@@ -173,6 +163,39 @@ def test_probe_of_a_directory_and_of_memory(tmp_path: Path) -> None:
         assert report.commits_safe
         assert report.lease_safe
         assert {check.result for check in report.checks} == {ProbeResult.PASSED}
+
+
+class _Overwriting(MemoryStore):
+    def put_new(self, name: str, data: bytes) -> None:
+        self.delete(name)
+        with suppress(AlreadyExists):  # another writer was between the two
+            super().put_new(name, data)
+
+
+def test_checks_at_the_same_time_find_the_same() -> None:
+    done: list[str] = []
+    both = [
+        run_checks(_Overwriting(), "t/", utc_now, _PROBED, at_once=n, watch=lambda o: done.append(o.check.slug))
+        for n in (1, 8)
+    ]
+    for outcomes in both:
+        broken = [outcome.check.slug for outcome in outcomes if outcome.problem]
+        assert broken == ["put-new-refused", "put-new-race"]
+    assert sorted(done) == sorted([check.slug for check in CHECKS] * 2)
+
+
+@pytest.mark.parametrize("at_once", (1, 8))
+def test_a_full_store_is_one_error_and_the_prefix_is_emptied(at_once: int) -> None:
+    memory = MemoryStore()
+    full = StoreFull("no space left")
+
+    def plan(number: int, operation: str, _name: str) -> Fault | None:
+        return Fault(before=full) if operation == "put_new" and number > 30 else None
+
+    store = FaultyStore(memory, plan)
+    with pytest.raises(StoreFull):
+        run_checks(store, "t/", utc_now, _PROBED, at_once=at_once)
+    assert list(memory.list("")) == []
 
 
 def _probed(url: str) -> ProbeReport:

@@ -1,7 +1,7 @@
 """The scripted backup on Spark as a program of its own, which waits at a gate in the middle of its copy.
 
-`python -m tests.crash.spark_backup ROOT REPOSITORY CACHE GATE ENDS fresh|resumed` prints one JSON document. Tasks of
-every partition but 0 wait until the file GATE exists.
+`python -m tests.crash.spark_backup ROOT REPOSITORY CACHE GATE ENDS fresh|resumed spark|auto` prints one JSON document.
+Tasks of every partition but 0 wait until the file GATE exists.
 """
 
 import json
@@ -14,10 +14,12 @@ from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
+from logkeep.model.work import Engine
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
+from tests.support.late_engine import Promising, auto_engine
 from tests.support.scripted.backup import back_up
 
 
@@ -36,10 +38,11 @@ class GatedStore(DelegatingStore):
         return self.inner.open_new(name, size_hint)
 
 
-def main(root: str, repository: str, cache: str, gate: str, ends: str, how: str) -> int:
+def main(root: str, repository: str, cache: str, gate: str, ends: str, how: str, kind: str) -> int:
     place = SourceRef(GatedStore(LocalStore(root), gate), repository, "prod")
     wanted = {int(partition): end for partition, end in json.loads(ends).items()}
-    with closing(SparkEngine(SparkSettings(Path(cache), "local[2]"))) as engine:
+    with closing(SparkEngine(SparkSettings(Path(cache), "local[2]"))) as spark:
+        engine: Engine = spark if kind == "spark" else Promising(auto_engine(spark, Path(cache)))
         try:
             entry = back_up(place, wanted, engine, utc_now, random_token, resumed=how == "resumed")
         except LogkeepError as error:

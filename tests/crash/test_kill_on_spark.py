@@ -1,4 +1,8 @@
-"""A backup on real Spark, ended in the middle of its copy: what has a receipt is never copied again, nobody is left."""
+"""A backup on real Spark, ended in the middle of its copy: what has a receipt is never copied again, nobody is left.
+
+With `auto` that is at the hand-over: the driver has copied what was free while Spark started. It waits at the gate with
+its own unit, and a worker with another one; the second worker keeps the driver's seat.
+"""
 
 import json
 import os
@@ -22,7 +26,7 @@ from logkeep.repository.chain.lease import LeaseState, lease_state, read_lease
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.local import LocalStore
 from tests.crash.points import run_backup
-from tests.support.processes import program, wait_for
+from tests.support.processes import files_below, program, wait_for
 from tests.support.scripted.backup import expected, restored
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -34,8 +38,8 @@ PROMISE_S = 8
 class Lab:
     """A repository with one backup, and a program that adds a second one."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, kind: str) -> None:
+        self.directory, self.kind = directory, kind
         store = LocalStore(directory / "repository")
         store.create()
         document = create_repository(store, StoreFacts(True, True, True), utc_now(), random_token).document
@@ -48,9 +52,12 @@ class Lab:
     def running(self, how: str) -> Iterator["subprocess.Popen[str]"]:
         cache = cache_dir(os.environ, Path.home())
         settings = [str(self.place.store.root), self.place.repository, str(cache)]  # type: ignore[attr-defined]  # a LocalStore
-        arguments = ["tests.crash.spark_backup", *settings, str(self.gate), json.dumps(ENDS), how]
+        arguments = ["tests.crash.spark_backup", *settings, str(self.gate), json.dumps(ENDS), how, self.kind]
+        before = files_below(self.directory / "tmp") if (self.directory / "tmp").exists() else []
         with program(arguments, self.directory) as run:
             yield run
+            killed = run.poll() is None or run.returncode == -signal.SIGKILL
+        assert killed or files_below(self.directory / "tmp") == before, "it left something behind"
 
     def names(self, prefix: str) -> set[str]:
         return {i.name for i in self.place.store.list(prefix)}
@@ -76,7 +83,7 @@ class Lab:
         self.gate.touch()
         with self.running("resumed") as run:
             output, errors = run.communicate(timeout=240)
-        assert run.returncode == 0, errors
+        assert (run.returncode, errors) == (0, "")
         assert json.loads(output) == {"id": ongoing}
         assert copied <= self.data()
         assert len(self.data() - copied) == GATED_UNITS, "what had a receipt was copied again"
@@ -85,9 +92,9 @@ class Lab:
         assert restored(self.place, ongoing) == expected(ENDS)
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Lab:
-    return Lab(tmp_path)
+@pytest.fixture(params=("spark", "auto"))
+def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
+    return Lab(tmp_path, request.param)
 
 
 def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(lab: Lab) -> None:

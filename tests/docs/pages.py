@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +118,17 @@ def _commands(fence: Fence, last_code: int) -> Iterator[Command]:
         yield Command("\n".join(text), number, tuple(output) or None, last_code if place == len(blocks) else 0)
 
 
+def _line_pattern(line: str) -> str:
+    """Several blanks beside a placeholder fit any number of them: columns stay aligned on the page."""
+    pieces = re.split(r"((?: {2,})?…(?: {2,})?)", line.rstrip())
+    literal, between = map(re.escape, pieces[::2]), map(_placeholder, pieces[1::2])
+    return "".join(text for pair in zip_longest(literal, between, fillvalue="") for text in pair) + r"[ ]*\n"
+
+
+def _placeholder(found: str) -> str:
+    return f"{'[ ]+' if found[0] == ' ' else ''}[^\n]*?{'[ ]+' if found[-1] == ' ' else ''}"
+
+
 def fits(expected: tuple[str, ...], printed: str) -> bool:
     """Whether an output is the one that the page shows."""
     pattern = ""
@@ -125,5 +136,5 @@ def fits(expected: tuple[str, ...], printed: str) -> bool:
         if line.strip() == "…":
             pattern += r"(?:[^\n]*\n)*?"
         else:
-            pattern += "[^\n]*?".join(re.escape(piece) for piece in line.rstrip().split("…")) + r"[ ]*\n"
+            pattern += _line_pattern(line)
     return re.fullmatch(pattern, printed.rstrip("\n") + "\n") is not None

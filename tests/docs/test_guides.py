@@ -75,6 +75,10 @@ def test_make_targets_that_pages_name_exist_and_ci_runs_the_readmes_own() -> Non
         (("a", "z"), "a\nb\nz\n", False),
         (("a",), "a\nb\n", False),
         (("a b",), "a\nb\n", False),
+        (("a   …    c",), "a  bb  c\n", True),
+        (("a   c",), "a  c\n", False),
+        (("   a: …",), "  a: b\n", False),
+        (("a   …",), "ab\n", False),
     ],
 )
 def test_placeholders(expected: tuple[str, ...], printed: str, same: bool) -> None:

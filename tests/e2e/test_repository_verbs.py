@@ -420,6 +420,7 @@ class TestPins:
         kept = repo.json("prune", "--keep-last", "1", "-n")["decisions"][0]
         assert kept["keep"]
         assert "audit" in " ".join(kept["reasons"])
+        assert repo.run("release", first).stdout == f"backup {first} of prod is released\n"
         assert repo.json("release", first)["held"] is None
         assert not repo.json("prune", "--keep-last", "1", "-n")["decisions"][0]["keep"]
 

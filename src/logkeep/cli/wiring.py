@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,9 @@ from logkeep.config.options import (
     VERBOSE,
 )
 from logkeep.config.settings import SettingPlace
-from logkeep.errors import UsageError
+from logkeep.errors import EngineUnavailable, UsageError
 from logkeep.model.cache import archive_dir
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, NoProgress, ProgressSink
 from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
@@ -38,10 +40,14 @@ from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
+    from logkeep.engine.auto import AutoEngine
+    from logkeep.engine.choice import Circumstances
+    from logkeep.engine.inline import InlineEngine
     from logkeep.engine.spark.engine import SparkEngine
     from logkeep.engine.speeds_file import SpeedsFile
     from logkeep.engine.stop import SignalStop
 
+SPARK_UNAVAILABLE = "spark-unavailable"
 STORE_EXITS = (41, 43, 51, 52)
 """Exit codes of any verb that opens a repository."""
 
@@ -134,32 +140,63 @@ def chosen_engine(run: Run, total_bytes: int, stop: "SignalStop | None" = None, 
     signals are also handled between its rounds.
     """
     refuse_contradictions(run)
-    if run[ENGINE] == "spark" or (run[ENGINE] == "auto" and run[MASTER] is not None):
-        return spark_engine(run, stop)
+    if run[ENGINE] == "auto" and run[MASTER] is None:
+        return _auto_engine(run, total_bytes, stop, work)
+    return _inline_engine(run, stop) if run[ENGINE] == "inline" else spark_engine(run, stop)
+
+
+def expect_work(run: Run, total_bytes: int, unit_bytes: int, work: str) -> None:
+    """Start Spark in the background, if `auto` is likely to need it for this work, which is not planned yet."""
+    if run[ENGINE] == "auto" and run[MASTER] is None:
+        _auto_engine(run, total_bytes, None, work).expect(-(-total_bytes // unit_bytes))
+
+
+def _inline_engine(run: Run, stop: "SignalStop | None") -> "InlineEngine":
     from logkeep.engine.inline import InlineEngine  # noqa: PLC0415 - a run needs only one of the two
 
-    inline = InlineEngine(sink=_inline_sink(run, stop), stop=stop, speeds=_measured(run))
-    return inline if run[ENGINE] == "inline" else _auto_engine(run, inline, total_bytes, stop, work)
+    return InlineEngine(sink=_inline_sink(run, stop), stop=stop, speeds=_measured(run))
 
 
-def _auto_engine(run: Run, inline: Engine, total_bytes: int, stop: "SignalStop | None", work: str) -> Engine:
+def _auto_engine(run: Run, total_bytes: int, stop: "SignalStop | None", work: str) -> "AutoEngine":
     from logkeep.engine.auto import AutoEngine, EngineChoice  # noqa: PLC0415 - as above
-    from logkeep.engine.choice import Circumstances  # noqa: PLC0415
+
+    return AutoEngine(
+        _inline_engine(run, stop),
+        lambda: spark_engine(run, stop),
+        EngineChoice(_speeds(run), partial(_circumstances, run)),
+        expected_bytes=total_bytes,
+        expected_label=work,
+        unavailable=partial(_note_unavailable, run),
+        sink=run.progress(),
+        stop=stop,
+    )
+
+
+def _circumstances(run: Run) -> "Circumstances":
+    from logkeep.engine.choice import Circumstances  # noqa: PLC0415 - as above
     from logkeep.engine.spark.class_archive import has_archive  # noqa: PLC0415
     from logkeep.engine.spark.settings import tasks_at_once  # noqa: PLC0415
 
     cores = len(os.sched_getaffinity(0))
+    failed = any(finding.code == SPARK_UNAVAILABLE for finding in run.world.findings)
+    return Circumstances(
+        workers=0 if failed else tasks_at_once(_master(run), cores, cores),
+        started=run.world.spark is not None and run.world.spark.running,
+        archive=has_archive(archive_dir(run.cache)),
+        bytes_per_s=_limit(run),
+    )
 
-    def circumstances() -> Circumstances:
-        return Circumstances(
-            workers=tasks_at_once(_master(run), cores, cores),
-            started=run.world.spark is not None and run.world.spark.running,
-            archive=has_archive(archive_dir(run.cache)),
-            bytes_per_s=_limit(run),
-        )
 
-    choice = EngineChoice(_speeds(run), circumstances)
-    return AutoEngine(inline, lambda: spark_engine(run, stop), choice, expected_bytes=total_bytes, expected_label=work)
+def _note_unavailable(run: Run, error: EngineUnavailable) -> None:
+    finding = Finding(
+        code=SPARK_UNAVAILABLE,
+        severity=Severity.WARNING,
+        where="engine",
+        what=f"Spark could not start, so this process did all work: {error}",
+        remedy=error.remedy,
+    )
+    run.world.findings.append(finding)
+    run.console.warn(f"{finding.what}; {finding.remedy}")
 
 
 def _limit(run: Run) -> int | None:

@@ -1,7 +1,8 @@
 """Which engine is faster for some work: this process, or Spark on this machine. Pure.
 
 Both times are estimated from units, cores and bytes, with the speeds that were measured on this machine. Spark needs
-time to start and to end, and then runs several units at a time; a single unit is never faster there.
+time to start, in which this process works on, and to end; between them it runs several units at a time. A single unit
+is never faster there.
 """
 
 from dataclasses import dataclass
@@ -60,12 +61,20 @@ def estimate(work: WorkSize, speeds: EngineSpeeds, around: Circumstances) -> Est
     if workers < 2:  # one unit at a time is what this process does
         return Estimate(inline_s, float("inf"))
     each = min(speeds.spark_rate(work.kind), limit / workers)
-    longest_s = max(work.total_bytes / workers, work.largest_bytes) / each
-    return Estimate(inline_s, _idle_s(speeds, around) + longest_s + _UNIT_S * work.units / workers)
+    start_s = 0.0 if around.started else speeds.start_s
+    rest_bytes = max(work.total_bytes - rate / _shares(workers, limit) * start_s, 0.0)
+    rest_s = rest_bytes / workers / each + _UNIT_S * work.units / workers
+    # The largest unit is begun first, and no second worker can help with it.
+    work_s = max(start_s + rest_s, work.largest_bytes / rate)
+    return Estimate(inline_s, work_s + _end_s(speeds, around))
 
 
-def _idle_s(speeds: EngineSpeeds, around: Circumstances) -> float:
-    """What Spark takes besides the work."""
+def _shares(workers: int, limit: float) -> int:
+    """A limit is divided among all workers, so this process has only a part of it while Spark starts."""
+    return 1 if limit == float("inf") else workers
+
+
+def _end_s(speeds: EngineSpeeds, around: Circumstances) -> float:
     if around.started:
         return 0.0
-    return speeds.start_s + speeds.stop_s + (0.0 if around.archive else _RECORDING_S)
+    return speeds.stop_s + (0.0 if around.archive else _RECORDING_S)

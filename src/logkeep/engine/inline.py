@@ -5,6 +5,7 @@ For small jobs, machines without Java, and unit tests.
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from logkeep.engine.base import BaseEngine
 from logkeep.engine.outcomes import MAX_ATTEMPTS, Outcome, UnitDone, UnitFailed, attempt, sum_bytes, to_error
@@ -13,6 +14,12 @@ from logkeep.engine.stop import SignalStop
 from logkeep.model.work import ProgressSink, ResultT, Task, UnitT
 
 _INTERVAL_S = 0.25
+
+
+class UpdateSink(Protocol):
+    """The part of a `ProgressSink` that units need."""
+
+    def update(self, done_bytes: int, done_units: int, failed_attempts: int) -> None: ...
 
 
 class InlineEngine(BaseEngine):
@@ -31,7 +38,11 @@ class InlineEngine(BaseEngine):
         self._clock, self._speeds = clock, speeds
 
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
-        run, outcomes, started_s = _Run(self._sink, stop, self._clock), dict[int, UnitDone](), time.monotonic()
+        run, outcomes, started_s = (
+            InlineRun(self._sink, stop.check, self._clock),
+            dict[int, UnitDone](),
+            time.monotonic(),
+        )
         try:
             with stop.raising():
                 for index, unit in enumerate(units):
@@ -52,13 +63,13 @@ class InlineEngine(BaseEngine):
         """Nothing was started."""
 
 
-class _Run:
-    """The counters of one `map`."""
+class InlineRun:
+    """The counters of one `map`. `check` raises when the work must end; it is called often."""
 
-    def __init__(self, sink: ProgressSink, stop: SignalStop, clock: Callable[[], float]) -> None:
-        self._sink = sink
-        self._stop = stop
-        self._clock = clock
+    def __init__(
+        self, sink: UpdateSink, check: Callable[[], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._sink, self._check_stop, self._clock = sink, check, clock
         self._next_s = 0.0
         self._finished_bytes = 0
         self._finished_units = 0
@@ -101,7 +112,3 @@ class _Run:
 
     def report(self) -> None:
         self._sink.update(self._finished_bytes + self._attempt_bytes, self._finished_units, self._failed_attempts)
-
-    def _check_stop(self) -> None:
-        if self._stop.cancelled:
-            raise self._stop.error()

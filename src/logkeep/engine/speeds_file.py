@@ -51,6 +51,12 @@ class SpeedsFile:
     def ran_on_spark(self, label: str, size_bytes: int, seconds: float, workers: int) -> None:
         self.speeds = self.speeds.with_spark(self.kind(label), size_bytes, seconds, workers)
 
+    def started(self, seconds: float, *, ended: bool = True) -> None:
+        self.speeds = self.speeds.with_start(seconds, ended=ended)
+
+    def stopped(self, seconds: float) -> None:
+        self.speeds = self.speeds.with_stop(seconds)
+
     def save(self) -> None:
         """Replace the file, if anything was measured."""
         if self.speeds == self._stored:

@@ -26,6 +26,7 @@ from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
 from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
 from logkeep.store.object_errors import translated
+from logkeep.store.upload_memory import OF_THIS_PROCESS, PartsInFlight
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, UpdateVersion, WritableFile
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 9_000
 """S3 allows 10,000; the rest is left for hints that were too small."""
-_PARTS_AT_ONCE = 4
 _ONCE: "RetryConfig" = {"max_retries": 0}
 _PATIENT: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _OBSTORE_RAISES = (BaseError, OSError, ValueError)
@@ -79,8 +79,10 @@ class ObjectStore:
     def open_new(self, name: str, size_hint: int = 0) -> "ObjectStream":
         part_bytes = max(_PART_BYTES, -(-size_hint // _MOST_PARTS))
         with _obstore_errors(self.url, safe_name(name)):
-            writer = obstore.open_writer(self._streams, name, buffer_size=part_bytes, max_concurrency=_PARTS_AT_ONCE)
-        return ObjectStream(writer, name, self.url)
+            client = self._streams
+            memory = OF_THIS_PROCESS.take(part_bytes)
+            writer = obstore.open_writer(client, name, buffer_size=part_bytes, max_concurrency=memory.parts)
+        return ObjectStream(writer, name, self.url, memory)
 
     def get(self, name: str, limit: int) -> bytes:
         return self.get_with_info(name, limit)[0]
@@ -157,10 +159,11 @@ class ObjectStore:
 
 
 class ObjectStream:
-    """A multipart upload (or, below one part, a plain put at the end). Memory: a few parts."""
+    """A multipart upload (or, below one part, a plain put at the end). Memory: the parts that it may have in flight."""
 
-    def __init__(self, writer: "WritableFile", name: str, place: str) -> None:
+    def __init__(self, writer: "WritableFile", name: str, place: str, memory: PartsInFlight) -> None:
         self._writer: WritableFile | None = writer
+        self._memory = memory
         self._name = name
         self._place = place
         self._length = 0
@@ -175,10 +178,12 @@ class ObjectStream:
         with _obstore_errors(self._place, self._name):
             self._open().close()
         self._writer = None
+        self._memory.release()
         return self._length
 
     def abort(self) -> None:
         writer, self._writer = self._writer, None
+        self._memory.release()
         if writer is not None:
             aborted = StoreError("aborted", subject=self._name)
             with suppress(*_OBSTORE_RAISES):  # otherwise the bucket's lifecycle rule removes the parts

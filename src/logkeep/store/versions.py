@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from logkeep.errors import LogkeepError
+from logkeep.model.plurals import plural
 from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.bucket_requests import BucketRequests, BucketUnknown
 
@@ -87,7 +88,7 @@ def _protection(bucket: BucketRequests) -> BucketProtection:
 
 def _period(kept: dict[str, Any]) -> str:
     years, days = kept.get("Years") or 0, kept.get("Days") or 0
-    return f"{years} years" if years else f"{days} days"
+    return plural(years, "year") if years else plural(days, "day")
 
 
 def versioned_address(url: str) -> Address | None:

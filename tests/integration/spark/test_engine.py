@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from pyspark import SparkContext
@@ -20,6 +21,7 @@ from logkeep.model.cache import cache_dir
 from tests.integration.spark import rpc_attack
 from tests.integration.spark import tasks as spark_tasks
 from tests.integration.spark.tasks import Answer, Unit, weight
+from tests.support.late_engine import Promising, auto_engine
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -65,6 +67,35 @@ def test_results_come_in_the_order_of_the_units(engine: SparkEngine, sink: Recor
     assert all(answer.pid != os.getpid() for answer in answers)
     assert sink.calls[0] == ("start", "echo", sum(range(50)), 50)
     assert sink.calls[-2:] == [("update", sum(range(50)), 50, 0), ("finish",)]
+
+
+class _ReadyLater:
+    """The running Spark, which is ready for a hand-over when the driver has begun a unit."""
+
+    running = False
+
+    def __init__(self, engine: SparkEngine, begun: Path) -> None:
+        self._engine, self._begun = engine, begun
+        self.begin, self.at_once, self.run_part = engine.begin, engine.at_once, engine.run_part
+
+    def ready(self, timeout_s: float) -> bool:
+        Event().wait(timeout_s)
+        return self._begun.exists() and self._engine.ready(timeout_s)
+
+
+def test_while_the_driver_works_spark_keeps_one_worker_idle(
+    engine: SparkEngine, sink: RecordingSink, tmp_path: Path
+) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    units = [Unit(number, str(traces)) for number in range(10)]
+    auto = Promising(auto_engine(_ReadyLater(engine, tmp_path / "begun"), tmp_path, sink=sink))
+    answers = auto.map(spark_tasks.wait_for_the_others, units, Answer, label="both", weight=weight)
+    assert [answer.text for answer in answers] == [f"unit {number}" for number in range(10)]
+    assert answers[9].pid == os.getpid()
+    assert len({answer.pid for answer in answers} - {os.getpid()}) == 1, "two at the same time, as promised"
+    assert len(list(traces.iterdir())) == 10, "each was begun once"
+    assert sink.calls[-2:] == [("update", sum(range(10)), 10, 0), ("finish",)]
 
 
 def test_no_units_need_no_work(engine: SparkEngine) -> None:

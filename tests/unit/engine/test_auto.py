@@ -10,8 +10,8 @@ from logkeep.engine.auto import AutoEngine, EngineChoice
 from logkeep.engine.choice import Circumstances
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.speeds_file import SpeedsFile
-from logkeep.engine.threads import ThreadedEngine
-from logkeep.model.work import Engine, Progress
+from logkeep.model.work import Progress
+from tests.support.late_engine import ThreadedLateEngine
 
 GB = 10**9
 
@@ -24,26 +24,17 @@ def task(unit: int, _progress: Progress) -> Made:
     return Made(unit)
 
 
-class Wanted:
-    """Stands for Spark: remembers that it was asked for."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def __call__(self) -> Engine:
-        self.asked += 1
-        return ThreadedEngine(2)
+@pytest.fixture
+def spark() -> ThreadedLateEngine:
+    late = ThreadedLateEngine()
+    late.may_start.set()
+    return late
 
 
 @pytest.fixture
-def spark() -> Wanted:
-    return Wanted()
-
-
-@pytest.fixture
-def auto(spark: Wanted, tmp_path: Path) -> Callable[[int], AutoEngine]:
+def auto(spark: ThreadedLateEngine, tmp_path: Path) -> Callable[[int], AutoEngine]:
     choice = EngineChoice(SpeedsFile(tmp_path), lambda: Circumstances(workers=2))
-    return lambda expected_bytes: AutoEngine(InlineEngine(), spark, choice, expected_bytes=expected_bytes)
+    return lambda expected_bytes: AutoEngine(InlineEngine(), lambda: spark, choice, expected_bytes=expected_bytes)
 
 
 @pytest.mark.parametrize(
@@ -56,29 +47,33 @@ def auto(spark: Wanted, tmp_path: Path) -> Callable[[int], AutoEngine]:
     ),
 )
 def test_each_map_is_chosen_by_its_units(
-    auto: Callable[[int], AutoEngine], spark: Wanted, sizes: list[int], on_spark: bool
+    auto: Callable[[int], AutoEngine], spark: ThreadedLateEngine, sizes: list[int], on_spark: bool
 ) -> None:
     done = auto(0).map(task, sizes, Made, label="copy", weight=lambda size: size)
     assert [each.number for each in done] == sizes
-    assert spark.asked == on_spark
+    assert spark.begun == on_spark
 
 
-def test_units_without_a_weight_share_the_expected_bytes(auto: Callable[[int], AutoEngine], spark: Wanted) -> None:
+def test_units_without_a_weight_share_the_expected_bytes(
+    auto: Callable[[int], AutoEngine], spark: ThreadedLateEngine
+) -> None:
     auto(20 * GB).map(task, [1, 2, 3], Made, label="survey", weight=lambda _: 0)
-    assert spark.asked == 1
+    assert spark.begun == 1
     auto(GB).map(task, [1, 2, 3], Made, label="survey", weight=lambda _: 0)
-    assert spark.asked == 1
+    assert spark.begun == 1
 
 
 def test_limits_that_were_divided_for_one_engine_are_not_used_by_the_other(
-    auto: Callable[[int], AutoEngine], spark: Wanted
+    auto: Callable[[int], AutoEngine], spark: ThreadedLateEngine
 ) -> None:
     engine = auto(GB)
     assert engine.at_once(8) == 1
     engine.map(task, [1, 2, 3], Made, label="copy", weight=lambda _: 20 * GB)
-    assert spark.asked == 0, "each of its units would have the whole limit"
+    assert spark.begun == 0, "each of its units would have the whole limit"
     engine = auto(20 * GB)
     assert engine.at_once(8) == 2
     engine.map(task, [1, 2, 3], Made, label="copy", weight=lambda _: 1)
-    assert spark.asked == 2, "as promised"
+    assert spark.begun == 2, "as promised"
+    engine.map(task, [1, 2, 3], Made, label="copy", weight=lambda _: 1)
+    assert spark.begun == 2, "a promise is for one map"
     assert engine.at_once(1) == 1

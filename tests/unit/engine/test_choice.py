@@ -30,7 +30,8 @@ def test_large_work_is_faster_on_spark() -> None:
     assert _takes_spark(20 * GB, speeds=EngineSpeeds())
     found = estimate(WorkSize("file copy", 10, 3 * GB, 300_000_000), MEASURED, TWO_CORES)
     assert found.inline_s == pytest.approx(10.0)
-    assert found.spark_s == pytest.approx(6.0 + 1.0 + 6.0 + 0.1)
+    # 1.8 GB are done here while Spark starts, 1.2 GB by its two workers.
+    assert found.spark_s == pytest.approx(6.0 + 2.4 + 0.1 + 1.0)
 
 
 @given(st.integers(0, 10**15), st.integers(0, 64), st.booleans())
@@ -40,8 +41,14 @@ def test_one_unit_or_one_worker_never_starts_spark(size_bytes: int, workers: int
 
 
 def test_more_workers_make_spark_worth_its_start_earlier() -> None:
-    assert not _takes_spark(3 * GB, around=Circumstances(2))
-    assert _takes_spark(3 * GB, around=Circumstances(8))
+    assert not _takes_spark(2_500_000_000, around=Circumstances(2))
+    assert _takes_spark(2_500_000_000, around=Circumstances(8))
+
+
+def test_a_unit_is_never_begun_twice_so_the_largest_bounds_the_time() -> None:
+    work = WorkSize("file copy", 3, 12 * GB, 6 * GB)
+    found = estimate(work, MEASURED, Circumstances(8))
+    assert found.spark_s == pytest.approx(20.0 + 1.0)
 
 
 def test_one_huge_unit_among_small_ones_is_not_divided() -> None:

@@ -24,22 +24,25 @@ from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
-_LABEL_WIDTH = 6
+_LABEL_WIDTH = len("error:")
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
 def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
-    """One line each for what happened, the subject and the remedy, where there is one."""
-    lines = [f"{_label(say('error:'), 'red', look)} {one_line(say(error.what))}"]
-    if error.subject:
-        lines.append(f"{_label(say('at:'), 'bold', look)} {one_line(error.subject)}")
-    if error.remedy:
-        lines.append(f"{_label(say('try:'), 'bold', look)} {one_line(say(error.remedy))}")
-    return "\n".join(lines)
+    """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
+    labelled = (
+        ("error:", "red", say(error.what)),
+        ("at:", "bold", error.subject),
+        ("try:", "bold", say(error.remedy) if error.remedy else None),
+    )
+    return "\n".join(_labelled(say(label), style, one_line(text), look) for label, style, text in labelled if text)
 
 
-def _label(word: str, style: str, look: TerminalStyle) -> str:
-    return " " * (_LABEL_WIDTH - cell_width(word)) + look.paint(word, style)
+def _labelled(label: str, style: str, text: str, look: TerminalStyle) -> str:
+    """The text beside its label. A single long word, such as a URL, begins there too."""
+    line = " " * (_LABEL_WIDTH - cell_width(label)) + f"{label} {text}"
+    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if " " in text else line
+    return wrapped.replace(label, look.paint(label, style), 1)
 
 
 def as_json(error: LogkeepError) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from logkeep.cli.terminal.console import Console
-from logkeep.cli.terminal.text import cell_width, duration, size
+from logkeep.cli.terminal.text import cell_width, duration, plural, size
 from logkeep.model.work import COUNTED_BYTES, NoProgress, ProgressSink
 
 Monotonic = Callable[[], float]
@@ -71,7 +71,7 @@ class _Counts:
         return min(done / total, 1.0) if total else 1.0
 
     def _words(self, *, ended: bool = False) -> str:
-        parts = [f"{self._units}/{self._total_units} units"]
+        parts = [f"{self._units}/{plural(self._total_units, 'unit')}"]
         if self._total_bytes:
             counted = COUNTED_BYTES.get(self._label, "")
             parts.append(f"{size(self._bytes)} of {size(self._total_bytes)} {counted}".rstrip())
@@ -81,7 +81,7 @@ class _Counts:
         if not ended and (left_s := self._left_s()) is not None:
             parts.append(f"ETA {duration(left_s)}")
         if self._failed:
-            parts.append(f"{self._failed} attempts failed")
+            parts.append(f"{plural(self._failed, 'attempt')} failed")
         if self._waiting and not ended:
             parts.append(self._waiting)
         return ", ".join(parts)

@@ -4,6 +4,7 @@ Colour never carries meaning alone: every state is also a word. Every symbol has
 not UTF-8.
 """
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from logkeep.cli.terminal.escaping import LONGEST_CELL, shown
+from logkeep.model import plurals
 
 _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">=", "≤": "<=", "█": "#", "░": ".", "’": "'"}
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _TEXT_LEAST, _FREE_LEAST = 12, 16
 """Columns are not cut below this."""
+_COMMAND, _GLUE = re.compile(r"`[^`]+`"), "\0"
 _STATES = {"OK": "green", "WARN": "yellow", "FAIL": "red", "NOTE": "dim"}
 
 
@@ -45,19 +48,22 @@ class TerminalStyle:
         return self.text(shown(text))
 
     def prose(self, text: str, *, indent: int = 0) -> str:
-        """Like `line`, and wrapped between words at the terminal's width; further lines are indented."""
+        """Like `line`, and wrapped between words at the terminal's width; further lines are indented.
+
+        A command in backticks is not broken, so that it can be copied.
+        """
         line = self.line(text)
         if self.width is None or cell_width(line) <= self.width:
             return line
         lead = line[: len(line) - len(line.lstrip())]
         return textwrap.fill(
-            line[len(lead) :],
+            _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), line[len(lead) :]),
             self.width,
             initial_indent=lead,
             subsequent_indent=" " * indent,
             break_long_words=False,
             break_on_hyphens=False,
-        )
+        ).replace(_GLUE, " ")
 
     def paint(self, text: str, style: str) -> str:
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and text else text
@@ -171,9 +177,7 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 topic`, `2 topics`."""
-    return f"{count(number)} {noun if number == 1 else noun + 's'}"
+plural = plurals.plural
 
 
 def amount(objects: int, stored_bytes: int) -> str:

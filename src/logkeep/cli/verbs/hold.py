@@ -23,7 +23,9 @@ class PinReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: PinReport, look: TerminalStyle) -> str:
-    state = "is not held" if report.held is None else "is held" + (f": {report.held}" if report.held else "")
+    state = "is released" if report.changed else "was not held"
+    if report.held is not None:
+        state = f"is held: {report.held}" if report.held else "is held"
     would = "" if not report.dry_run else " (dry run: nothing was changed)"
     return look.text(f"backup {report.id} of {report.source} {state}{would}")
 

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.kafka import info as kafka_info
 from logkeep.cli.verbs.list import backup_table
 from logkeep.cli.verbs.zookeeper import info as zookeeper_info
@@ -57,7 +57,7 @@ def _finding_lines(report: InfoReport, look: TerminalStyle) -> list[str]:
     shown = report.findings if report.all else report.findings[:_SHOWN]
     lines = [look.line(f"{f.severity.upper():8}{f.where}: {f.what}") for f in shown]
     more = len(report.findings) - len(shown)
-    return [*lines, look.text(f"… and {count(more)} more findings; --all shows them")] if more else lines
+    return [*lines, look.text(f"… and {plural(more, 'more finding')}; --all shows them")] if more else lines
 
 
 def _log_table(rows: Sequence[LogRow], look: TerminalStyle) -> str:

@@ -19,7 +19,7 @@ from logkeep.repository.chain.owner import this_process
 from logkeep.store.access import place_exists, provisional_place
 from logkeep.store.address import parse_address
 from logkeep.store.base import Store
-from logkeep.store.probe import VERSIONS, ProbeReport, ProbeResult
+from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult
 
 State = Literal["OK", "WARN", "FAIL"]
 
@@ -158,7 +158,8 @@ def _store_lines(run: Run, store: Store) -> Iterator[CheckLine]:
 
 def _store_line(probed: ProbeReport) -> CheckLine:
     if probed.commits_safe and probed.lease_safe:
-        return CheckLine(what="store", state="OK", detail=f"{len(probed.checks)} checks; commits and leases are safe")
+        checks = plural(len(probed.checks), "check")
+        return CheckLine(what="store", state="OK", detail=f"{checks}; commits and leases are safe")
     return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy="; ".join(probed.remedies))
 
 
@@ -182,4 +183,5 @@ def _source_line(run: Run, repository: Repository, name: str) -> CheckLine:
         return CheckLine(what=f"source {name}", state="FAIL", detail=str(error), remedy=error.remedy)
     if seen.warnings:
         return CheckLine(what=f"source {name}", state="FAIL", detail=seen.warnings[0], remedy="run `logkeep verify`")
-    return CheckLine(what=f"source {name}", state="OK", detail=f"{len(seen.folded.completed)} backups, chain whole")
+    backups = plural(len(seen.folded.completed), "backup")
+    return CheckLine(what=f"source {name}", state="OK", detail=f"{backups}, chain whole")

@@ -6,7 +6,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
 from logkeep.config.options import (
     ENGINE_OPTIONS,
@@ -49,7 +49,7 @@ def _text(report: OptimizeReport, look: TerminalStyle) -> str:
         return look.text(f"nothing to merge in {report.source}")
     done = "would merge" if report.dry_run else "merged"
     lines = [
-        f"{done} {count(report.objects_before)} objects of {report.source} into {count(report.objects_after)}, "
+        f"{done} {plural(report.objects_before, 'object')} of {report.source} into {count(report.objects_after)}, "
         f"{size(report.size_bytes)}",
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]

@@ -4,7 +4,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, sources_of
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, STORE_OPTIONS
 from logkeep.repository.chain.lease import LeaseState, free, lease_state, read_lease
@@ -99,7 +99,7 @@ def repair(run: Run) -> RepairReport:
     for place in places:
         steps += repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=True)
     if steps and not run.dry_run:
-        run.confirm(f"carry out {len(steps)} repairs?")
+        run.confirm(f"carry out {plural(len(steps), 'repair')}?")
         list(repair_format(repository.store, repository.document, dry_run=False))
         for place in places:
             repair_source(place, run.clock, run.token, run[LEASE_TTL], accept_loss=run[ACCEPT_LOSS], dry_run=False)

@@ -55,7 +55,7 @@ def finding_lines(findings: Sequence[Finding], look: TerminalStyle, *, every: bo
     shown = findings if every else findings[:SHOWN]
     lines = [line for finding in shown for line in _finding(finding, look)]
     left = len(findings) - len(shown)
-    return [*lines, *([look.text(f"… and {count(left)} more findings; --json has all")] if left else [])]
+    return [*lines, *([look.text(f"… and {plural(left, 'more finding')}; --json has all")] if left else [])]
 
 
 def _finding(finding: Finding, look: TerminalStyle) -> list[str]:

@@ -10,9 +10,9 @@ from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.options import PROGRESS, QUIET
 from logkeep.store.access import open_store, provisional_place
 from logkeep.store.base import Store
-from logkeep.store.conformance import CHECKS, CheckOutcome
-from logkeep.store.probe import ProbeReport, ProbeResult
-from logkeep.store.probe import probe as run_probe
+from logkeep.store.conformance.checks import CHECKS, CheckOutcome
+from logkeep.store.conformance.probe import ProbeReport, ProbeResult
+from logkeep.store.conformance.probe import probe as run_probe
 
 _STATES = {ProbeResult.PASSED: "OK", ProbeResult.WARNING: "WARN", ProbeResult.FAILED: "FAIL"}
 

@@ -10,7 +10,7 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source, expect_work
 from logkeep.config.options import (
     ENGINE_OPTIONS,
     KAFKA_TARGET,
@@ -30,7 +30,7 @@ from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
-from logkeep.repository.verify.checks import VerifySample
+from logkeep.repository.verify.checks import UNIT_BYTES, VerifySample
 from logkeep.repository.verify.name_versions import DOUBTS
 from logkeep.repository.verify.run import Verifier
 
@@ -167,9 +167,11 @@ def verify(run: Run, backup: str) -> VerifyReport:
             resources=resources,
             say=run.say,
         )
-        deeper = kind.deeper(request)
-        engine = chosen_engine(run, expected_bytes if run[LEVEL] != "files" else 0, work="verify")
         owner, share = this_process(run.token()), run[SAMPLE]
+        read_bytes = int(expected_bytes * share) if run[LEVEL] != "files" else 0
+        expect_work(run, read_bytes, UNIT_BYTES, "verify")
+        deeper = kind.deeper(request)
+        engine = chosen_engine(run, read_bytes, work="verify")
         verifier = Verifier(place, engine, owner, run.clock, run.token, kind.read_task(), deeper)
         verified = verifier.verify(backup_id, run[LEVEL], VerifySample(share.numerator, share.denominator))
     return verify_report(place, run[LEVEL], verified, deeper)

@@ -1,33 +1,26 @@
-"""The Spark engine: one Spark task per unit. Spark retries; the main thread watches and cancels."""
+"""The Spark engine: its session, from the start, which may be in the background, to the end; and the jobs in it."""
 
 import os
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Event
 
 from logkeep.engine.base import BaseEngine
-from logkeep.engine.outcomes import Outcome, UnitDone, UnitFailed, decode, sum_bytes, to_error
-from logkeep.engine.spark.counters import CounterReceiver
+from logkeep.engine.outcomes import UnitDone, sum_bytes
 from logkeep.engine.spark.directories import DirectorySign, SharedDirectory, make_sign, remove_sign, report_host
-from logkeep.engine.spark.failures import job_error
+from logkeep.engine.spark.job import POLL_S, Seat, SparkJob, cancel, ended
 from logkeep.engine.spark.query import Query, QueryResult, run_query
 from logkeep.engine.spark.session import EngineSession
+from logkeep.engine.spark.session_start import SessionStart
 from logkeep.engine.spark.settings import SparkSettings, attempts, is_local, tasks_at_once
-from logkeep.engine.spark.worker import ROW, WorkerJob, run_partition
 from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.engine.stop import Background, SignalStop
-from logkeep.errors import LogkeepError
-from logkeep.model.work import SPARK_STARTS, ProgressSink, ResultT, Task, UnitT
+from logkeep.errors import EngineUnavailable
+from logkeep.model.work import SPARK_STARTS, NoProgress, ProgressSink, ResultT, Task, UnitT
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-T = TypeVar("T")
-_POLL_S = 0.25
-_CANCEL_S = 2.0
 _CHECKS_PER_SLOT = 2
 
 
@@ -50,8 +43,9 @@ class SparkEngine(BaseEngine):
         self._settings = settings
         self._directories = directories
         self._signs: dict[SharedDirectory, DirectorySign] = {}
+        self._start: SessionStart | None = None
         self._session: EngineSession | None = None
-        self._hurry = False
+        self._used = self._hurry = False
 
     def query(self, query: Query) -> QueryResult:
         """Run a query in SQL. Raises UsageError for a query that Spark refuses; otherwise as `map`."""
@@ -64,12 +58,12 @@ class SparkEngine(BaseEngine):
             group = f"logkeep-{secrets.token_hex(8)}"
             given = frozenset(self._settings.conf)
             action = Background(partial(run_query, session, query, group, given), InheritableThread)
-            while not action.wait(_POLL_S):
+            while not action.wait(POLL_S):
                 if stop.cancelled:
                     self._hurry = True
-                    _cancel(session, group, action)
+                    cancel(session, group, action)
                     raise stop.error()
-            answered = _ended(action, session)
+            answered = ended(action, session)
         stop.check()
         return answered
 
@@ -80,39 +74,59 @@ class SparkEngine(BaseEngine):
     def at_once(self, units: int) -> int:
         return tasks_at_once(self._settings.master, units, len(os.sched_getaffinity(0)))
 
+    def begin(self) -> None:
+        """Start Spark and its workers in the background, unless it was begun before."""
+        if self._session is None and self._start is None:
+            self._start = SessionStart(self._settings, self.at_once(len(os.sched_getaffinity(0))))
+
+    def ready(self, timeout_s: float) -> bool:
+        """Wait at most so long for the start; True when units can run. Raises EngineUnavailable if it failed."""
+        if self._session is not None:
+            return True
+        if self._start is None:
+            raise EngineUnavailable("the start failed before", subject=self._settings.master)
+        if not self._start.wait(timeout_s):
+            return False
+        start, self._start = self._start, None
+        self._session = start.result()
+        if self._speeds is not None and not self._session.records_classes:
+            self._speeds.started(start.seconds)
+        return True
+
     def close(self) -> None:
-        """End Spark. After an interruption: without waiting for anything."""
+        """End Spark. After an interruption, or where it did nothing: without waiting for anything."""
         for sign in self._signs.values():
             remove_sign(sign)
         self._signs.clear()
+        if self._start is not None:
+            self._abort_start()
         if self._session is not None:
-            started_s, hurry = time.monotonic(), self._hurry
-            records = self._session.records_classes
-            self._session.close(hurry=hurry)
-            self._session, self._hurry = None, False
-            if self._speeds is not None and not hurry and not records:
-                self._speeds.speeds = self._speeds.speeds.with_stop(time.monotonic() - started_s)
+            self._close_session(self._session, hurry=self._hurry or not self._used)
+            self._session, self._used, self._hurry = None, False, False
+
+    def _close_session(self, session: EngineSession, *, hurry: bool) -> None:
+        started_s, measured = time.monotonic(), not hurry and not session.records_classes
+        session.close(hurry=hurry)
+        if self._speeds is not None and measured:
+            self._speeds.stopped(time.monotonic() - started_s)
+
+    def _abort_start(self) -> None:
+        start, self._start = self._start, None
+        if start is not None:
+            if self._speeds is not None and not start.wait(0.0):
+                self._speeds.started(start.seconds, ended=False)
+            start.abort()
 
     def _started(self, stop: SignalStop) -> EngineSession:
-        if self._session is not None:
-            return self._session
-        session, started_s = EngineSession(self._settings), time.monotonic()
-        start = Background(session.start)
-        while not start.wait(_POLL_S):
+        if self._session is None and self._start is None:
+            self._start = SessionStart(self._settings)
+        while not self.ready(POLL_S):
             if stop.cancelled:
-                session.abort()
-                start.wait(_CANCEL_S)
-                session.close(hurry=True)
+                self._abort_start()
                 raise stop.error()
-        try:
-            start.result()
-        except LogkeepError:
-            session.close(hurry=True)
-            raise
-        self._session = session
-        if self._speeds is not None and not session.records_classes:
-            self._speeds.speeds = self._speeds.speeds.with_start(time.monotonic() - started_s)
-        return session
+        assert self._session is not None  # noqa: S101  # it is ready
+        self._used = True
+        return self._session
 
     def _check_directories(self, session: EngineSession, stop: SignalStop) -> None:
         """On a cluster, when a directory was named since the last check. Raises UsageError if a worker misses one."""
@@ -120,131 +134,44 @@ class SparkEngine(BaseEngine):
             return
         self._signs |= {each: make_sign(each) for each in self._directories if each not in self._signs}
         slots = session.spark.sparkContext.defaultParallelism
-        self._run_on(session, report_host, list(range(_CHECKS_PER_SLOT * slots)), "directories", stop)
+        self._job(session, stop, NoProgress()).run(report_host, list(range(_CHECKS_PER_SLOT * slots)), "directories")
 
     def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
         self._sink.waiting("" if self.running else SPARK_STARTS)
         session = self._started(stop)
         self._check_directories(session, stop)
         self._sink.waiting("")
+        return self._run_job(self._job(session, stop, self._sink), task, units, label)
+
+    def run_part(
+        self,
+        task: Task[UnitT, ResultT],
+        units: list[UnitT],
+        label: str,
+        stop: SignalStop,
+        sink: ProgressSink,
+        freed: Event,
+    ) -> dict[int, UnitDone]:
+        """See `LateEngine`; only on this machine."""
+        session = self._started(stop)
+        seat = Seat(session.scratch / f"seat-{secrets.token_hex(8)}", freed)
+        try:
+            return self._run_job(self._job(session, stop, sink, seat), task, units, label)
+        finally:
+            seat.free()
+
+    def _job(self, session: EngineSession, stop: SignalStop, sink: ProgressSink, seat: Seat | None = None) -> SparkJob:
+        local, signs = is_local(self._settings.master), tuple(self._signs.values())
+        return SparkJob(session, stop, sink, attempts(self._settings), local, signs, seat)
+
+    def _run_job(
+        self, job: SparkJob, task: Task[UnitT, ResultT], units: list[UnitT], label: str
+    ) -> dict[int, UnitDone]:
         started_s = time.monotonic()
-        done = self._run_on(session, task, units, label, stop)
+        try:
+            done = job.run(task, units, label)
+        finally:
+            self._hurry = self._hurry or job.stop.cancelled
         if self._speeds is not None and len(units) >= (workers := self.at_once(len(units))):
             self._speeds.ran_on_spark(label, sum_bytes(done), time.monotonic() - started_s, workers)
         return done
-
-    def _run_on(
-        self, session: EngineSession, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop
-    ) -> dict[int, UnitDone]:
-        from pyspark import InheritableThread  # noqa: PLC0415
-        from pyspark.cloudpickle import dumps  # noqa: PLC0415
-
-        context = session.spark.sparkContext
-        host = context.getConf().get("spark.driver.host", "127.0.0.1") or "127.0.0.1"
-        bind = host if is_local(self._settings.master) else ""
-        receiver = CounterReceiver(host, secrets.token_bytes(16), bind=bind)
-        try:
-            pickled = [dumps(unit) for unit in units]  # type: ignore[no-untyped-call]  # pyspark left it untyped
-            job = WorkerJob(task, receiver.address, attempts(self._settings), tuple(self._signs.values()))
-            group = f"logkeep-{secrets.token_hex(8)}"
-            action = Background(partial(_collect, session, job, pickled, group, label), InheritableThread)
-            failed_attempts = self._watch(session, stop, group, action, receiver)
-            done = self._finished(action, receiver, session)
-            self._sink.update(sum_bytes(done), len(done), failed_attempts)
-            return done
-        finally:
-            receiver.close()
-
-    def _watch(
-        self,
-        session: EngineSession,
-        stop: SignalStop,
-        group: str,
-        action: Background[dict[int, Outcome]],
-        receiver: CounterReceiver,
-    ) -> int:
-        """Wait for the end of the job and report progress. A signal or a failed unit cancels it.
-
-        Returns how many attempts have failed.
-        """
-        failed_attempts = 0
-        while not action.wait(_POLL_S):
-            done_bytes = receiver.drain()
-            if stop.cancelled:
-                self._hurry = True
-                _cancel(session, group, action)
-                raise stop.error()
-            if receiver.failed:
-                _cancel(session, group, action)
-                break
-            done_units, failed_attempts = _task_counts(session, group)
-            self._sink.update(done_bytes, done_units, failed_attempts)
-        return failed_attempts
-
-    def _finished(
-        self, action: Background[dict[int, Outcome]], receiver: CounterReceiver, session: EngineSession
-    ) -> dict[int, UnitDone]:
-        receiver.drain()
-        if receiver.failed:
-            raise self._unit_error(receiver.failed, session)
-        outcomes = _ended(action, session)
-        done = {}
-        for unit, outcome in outcomes.items():
-            if isinstance(outcome, UnitFailed):
-                raise self._unit_error(outcome, session)
-            done[unit] = outcome
-        return done
-
-    def _unit_error(self, failed: UnitFailed, session: EngineSession) -> LogkeepError:
-        session.keep_log = session.keep_log or not failed.kind
-        return to_error(failed, log=str(session.log))
-
-
-def _ended(action: Background[T], session: EngineSession) -> T:
-    try:
-        return action.result()
-    except LogkeepError:
-        raise
-    except Exception as error:
-        # Spark, py4j and the JVM raise dozens of types here; all mean that the job failed.
-        session.keep_log = True
-        raise job_error(error, str(session.log)) from error
-
-
-def _collect(session: EngineSession, job: WorkerJob, units: list[bytes], group: str, label: str) -> dict[int, Outcome]:
-    """The Spark action: exactly one unit per task, because `range` makes exactly one row per partition.
-
-    Units are broadcast: a worker gets them once. In the closure every task would carry all of them.
-    """
-    context = session.spark.sparkContext
-    shared = context.broadcast(units)
-
-    def partition(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        return run_partition(job, shared.value, batches)
-
-    context.setJobGroup(group, label, True)
-    frame = session.spark.range(0, len(units), 1, len(units)).mapInArrow(partition, ROW)
-    rows = frame.collect()
-    shared.unpersist()
-    return {row.unit: decode(row.result) for row in rows}
-
-
-def _cancel(session: EngineSession, group: str, action: Background[T]) -> None:
-    """Start no new task. The call runs in a thread: it may hang when the JVM does not answer."""
-    context: Any = session.spark.sparkContext
-    Background(lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(group)).wait(_CANCEL_S)
-    action.wait(_CANCEL_S)
-
-
-def _task_counts(session: EngineSession, group: str) -> tuple[int, int]:
-    """Units done and attempts failed, as far as Spark reports them."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-
-    done = failed = 0
-    with suppress(Py4JError):  # the JVM is gone: the action will fail
-        tracker = session.spark.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        for stage in [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]:
-            done += stage.numCompletedTasks if stage else 0
-            failed += stage.numFailedTasks if stage else 0
-    return done, failed

@@ -51,7 +51,8 @@ class EngineSession:
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
         self._token = secrets.token_hex(8)
-        self._scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
+        self.scratch = Path(tempfile.gettempdir()) / f"logkeep-{self._token}"
+        """Only this user can enter it, and workers on this machine see it."""
         self._aborted = False
         self._fixed: dict[str, str] = {}
         self._gateway: Any = None
@@ -95,7 +96,7 @@ class EngineSession:
     def make_directories(self, archive: ClassArchive) -> ClassArchive | None:
         """Scratch, log and cache. None if others can change the cache: the archive only makes starts faster."""
         try:
-            self._scratch.mkdir(mode=0o700)
+            self.scratch.mkdir(mode=0o700)
             return self._prepared(archive)
         except OSError as error:
             raise EngineUnavailable(
@@ -109,7 +110,7 @@ class EngineSession:
             archive.prepare()
         except ConfigError as error:
             _log.warning("Java classes are neither loaded nor stored: %s; %s", error, error.remedy)
-            self.log = self._scratch.with_suffix(".log")
+            self.log = self.scratch.with_suffix(".log")
             return None
         make_private(self.log.parent)
         return archive
@@ -121,18 +122,18 @@ class EngineSession:
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
         settings = replace(self._settings, conf=absolute_paths(self._settings.conf, Path.cwd()))
-        conf = session_conf(settings, self._scratch, self._token, java_options, self._fixed)
+        conf = session_conf(settings, self.scratch, self._token, java_options, self._fixed)
         if is_local(self._settings.master):
             conf.setdefault("spark.executorEnv.PYTHONPATH", os.pathsep.join(_import_path()))
         spark_conf = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         try:
             with append_private(self.log) as log, _environment(self._environment(home)):
-                popen = {"stdout": log, "stderr": log, "process_group": 0, "cwd": self._scratch}
+                popen = {"stdout": log, "stderr": log, "process_group": 0, "cwd": self.scratch}
                 self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
-                context.addPyFile(str(package_zip(self._scratch)))
+                context.addPyFile(str(package_zip(self.scratch)))
         except Exception as error:
             # PySpark and py4j have errors of their own, and any other where the JVM stops the context meanwhile: a
             # master that refuses the secret.
@@ -146,7 +147,7 @@ class EngineSession:
     def _environment(self, home: Path) -> dict[str, str]:
         variables = {
             "SPARK_HOME": str(home),
-            "SPARK_LOCAL_DIRS": str(self._scratch),
+            "SPARK_LOCAL_DIRS": str(self.scratch),
             "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
             "PYTHONSAFEPATH": "1",
         }
@@ -211,7 +212,7 @@ class EngineSession:
     def _clean_up(self) -> None:
         if self._archive is not None:
             self._archive.drop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
         if not self.keep_log:
             self.log.unlink(missing_ok=True)
 

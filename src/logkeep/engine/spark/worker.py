@@ -6,9 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from logkeep.engine.outcomes import UnitFailed, attempt, encode
+import msgspec
+
+from logkeep.engine.outcomes import UnitDone, UnitFailed, attempt, encode
 from logkeep.engine.spark.counters import CounterAddress, CounterSender
 from logkeep.engine.spark.directories import DirectorySign, refuse_unseen
 from logkeep.model.process_memory import forbid_core_dumps
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW = "unit int, result binary"
+_SEAT_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,13 @@ class WorkerJob:
     attempts: int
     signs: tuple[DirectorySign, ...] = ()
     """Of directories that this worker must see."""
+    seat: str = ""
+    """A file: as long as it exists, the unit 0 keeps a worker busy, as the driver works on a unit of its own."""
+
+    @property
+    def seats(self) -> int:
+        """How many units stand before those of the task."""
+        return 1 if self.seat else 0
 
     def run(self, unit: Any, progress: Progress) -> Any:
         refuse_unseen(self.signs)
@@ -57,6 +68,8 @@ def run_partition(
 
 def run_unit(job: WorkerJob, pickled: bytes, unit: int, attempt_number: int) -> bytes:
     """One attempt; the encoded outcome."""
+    if unit < job.seats:
+        return encode(_keep_seat(Path(job.seat)))
     sender = CounterSender(job.counters, unit, attempt_number, time.monotonic)
     failed = None
     try:
@@ -67,6 +80,17 @@ def run_unit(job: WorkerJob, pickled: bytes, unit: int, attempt_number: int) -> 
         return encode(outcome)
     finally:
         sender.close(failed)
+
+
+def pass_through(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+    """The task that starts a worker: to run it, the worker imports this module."""
+    yield from batches
+
+
+def _keep_seat(seat: Path) -> UnitDone:
+    while seat.exists():
+        time.sleep(_SEAT_POLL_S)
+    return UnitDone(0, msgspec.Raw(b"\xc0"))
 
 
 @cache

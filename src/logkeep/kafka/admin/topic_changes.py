@@ -14,6 +14,7 @@ from logkeep.kafka.client.cluster import Answer, Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, Refusal
 from logkeep.kafka.client.topology import Topic, TopicPartition, by_topic
+from logkeep.model.plurals import plural
 
 _TOPICS = 200
 _PARTITIONS = 2000
@@ -120,9 +121,8 @@ def wait_for_leaders(cluster: Cluster, wanted: Mapping[str, int]) -> dict[str, T
             return ready
     missing = sorted(wanted.keys() - ready.keys())
     if missing:
-        raise ClusterNotReady(
-            f"{len(missing)} topics were created, but have partitions without leaders", subject=missing[0]
-        )
+        created = plural(len(missing), "topic was created, but has", "topics were created, but have")
+        raise ClusterNotReady(f"{created} partitions without leaders", subject=missing[0])
     return ready
 
 

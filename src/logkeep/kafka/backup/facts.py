@@ -1,7 +1,7 @@
 """What a backup reads from the cluster before it plans: log ends, group offsets, configs, ACLs, quotas."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
@@ -14,6 +14,7 @@ from logkeep.kafka.backup.visibility import blind_finding, hidden_finding, hidde
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
+from logkeep.kafka.record.contents import ACLS_DENIED
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filter
 from logkeep.model.findings import Finding
@@ -62,23 +63,37 @@ class Facts:
         return [TopicPartition(t.name, p.index) for t in self.topics for p in t.partitions]
 
 
-def gather(cluster: Cluster, include: Sequence[str], exclude: Sequence[str], *, internal: bool, pause: Pause) -> Facts:
-    """Read everything. Raises UsageError if no topic is selected, and the cluster's own errors."""
+def gather(
+    cluster: Cluster,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    *,
+    internal: bool,
+    pause: Pause,
+    sized: Callable[[Mapping[TopicPartition, int]], None] = lambda _: None,
+) -> Facts:
+    """Read everything. Raises UsageError if no topic is selected, and the cluster's own errors.
+
+    `sized` gets the size of each log as soon as it is known.
+    """
     selects = topic_filter(include, exclude, internal=internal)
     metadata = _ready(cluster, cluster.metadata(), selects)
     _refuse_hidden(cluster, include, metadata)
     topics = tuple(choose_topics(metadata.topics, include, exclude, internal=internal))
     partitions = [TopicPartition(t.name, p.index) for t in topics for p in t.partitions]
+    replicas = _replicas(cluster)
+    local_sizes = _sizes(replicas or (), metadata, partitions)
+    sized(local_sizes)
     log_ends = read_log_ends(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
-    replicas, configs = _replicas(cluster), topic_configs(cluster, [t.name for t in topics])
+    configs = topic_configs(cluster, [t.name for t in topics])
     if partitions and replicas is None:
         notes = (*notes, "the sizes of logs are not known: work is divided by numbers of records alone")
     return Facts(
         metadata=metadata,
         topics=topics,
         log_ends=log_ends,
-        sizes=_whole_sizes(cluster, _sizes(replicas or (), metadata, partitions), log_ends.bounds, configs),
+        sizes=_whole_sizes(cluster, local_sizes, log_ends.bounds, configs),
         configs=configs,
         acls=acls,
         quotas=quotas,
@@ -138,7 +153,7 @@ def _security(cluster: Cluster) -> tuple[tuple[AclBinding, ...] | None, tuple[Qu
     try:
         acls = list_acls(cluster)
     except NotAuthorised as denied:
-        notes.append(f"ACLs are not in this backup: {denied.what}")
+        notes.append(f"{ACLS_DENIED}{denied.what}")
     try:
         quotas = list_quotas(cluster)
     except NotAuthorised as denied:

@@ -15,6 +15,7 @@ from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
@@ -76,7 +77,7 @@ def refuse_no_topics(topics: Collection[Topic], reached: Collection[TopicPartiti
     if reached and not topics:
         raise BackupFailed(
             "no topic is left to back up, and the last backup has some",
-            subject=f"{len(reached)} logs",
+            subject=plural(len(reached), "log"),
             remedy="check whether this user may still describe the topics, and what --exclude says; "
             "a cluster that is meant to be empty needs no more backups",
         )
@@ -146,6 +147,21 @@ def plan_backup(
                 ranges.append((partition.leader, wanted))
     units = [*_large(ranges, unit_bytes), *_bundles(ranges, unit_bytes)]
     return Plan(tuple(cut), tuple(units), tuple(gaps), tuple(fresh))
+
+
+def expected_bytes(
+    sizes: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, LogBounds],
+    reached: Mapping[TopicPartition, ArchivedReach],
+) -> int:
+    """About how much a backup will copy, before it is known which logs continue their history."""
+    total = 0
+    for log, size_bytes in sizes.items():
+        bound, known = bounds[log], reached.get(log)
+        continues = known is not None and known.end <= bound.high_watermark
+        start = max(bound.start, known.end) if known is not None and continues else bound.start
+        total += _share(size_bytes, bound, Range(start, max(start, bound.high_watermark)))
+    return total
 
 
 def same_topic(history: str, topic: Topic) -> bool:

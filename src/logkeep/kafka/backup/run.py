@@ -6,15 +6,16 @@ only to resume an interrupted run, or when another run committed between the pla
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
 from logkeep.errors import BackupFailed, TopicMissing
+from logkeep.kafka.admin.offsets import log_bounds
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
@@ -48,7 +49,7 @@ from logkeep.kafka.backup.past_check import (
     partition_of,
     trusted_logs,
 )
-from logkeep.kafka.backup.plan import Plan, next_history, plan_backup, refuse_no_topics, same_topic
+from logkeep.kafka.backup.plan import Plan, expected_bytes, next_history, plan_backup, refuse_no_topics, same_topic
 from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
@@ -65,6 +66,7 @@ from logkeep.kafka.record.documents import (
     ClusterRecord,
     PartitionRecord,
     check_consistent,
+    reached_in,
     same_cluster,
 )
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
@@ -77,7 +79,7 @@ from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.journal import open_ids
-from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.manifest import KnownGap, Manifest
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
@@ -87,6 +89,8 @@ from logkeep.repository.resume import usable_receipts
 from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
+_MANY_BYTES = 512 << 20
+"""Fewer are copied before another engine could start."""
 _TOPIC_READS = 10
 """Each takes well under a second: more would help only while topics are deleted all the time."""
 
@@ -139,13 +143,16 @@ class KafkaBackup:
         with Cluster(self.settings) as cluster:
             return _BackupRun(self, options, cluster).checked_plan()
 
-    def run(self, options: KafkaBackupOptions, engine_for: EngineFor) -> KafkaBackupDone:
+    def run(
+        self, options: KafkaBackupOptions, engine_for: EngineFor, expect: Callable[[int], None] = lambda _: None
+    ) -> KafkaBackupDone:
         """Take the backup. Raises errors of the cluster and of the store; none of them changes earlier backups.
 
-        What a run refuses is refused before the lease is taken, so it leaves no trace in the repository.
+        What a run refuses is refused before the lease is taken, so it leaves no trace in the repository. `expect` gets
+        about the bytes to copy, where these are many, before groups and configs are read.
         """
         with Cluster(self.settings) as cluster:
-            run = _BackupRun(self, options, cluster)
+            run = _BackupRun(self, options, cluster, expect=expect)
             prepared = run.checked_plan()
             engine = engine_for(prepared.plan.size_bytes)
             with self._writing(options) as session:
@@ -178,6 +185,8 @@ class _BackupRun:
     options: KafkaBackupOptions
     cluster: Cluster
     seen: SeenLogs = field(default_factory=dict)
+    expect: Callable[[int], None] = lambda _: None
+    _records: dict[int, tuple[Manifest, ClusterRecord | None]] = field(default_factory=dict)
 
     @cached_property
     def continuity(self) -> LogContinuity:
@@ -191,7 +200,7 @@ class _BackupRun:
         """The plan on the newest commit, and all checks that need no lease."""
         folded = read_chain(self.place)
         check_wanted(self.options.wanted_id, folded.last_id)
-        facts = self._gather()
+        facts = self._gather(folded)
         check_source(self.place, KIND, _identity(facts))
         prepared = self.plan(folded, facts)
         if self.options.scram is not None:
@@ -199,7 +208,7 @@ class _BackupRun:
         return prepared
 
     def plan(self, folded: Folded, facts: Facts | None = None) -> PreparedBackup:
-        facts = facts or self._gather()
+        facts = facts or self._gather(folded)
         base = self._read_base(folded.completed[-1] if folded.completed else None)
         refuse_no_topics(facts.topics, base.reached)
         return self._planned(facts, base, folded.generation)
@@ -234,18 +243,40 @@ class _BackupRun:
         assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))
         return self._complete(session, ongoing, replace(prepared, facts=facts), assembled, scram)
 
-    def _gather(self) -> Facts:
+    def _gather(self, folded: Folded | None = None) -> Facts:
         """All facts; read from the beginning again when a topic is deleted between two requests."""
         for _ in range(_TOPIC_READS - 1):
             with suppress(TopicMissing):
-                return self._facts()
-        return self._facts()
+                return self._facts(folded)
+        return self._facts(folded)
 
-    def _facts(self) -> Facts:
+    def _facts(self, folded: Folded | None) -> Facts:
         options = self.options
-        facts = gather(self.cluster, options.include, options.exclude, internal=options.internal, pause=time.sleep)
+        facts = gather(
+            self.cluster,
+            options.include,
+            options.exclude,
+            internal=options.internal,
+            pause=time.sleep,
+            sized=partial(self._expect, folded),
+        )
         left_out = scram_left_out(self.cluster) if options.scram is None else ()
         return replace(facts, findings=(*facts.findings, *left_out))
+
+    def _expect(self, folded: Folded | None, sizes: Mapping[TopicPartition, int]) -> None:
+        if folded is None or sum(sizes.values()) < _MANY_BYTES:
+            return
+        last = folded.completed[-1] if folded.completed else None
+        record = self._record_of(last)[1] if last is not None else None
+        bounds = log_bounds(self.cluster, sizes)
+        self.expect(expected_bytes(sizes, bounds, reached_in(record) if record is not None else {}))
+
+    def _record_of(self, entry: BackupEntry) -> tuple[Manifest, ClusterRecord | None]:
+        """Read once: a manifest never changes."""
+        if entry.id not in self._records:
+            manifest = read_manifest(self.place, entry)
+            self._records[entry.id] = manifest, read_attachment(self.place, manifest, ROLE, ClusterRecord)
+        return self._records[entry.id]
 
     def _begin(self, session: Writing, facts: Facts) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.task.clock())
@@ -255,8 +286,8 @@ class _BackupRun:
     def _read_base(self, entry: BackupEntry | None) -> PreviousBackup:
         if entry is None:
             return PreviousBackup()
-        manifest = read_manifest(self.place, entry)
-        base = PreviousBackup(entry, manifest.findings, read_attachment(self.place, manifest, ROLE, ClusterRecord))
+        manifest, record = self._record_of(entry)
+        base = PreviousBackup(entry, manifest.findings, record)
         return replace(base, tips=self.continuity.unrecorded(entry, base.reached))
 
     def _planned(

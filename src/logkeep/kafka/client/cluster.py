@@ -31,6 +31,7 @@ from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
 from logkeep.kafka.client.tls import tls_context
 from logkeep.kafka.client.topology import Broker, ClusterMetadata, TopicPartition
+from logkeep.model.plurals import plural
 
 T = TypeVar("T")
 Answer = tuple[TopicPartition, int, T]
@@ -278,4 +279,5 @@ def _still_missing(left: Sequence[TopicPartition], trouble: ClusterError | None)
     named = ", ".join(str(each) for each in left[:_SHOWN]) + (" …" if len(left) > _SHOWN else "")
     why = str(trouble) if trouble else "no leader"
     kind = type(trouble) if trouble and trouble.retry_helps else ClusterNotReady
-    return kind(f"{len(left)} partitions do not answer: {why}", subject=named, remedy=_REMEDY)
+    silent = plural(len(left), "partition does", "partitions do")
+    return kind(f"{silent} not answer: {why}", subject=named, remedy=_REMEDY)

@@ -27,6 +27,7 @@ from logkeep.kafka.offline_restore.values import (
     OfflineUnit,
 )
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
 from logkeep.repository.backups.holds import reading
@@ -122,7 +123,8 @@ def _findings(result: LogWritten) -> list[Finding]:
         found.append(Finding(code="not-restored", severity=Severity.DAMAGE, where=where, what=what, remedy=remedy))
     if result.markers:
         what = (
-            f"{result.markers} transactions were open at the end and are aborted by added markers: the log ends at "
+            f"{plural(result.markers, 'transaction was', 'transactions were')} open at the end, and added markers "
+            f"abort what was open: the log ends at "
             f"{result.end}"
         )
         found.append(Finding(code="transactions-aborted", severity=Severity.NOTE, where=where, what=what))

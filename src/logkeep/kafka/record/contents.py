@@ -14,9 +14,15 @@ from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
+    from logkeep.model.findings import Finding
     from logkeep.model.segments import LogName
     from logkeep.repository.backups.manifest import KnownGap, Manifest
     from logkeep.repository.parts import LogTotals
+
+ACLS_DENIED = "ACLs are not in this backup: "
+"""Such a finding continues with the reason."""
+METADATA_MISSING = "metadata-missing"
+"""The code of a finding: a salvage found no metadata log."""
 
 
 class GapReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +119,8 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     needs: RestoreNeeds
     chosen_topics: bool = False
     """Topics were chosen for this backup: groups without an offset in them are not in it."""
+    acls_unknown: str | None = None
+    """Why `acls` is null."""
 
 
 def report(
@@ -146,7 +154,18 @@ def report(
         scram_credentials=scram_credentials,
         needs=restore_needs(topics, record),
         chosen_topics=record.chosen is True,
+        acls_unknown=_why_unknown(manifest.findings) if record.acls is None else None,
     )
+
+
+def _why_unknown(findings: "Iterable[Finding]") -> str:
+    """Why a backup has no ACLs, by its findings: its user could not list them, or a salvage had no metadata log."""
+    for finding in findings:
+        if finding.what.startswith(ACLS_DENIED):
+            return finding.what.removeprefix(ACLS_DENIED)
+        if finding.code == METADATA_MISSING:
+            return "no metadata log was readable"
+    return "no authorizer was found"
 
 
 def _by_topic(logs: "Iterable[PartitionRecord]") -> "dict[str, list[PartitionRecord]]":

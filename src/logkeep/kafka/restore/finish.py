@@ -26,6 +26,7 @@ from logkeep.kafka.restore.prepare import restorable
 from logkeep.kafka.restore.security import apply_acls, apply_quotas, plan_acls, plan_quotas
 from logkeep.kafka.restore.topics import finish_topics
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.repository.restores import RestoredGroup
 
 Remember = Callable[[tuple[RestoredGroup, ...]], tuple[RestoredGroup, ...]]
@@ -122,7 +123,7 @@ def _read_again(groups: Sequence[RestoredGroup]) -> list[Finding]:
             code="group-rereads",
             severity=Severity.NOTE,
             where=f"group {name}",
-            what=f"{count:,} records will be read again",
+            what=f"{plural(count, 'record')} will be read again",
         )
         for name, count in sorted(found.items())
         if count

@@ -11,6 +11,7 @@ from logkeep.formats.run_map.stored import Route, bundle
 from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome, SourceResult
 from logkeep.kafka.restore.plan.plan import RestorePlan
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339
 from logkeep.repository.restores import ReceiptDocument, RestoredPartition, RestoreVerdict
 from logkeep.repository.restores.stored import StoredRestore
@@ -103,8 +104,8 @@ def _append_times(where: str, proof: LogProof | None) -> list[Finding]:
             code="append-times",
             severity=Severity.NOTE,
             where=where,
-            what=f"{count:,} records had append times of their broker: they have the same times, marked as set by a "
-            "producer",
+            what=f"{plural(count, 'record')} had append times of the broker: the times are the same, marked as set "
+            "by a producer",
         )
     ]
 

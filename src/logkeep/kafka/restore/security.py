@@ -11,6 +11,7 @@ from logkeep.kafka.client.error_codes import SECURITY_DISABLED
 from logkeep.kafka.record.documents import AclRecord, QuotaRecord
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 
 _EVERYTHING = "*"
 
@@ -86,7 +87,8 @@ def _no_authorizer(rules: int) -> Finding:
         code="authorizer-missing",
         severity=Severity.WARNING,
         where="ACLs",
-        what=f"the target has no authorizer: {rules} rules were not restored, and every user may do everything",
+        what=f"the target has no authorizer: {plural(rules, 'rule was', 'rules were')} not restored, and every user "
+        "may do everything",
         remedy="set authorizer.class.name on the brokers, then restore again with --what acls",
     )
 

@@ -10,6 +10,7 @@ from logkeep.kafka.salvage.decide import LogDecision
 from logkeep.kafka.salvage.groups_task import SalvagedGroups
 from logkeep.kafka.salvage.survey_task import SalvageSurvey
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.repository.backups.manifest import KnownGap
 
@@ -36,7 +37,7 @@ def copy_findings(surveys: Iterable[SalvageSurvey], image: ClusterImage | None) 
 
 
 def _missing(directory: str, holes: Sequence[Range], *, sure: bool) -> str:
-    more = f" and {len(holes) - 1} more such ranges" if len(holes) > 1 else ""
+    more = f" and {plural(len(holes) - 1, 'more such range')}" if len(holes) > 1 else ""
     why = (
         "a file is missing"
         if sure
@@ -79,9 +80,10 @@ def group_findings(found: Sequence[SalvagedGroups], expected: int, share_groups:
         what = f"{len(found)} of {expected or 'unknown'} partitions of __consumer_offsets are on these disks"
         findings.append(_warning(INCOMPLETE, "groups", f"{what}: offsets of some groups may be missing"))
     if unreadable := sum(p.unreadable for p in found):
-        findings.append(_warning("positions-unreadable", "groups", f"{unreadable} records about groups cannot be read"))
+        what = f"{plural(unreadable, 'record')} about groups cannot be read"
+        findings.append(_warning("positions-unreadable", "groups", what))
     if undecided := sum(p.undecided for p in found):
-        what = f"{undecided} group offsets belong to transactions without a marker, and do not count"
+        what = f"{plural(undecided, 'group offset')} of transactions without a marker: not counted"
         findings.append(Finding(code="positions-undecided", severity=Severity.NOTE, where="groups", what=what))
     findings += [
         _warning("share-positions", f"group {name}", "offsets of share groups are not read from disks")

@@ -17,6 +17,7 @@ from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.disks.metadata_image import ClusterImage, newest_image
+from logkeep.kafka.record.contents import METADATA_MISSING
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.kafka.salvage.decide import FoundLog, LogDecision, decide
 from logkeep.kafka.salvage.facts import CarriedOver, carried_over, carried_topics, facts_of, merged
@@ -191,5 +192,5 @@ def _metadata_findings(disks: Disks, problems: Iterable[str], image: ClusterImag
     ]
     if image is None:
         what = "no metadata log is readable: partition counts are as found, and configs, ACLs and quotas are unknown"
-        found.append(Finding(code="metadata-missing", severity=Severity.WARNING, where=disks.cluster_id, what=what))
+        found.append(Finding(code=METADATA_MISSING, severity=Severity.WARNING, where=disks.cluster_id, what=what))
     return found

@@ -16,6 +16,7 @@ from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.formats.kafka.records import Malformed, decode
 from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.model.findings import Finding
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
@@ -138,9 +139,10 @@ def _decode(store: Store, piece: SegmentRange, checked: CheckedObjects, progress
         checked.damage("record-malformed", piece.name, f"{segment.log}: {problem}")
     if len(reading.problems) > _MOST_FINDINGS:
         more = len(reading.problems) - _MOST_FINDINGS
-        checked.damage("record-malformed", piece.name, f"{segment.log}: and {more} more batches like these")
+        like = plural(more, "more batch", "more batches")
+        checked.damage("record-malformed", piece.name, f"{segment.log}: and {like} like these")
     if len(checked.findings) == before and reading.records != segment.records:
-        what = f"{segment.log}: holds {reading.records} records, its row says {segment.records}"
+        what = f"{segment.log}: holds {plural(reading.records, 'record')}, its row says {segment.records}"
         checked.damage("count-mismatch", piece.name, what)
     return "" if len(checked.findings) > before else str(reading.digest)
 

@@ -25,6 +25,7 @@ from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import KnownGap
@@ -173,11 +174,13 @@ def _summarise(
     texts = (decoded.digests.get(p.name) for p in decoded.taken if p.segment.log in states)
     archived = sum(Digest.parse(text).records for text in texts if text)
     identical, equal = sum(r.identical for r in results), sum(r.equal for r in results)
-    gone = f"{max(archived - identical - equal, 0):,} archived ones are gone there, by retention or compaction"
+    gone = f"{plural(max(archived - identical - equal, 0), 'archived one is', 'archived ones are')} gone there"
+    gone += ", by retention or compaction"
     if any(f.code == NOT_COMPARED for r in results for f in r.findings):
         gone = "how many archived ones are gone there is not known, because not all could be compared"
     what = (
-        f"{len(states):,} logs compared: {identical:,} records are in the source in the very same batches,"
+        f"{plural(len(states), 'log')} compared: "
+        f"{plural(identical, 'record is', 'records are')} in the source in the very same batches,"
         f" {equal:,} more in batches that it rewrote; {gone}"
     )
     asked.checked.findings.append(

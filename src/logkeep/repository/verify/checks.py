@@ -29,7 +29,7 @@ from logkeep.repository.parts import Expected, SegmentTable, expected, objects, 
 from logkeep.store.base import Store
 from logkeep.store.throttled import shared_by
 
-_UNIT_BYTES = 256 * 1024 * 1024
+UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
 _CHUNK = 8 * 1024 * 1024
 _BRING_BACK = "restore the object from the store's versions or from a copy, then verify again"
@@ -202,7 +202,7 @@ def hash_units(store: Store, wanted: Iterable[Expected]) -> Iterator[HashUnit]:
     unit: list[Expected] = []
     total = 0
     for one in wanted:
-        if unit and (total + one.stored_bytes > _UNIT_BYTES or len(unit) >= _UNIT_OBJECTS):
+        if unit and (total + one.stored_bytes > UNIT_BYTES or len(unit) >= _UNIT_OBJECTS):
             yield HashUnit(store, unit)
             unit, total = [], 0
         unit.append(one)

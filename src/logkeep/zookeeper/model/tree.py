@@ -28,6 +28,7 @@ from logkeep.formats.zookeeper.transactions import (
     Simple,
     Transaction,
 )
+from logkeep.model.plurals import plural
 
 READ_ONLY_ACL: Final[Acls] = (Acl(1, b"world", b"anyone"),)
 UNRESOLVED_ACL: Final[Acls] = (Acl(0, b"", b"unresolved"),)
@@ -253,7 +254,7 @@ def unresolved(tree: Tree) -> list[bytes]:
 def require_acls(tree: Tree) -> None:
     """Raises Damaged if ACLs are still unknown after the replay to the fuzzy end."""
     if left := unresolved(tree):
-        raise Damaged(f"the ACLs of {len(left)} nodes are not in the backup", subject=shown(left[0]))
+        raise Damaged(f"the ACLs of {plural(len(left), 'node')} are not in the backup", subject=shown(left[0]))
 
 
 def rows_of(tree: Tree) -> tuple[dict[int, Acls], Iterator[NodeRow]]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.zookeeper.names import epoch_of, hex_zxid
 from logkeep.formats.zookeeper.txnlog import HEADER_BYTES, Padding, header, scan
+from logkeep.model.plurals import plural
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
@@ -87,7 +88,8 @@ def _append(place: SourceRef, row: Segment, where: str, writer: StoredWriter, pr
     if digest.hexdigest() != row.sha256:
         raise Damaged("the bytes are not those that were written", subject=where)
     if (found.first_zxid, found.last_zxid + 1, found.records) != (row.first, row.end, row.records):
-        held = f"{found.records} transactions from {hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
+        span = f"from {hex_zxid(found.first_zxid)} to {hex_zxid(found.last_zxid)}"
+        held = f"{plural(found.records, 'transaction')} {span}"
         raise Damaged(f"it holds {held}, which is not what its row says", subject=where)
 
 

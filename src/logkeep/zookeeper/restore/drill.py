@@ -6,6 +6,7 @@ from pathlib import Path
 
 from logkeep.errors import ServerRefused
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.time import Clock, TokenSource
 from logkeep.zookeeper.restore.prepare import PreparedRestore
 from logkeep.zookeeper.restore.run import carry_out
@@ -43,7 +44,8 @@ def _findings(differences: Sequence[str]) -> Iterator[Finding]:
     for what in differences[:_MAX_FINDINGS]:
         yield _finding("boot-differs", what)
     if len(differences) > _MAX_FINDINGS:
-        yield _finding("boot-differs", f"and {len(differences) - _MAX_FINDINGS} nodes more differ")
+        more = plural(len(differences) - _MAX_FINDINGS, "node more differs", "nodes more differ")
+        yield _finding("boot-differs", f"and {more}")
 
 
 def _finding(code: str, what: str) -> Finding:

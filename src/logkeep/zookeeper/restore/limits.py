@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper import shown
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.model.tree import CONTAINER_OWNER, TTL_MARK, Tree
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
@@ -74,12 +75,13 @@ def tree_obstacles(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Itera
     """Nodes that the servers would silently remove, or could not read."""
     version = parse_version(wish.version)
     if version is not None and content.containers and version < _CONTAINERS_SINCE:
-        yield _cannot(f"{content.containers} container nodes would be removed by ZooKeeper {wish.version}", "3.5.1")
+        containers = plural(content.containers, "container node")
+        yield _cannot(f"{containers} would be removed by ZooKeeper {wish.version}", "3.5.1")
     if version is not None and content.ttls and version < _TTL_SINCE:
-        yield _cannot(f"{content.ttls} nodes with a time to live would be removed by ZooKeeper {wish.version}", "3.5.3")
+        yield _cannot(f"{_with_ttl(content.ttls)} would be removed by ZooKeeper {wish.version}", "3.5.3")
     elif content.ttls and wish.extended_types is False:
         yield TargetUnsafe(
-            f"{content.ttls} nodes with a time to live would be removed: the servers do not support extended types",
+            f"{_with_ttl(content.ttls)} would be removed: the servers do not support extended types",
             remedy="set extendedTypesEnabled=true in zoo.cfg of every member",
         )
     if content.largest_bytes > wish.jute_maxbuffer + _ROOM_IN_BUFFER:
@@ -92,16 +94,21 @@ def tree_obstacles(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Itera
         )
 
 
+def _with_ttl(number: int) -> str:
+    return f"{plural(number, 'node')} with a time to live"
+
+
 def tree_findings(content: TreeContent, wish: ZooKeeperRestoreOptions) -> Iterator[Finding]:
     version = parse_version(wish.version)
     if content.ttls and wish.extended_types is None:
-        what = f"{content.ttls} nodes with a time to live are removed by servers without extendedTypesEnabled=true"
+        what = f"{_with_ttl(content.ttls)} will be removed by servers without extendedTypesEnabled=true"
         yield warning("ttl-nodes", what, "set extendedTypesEnabled=true in zoo.cfg of every member before the start")
     if content.dying:
-        what = f"{content.dying} containers or nodes with a time to live have expired: servers remove them after start"
+        dying = plural(content.dying, "container or node", "containers or nodes")
+        what = f"{dying} with a time to live expired before: servers remove such nodes after start"
         yield Finding(code="short-lived-nodes", severity=Severity.NOTE, where="target", what=what)
     if content.containers and version is None:
-        what = f"{content.containers} container nodes are removed by servers before 3.5.1"
+        what = f"{plural(content.containers, 'container node')} will be removed by servers before 3.5.1"
         yield warning("container-nodes", what, "start a server of 3.5.1 or later")
     if content.config:
         what = "members overwrite it with their own configuration when they start"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.formats.zookeeper.names import SnapshotPacking, hex_zxid, parse_name
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.restore.limits import TreeContent, parse_version, tree_findings, tree_obstacles, warning
 from logkeep.zookeeper.restore.running_server import RunningServers
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories
@@ -123,7 +124,7 @@ def _about_original_files(found: RestoreSituation) -> Iterator[Finding]:
         what = "a member that is not restored and has a later snapshot keeps that tree, whatever the leader has"
         yield warning("forgotten-members", what, "restore an exact snapshot: it makes the leader send the whole tree")
     if found.missing_acls and base is not None:
-        what = f"it lacks the ACLs of {found.missing_acls} nodes: ZooKeeper 3.9.5 may refuse to start from it"
+        what = f"it lacks the ACLs of {plural(found.missing_acls, 'node')}: ZooKeeper 3.9.5 may refuse to start from it"
         yield warning("missing-acls", what, "restore an exact snapshot: it holds all of them", where=base.name)
 
 

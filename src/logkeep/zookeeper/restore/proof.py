@@ -8,6 +8,7 @@ from logkeep.directories.folder import Folder
 from logkeep.errors import Damaged
 from logkeep.formats.zookeeper.names import FileKind, parse_name
 from logkeep.formats.zookeeper.snapshot import SnapshotReader
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.restore.values import Form, RestoredServerFile, ZooKeeperRestorePlan
 
 _PIECE_BYTES = 1 << 20
@@ -44,6 +45,6 @@ def _check_snapshot(file: BinaryIO, written: str, planned: ZooKeeperRestorePlan,
     nodes = sum(1 for _ in reader.nodes())
     ending = reader.ending()
     if nodes != planned.nodes:
-        return f"{nodes} nodes instead of {planned.nodes}"
+        return f"{plural(nodes, 'node')} instead of {planned.nodes}"
     digest_zxid = 0 if digest is None else planned.named
     return "" if (ending.digest_zxid, ending.digest) == (digest_zxid, digest) else "another digest"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.plurals import plural
 from logkeep.model.segments import Proof
 from logkeep.model.time import Clock, TokenSource
 from logkeep.repository.chain.commits import SourceRef
@@ -122,9 +123,11 @@ def facts_of(body: PlanBody, receipt: RestoreReceipt) -> dict[str, str]:
     """All facts in the receipt of a finished restore."""
     found = dict(_planned_facts(body))
     found["nodes"] = str(receipt.nodes)
-    found["replayed"] = f"{receipt.transactions} transactions, {receipt.digests_compared} digests compared"
+    digests = plural(receipt.digests_compared, "digest")
+    found["replayed"] = f"{plural(receipt.transactions, 'transaction')}, {digests} compared"
     if receipt.dropped_sessions or receipt.dropped_ephemerals:
-        found["dropped"] = f"{receipt.dropped_sessions} sessions, {receipt.dropped_ephemerals} ephemeral nodes"
+        nodes = plural(receipt.dropped_ephemerals, "ephemeral node")
+        found["dropped"] = f"{plural(receipt.dropped_sessions, 'session')}, {nodes}"
     for target in receipt.targets:
         for file in target.files:
             found[f"{target.data_dir} {file.name}"] = f"{file.size_bytes} bytes, sha256 {file.sha256}"

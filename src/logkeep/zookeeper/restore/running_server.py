@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.errors import ClusterUnreachable, TargetUnsafe
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.restore.target_dirs import LiveDirectory, ServerDirectories, unreadable
 from logkeep.zookeeper.server.four_letter import ServerState, four_letter, parse_address, parse_srvr
 
@@ -112,7 +113,7 @@ def _check_processes(places: list[ServerDirectories]) -> RunningServers:
             hidden += 1
         except OSError:  # it has ended
             continue
-    unchecked = f"the open files of {hidden} processes of other users cannot be seen"
+    unchecked = f"the open files of {plural(hidden, 'process', 'processes')} of other users cannot be seen"
     return RunningServers(tuple(running), (), (unchecked,) if hidden else ())
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from logkeep.errors import TargetUnsafe
 from logkeep.formats.zookeeper import shown
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.model.paths import above
 from logkeep.zookeeper.model.tree import Tree
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
@@ -63,7 +64,8 @@ def _check_kinds(planned: SubtreePlan, version: str) -> None:
     special = [c for c in planned.changes if isinstance(c, CreateNode) and (c.container or c.ttl_ms is not None)]
     if special and _OLD.match(version):
         raise TargetUnsafe(
-            f"{len(special)} nodes are containers or have a time to live, and the servers are {version}",
+            f"{plural(len(special), 'node is a container or has', 'nodes are containers or have')} a time to live, "
+            f"and the servers are {version}",
             subject=shown(special[0].path),
             remedy="restore to servers of 3.5 or later, or a path without such nodes",
         )

@@ -14,6 +14,7 @@ import msgspec
 
 from logkeep.errors import ClusterError, ClusterUnreachable, LogkeepError, NotAuthorised, TargetUnsafe
 from logkeep.formats.zookeeper import shown
+from logkeep.model.plurals import plural
 from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import (
@@ -296,4 +297,4 @@ def _progress(recorded: JournalState) -> str:
 def _made(recorded: JournalState) -> str:
     changes = sum(len(batch.changes) for batch in recorded.batches[: recorded.done])
     whole = sum(len(batch.changes) for batch in recorded.batches)
-    return f"{changes} of {whole} changes were made"
+    return f"{changes} of {plural(whole, 'change was', 'changes were')} made"

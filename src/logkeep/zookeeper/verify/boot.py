@@ -18,6 +18,7 @@ from logkeep.formats.zookeeper.names import log_name, snapshot_name
 from logkeep.formats.zookeeper.snapshot_writer import exact_snapshot
 from logkeep.formats.zookeeper.txnlog import header
 from logkeep.model.findings import Severity
+from logkeep.model.plurals import plural
 from logkeep.zookeeper.model.archived import ArchivedSnapshot, BackupView
 from logkeep.zookeeper.model.findings import Class, FileFinding
 from logkeep.zookeeper.model.log_slices import give_records
@@ -71,7 +72,8 @@ def boot_findings(
     for difference in found[:_MOST_REPORTED]:
         yield _seen(Class.BOOT_DIFFERS, difference, "do not restore from it before this is understood")
     if len(found) > _MOST_REPORTED:
-        yield _seen(Class.BOOT_DIFFERS, f"and {len(found) - _MOST_REPORTED} nodes more differ", "")
+        more = plural(len(found) - _MOST_REPORTED, "node more differs", "nodes more differ")
+        yield _seen(Class.BOOT_DIFFERS, f"and {more}", "")
 
 
 def refused_words(error: ServerRefused) -> str:

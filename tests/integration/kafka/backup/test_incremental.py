@@ -13,9 +13,11 @@ from confluent_kafka.cimpl import NewPartitions
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.kafka.backup import run
+from logkeep.kafka.backup import facts, run
 from logkeep.kafka.backup.assemble import exit_code
+from logkeep.kafka.backup.log_ends import LogEnds, read_log_ends
 from logkeep.kafka.backup.plan import Plan, plan_backup
+from logkeep.kafka.backup.run import KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.cache import cache_dir
@@ -52,6 +54,28 @@ def test_a_run_goes_on_after_the_last_one(kafka: EmbeddedKafka, topics: Matrix, 
         _same(archive, kafka, backup_id, "steady")
     archive.check(*ids)
     assert ids == sorted(set(ids))
+
+
+def test_the_bytes_to_copy_are_known_before_groups_are_read(
+    topics: Matrix, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From there on Spark can start, while groups, configs and the plan take their time."""
+    steps: list[object] = []
+
+    def read(*arguments: Any) -> LogEnds:
+        steps.append("groups and ends")
+        return read_log_ends(*arguments)
+
+    monkeypatch.setattr(run, "_MANY_BYTES", 1)
+    monkeypatch.setattr(facts, "read_log_ends", read)
+    topics.create("expected")
+    _write(topics, "expected", 100)
+    options = KafkaBackupOptions(include=("expected",))
+    first = archive.task.run(options, lambda _: archive.engine, steps.append)
+    assert steps == [first.plan.size_bytes, "groups and ends"]
+    assert first.plan.size_bytes > 1000
+    archive.task.run(options, lambda _: archive.engine, steps.append)
+    assert steps[2:] == [0, "groups and ends"]
 
 
 def test_an_idle_run_adds_no_data(topics: Matrix, archive: Archive) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.store import probe
-from logkeep.store.probe import ProbeCheck, ProbeReport, ProbeResult
+from logkeep.store.conformance.probe import ProbeCheck, ProbeReport, ProbeResult
 from tests.support.cli.processes import ROOT, logkeep
 
 PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=ProbeResult.PASSED)

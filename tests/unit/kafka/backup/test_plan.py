@@ -10,6 +10,7 @@ from logkeep.kafka.backup.plan import (
     BUNDLE_RANGES,
     Plan,
     PlannedUnit,
+    expected_bytes,
     history_of,
     plan_backup,
     refuse_no_topics,
@@ -252,3 +253,20 @@ def test_what_an_interrupted_run_has_copied_is_not_lost(start: int, lost: list[t
     done = {name(): [Range(100, 200)]}
     plan = plan_backup([topic("orders")], {LOG: bounds(start, 400)}, {}, {LOG: ArchivedReach(HISTORY, 100, 7)}, done)
     assert [(gap.start, gap.end) for gap in plan.gaps] == lost
+
+
+@pytest.mark.parametrize(
+    ("reached", "size_bytes"),
+    (
+        (None, 1500),
+        (ArchivedReach(HISTORY, 12, 7), 800),
+        (ArchivedReach(HISTORY, 20, 7), 0),
+        (ArchivedReach(HISTORY, 2, 7), 1500),
+        (ArchivedReach(HISTORY, 30, 7), 1500),
+    ),
+    ids=("first", "goes on", "nothing new", "a gap", "lost its end"),
+)
+def test_the_expected_bytes_are_those_of_the_plan(reached: ArchivedReach | None, size_bytes: int) -> None:
+    known = {LOG: reached} if reached else {}
+    assert expected_bytes({LOG: 1500}, {LOG: bounds(5, 20)}, known) == size_bytes
+    assert planned(5, 20, reached, 1500).size_bytes == size_bytes

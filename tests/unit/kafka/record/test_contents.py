@@ -1,9 +1,18 @@
 """The report of a backup's contents, from documents and totals alone."""
 
 import msgspec
+import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
-from logkeep.cli.verbs.kafka.info import gap_lines, group_table, moment, needs_lines, topic_details, topic_table
+from logkeep.cli.verbs.kafka.info import (
+    gap_lines,
+    group_table,
+    moment,
+    needs_lines,
+    overview,
+    topic_details,
+    topic_table,
+)
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.record.contents import KafkaReport, report
 from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
@@ -119,3 +128,24 @@ def test_any_time_can_be_shown() -> None:
     assert moment(None, look) == "-"
     assert moment(2**62, look) == f"{2**62} ms"
     assert len(moment(0, look)) == 16
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "why"),
+    [
+        (
+            "not-asked",
+            "ACLs are not in this backup: no right to list ACLs",
+            "no right to list ACLs",
+        ),
+        ("metadata-missing", "no metadata log is readable", "no metadata log was readable"),
+        ("new-history", "the log lost its end", "no authorizer was found"),
+    ],
+)
+def test_it_says_why_acls_are_unknown(code: str, what: str, why: str) -> None:
+    found = Finding(code=code, severity=Severity.WARNING, where="cluster", what=what)
+    record = msgspec.structs.replace(_record(), acls=None)
+    unknown = report(record, msgspec.structs.replace(MANIFEST, findings=(found,)), TOTALS)
+    assert (unknown.acls, unknown.acls_unknown) == (None, why)
+    assert f"ACLs unknown ({why})" in overview(unknown, None)["besides"]
+    assert report(msgspec.structs.replace(record, acls=()), MANIFEST, TOTALS).acls_unknown is None

@@ -9,7 +9,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, size
+from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.follow import refuse_single_backup, summary_text
 from logkeep.cli.verbs.kafka.backup_report import (
     FIRST_SOURCE,
@@ -19,7 +19,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, refuse_contradictions, written_source
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, expect_work, refuse_contradictions, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -50,7 +50,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.plan import Plan
+from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -62,7 +62,7 @@ from logkeep.model.segments import Codec
 
 def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
-        new = f"{count(report.new_offsets)} offsets, {size(report.new_bytes)}"
+        new = f"{plural(report.new_offsets, 'offset')}, {size(report.new_bytes)}"
         return look.text(summary_text(report.follow, new))
     return "\n".join(map(look.line, copied_lines(report)))
 
@@ -119,7 +119,11 @@ def backup(run: Run) -> KafkaBackupReport:
     if run.dry_run:
         prepared = task.prepare(options)
         return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-    done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="copy"))
+    done = task.run(
+        options,
+        lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
+        lambda size_bytes: expect_work(run, size_bytes, UNIT_BYTES, "copy"),
+    )
     return _report(place.source, done, run[ALLOW_GAPS])
 
 

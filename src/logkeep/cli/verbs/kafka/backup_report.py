@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import CommandOutcome
 from logkeep.cli.frame.metrics import MetricSample, sample
-from logkeep.cli.terminal.text import count, duration, plural, size
+from logkeep.cli.terminal.text import duration, plural, size
 from logkeep.cli.verbs.follow import FollowCounts
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
@@ -89,9 +89,11 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
     done = "would copy" if report.dry_run else f"backup {report.id} of {report.source}: copied"
     about = "about " if report.dry_run else ""
     return [
-        f"{done} {count(report.new_offsets)} offsets, {about}{size(report.new_bytes)}, in {count(report.units)} units",
-        f"{count(report.topics)} topics · {count(report.partitions)} partitions · {count(report.groups)} groups"
-        f" · {count(report.open_transactions)} open transactions · cluster {report.cluster_id}{beside}",
+        f"{done} {plural(report.new_offsets, 'offset')}, {about}{size(report.new_bytes)}, "
+        f"in {plural(report.units, 'unit')}",
+        f"{plural(report.topics, 'topic')} · {plural(report.partitions, 'partition')} · "
+        f"{plural(report.groups, 'group')} · {plural(report.open_transactions, 'open transaction')} · "
+        f"cluster {report.cluster_id}{beside}",
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]
@@ -121,15 +123,15 @@ def round_text(one: KafkaRound) -> str:
     """One line, whatever happened."""
     if one.id is None:
         return f"round {one.round}: failed, again in {duration(one.again_in_seconds)}: {one.message}"
-    work = f"backup {one.id}, {count(one.new_offsets)} offsets, {size(one.new_bytes)}"
+    work = f"backup {one.id}, {plural(one.new_offsets, 'offset')}, {size(one.new_bytes)}"
     parts = [f"round {one.round}: {work if one.changed else f'nothing new since backup {one.id}'}"]
     if one.lag_offsets is None:
         parts += ["lag unknown"]
     else:
-        parts += [f"lag {count(one.lag_offsets)} offsets, {size(one.lag_bytes or 0)}"]
+        parts += [f"lag {plural(one.lag_offsets, 'offset')}, {size(one.lag_bytes or 0)}"]
     parts += [f"{t.topic}: retention will overtake you in {duration(t.overtaken_in_seconds)}" for t in one.threats]
     parts += [f"GAP {gap}" for gap in one.gaps]
     parts += [plural(one.findings, "finding")] if one.findings else []
-    parts += [f"merged {count(one.merged_objects)} small objects"] if one.merged_objects else []
+    parts += [f"merged {plural(one.merged_objects, 'small object')}"] if one.merged_objects else []
     parts += [str(one.message)] if one.message else []
     return "; ".join(parts)

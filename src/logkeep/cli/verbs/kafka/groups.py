@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count
+from logkeep.cli.terminal.text import TerminalStyle, count, plural
 from logkeep.cli.verbs.kafka.info import moment
 from logkeep.cli.wiring import STORE_EXITS, chosen_source
 from logkeep.config.options import ALL, GROUP, STORE_OPTIONS
@@ -60,7 +60,7 @@ def _text(report: GroupsReport, look: TerminalStyle) -> str:
     lines = [look.table(headers, rows, right="PART,OFFSET")]
     if len(report.positions) > len(shown):
         lines.append(look.text(f"… and {count(len(report.positions) - len(shown))} more; --all shows them"))
-    lines.append(look.text(f"{count(len(report.positions))} positions, {count(report.erased)} of them erased since"))
+    lines.append(look.text(f"{plural(len(report.positions), 'position')}, {count(report.erased)} of them erased since"))
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
     """The cluster and totals."""
     topics = report.topics
     sums = f"{plural(len(topics), 'topic')} · {plural(sum(t.partitions for t in topics), 'partition')}"
-    acls = "ACLs unknown" if report.acls is None else plural(report.acls, "ACL")
+    acls = f"ACLs unknown ({report.acls_unknown})" if report.acls is None else plural(report.acls, "ACL")
     groups = plural(len(report.groups), "group") + (" with offsets in these topics" if report.chosen_topics else "")
     besides = [groups, acls, plural(report.quotas, "quota")]
     besides.append(f"configs of {plural(sum(bool(t.configs) for t in topics), 'topic')}")
@@ -126,7 +126,7 @@ def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Ite
     yield look.text("A RESTORE WOULD NEED")
     codecs = "unknown" if needs.codecs is None else ", ".join(needs.codecs) or "none"
     facts = {
-        "disk": f"{size(needs.disk_bytes)} over all brokers, with {count(needs.replicas)} replicas",
+        "disk": f"{size(needs.disk_bytes)} over all brokers, with {plural(needs.replicas, 'replica')}",
         "to create": f"{plural(needs.topics, 'topic')} with {plural(needs.partitions, 'partition')}",
         "brokers": f"at least {needs.brokers}",
         "largest batch": batch,

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.terminal.text import count
+from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, OfflineFile, OfflinePart, confirm_plan
 from logkeep.cli.wiring import chosen_engine, restores_place, use_directories
 from logkeep.config.options import (
@@ -56,7 +56,7 @@ def restore_to_log_dirs(run: Run, place: SourceRef, entry: BackupEntry) -> Kafka
     plan = preview(options, place, run.token)
     if run.dry_run:
         return _plan_report(place.source, plan)
-    question = f"write the files of {count(len(plan.logs))} partitions?"
+    question = f"write the files of {plural(len(plan.logs), 'partition')}?"
     confirm_plan(run, _plan_report(place.source, plan), question, plan.cluster_id if plan.own_cluster else "")
     use_directories(run, *options.roots, written=True)
     engine = chosen_engine(run, plan.size_bytes)

@@ -96,7 +96,7 @@ def round_text(one: ZooKeeperRound) -> str:
         return f"round {one.round}: nothing new"
     more = [
         f"; {plural(one.findings, 'finding')}" if one.findings else "",
-        f"; merged {count(one.merged_objects)} small objects" if one.merged_objects else "",
+        f"; merged {plural(one.merged_objects, 'small object')}" if one.merged_objects else "",
         f"; after it: {one.message}" if one.error is not None else "",
     ]
     return f"round {one.round}: backup {one.id}, up to {one.backup_zxid}, {size(one.new_bytes)}{''.join(more)}"

@@ -7,7 +7,7 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle, count, plural
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.moment import damaged_if, moment_text, opened_backup, session_text
 from logkeep.cli.wiring import STORE_EXITS, WarmEngines
@@ -77,8 +77,8 @@ def _text(report: HistoryReport, look: TerminalStyle) -> str:
     ranges = ", ".join(f"{one.first} to {one.last} (history {one.history})" for one in report.searched)
     lines = [table] if report.events else []
     if report.total > len(report.events):
-        left_out = count(report.total - len(report.events))
-        lines.append(look.line(f"{left_out} older ones are not shown: --limit shows more"))
+        left_out = plural(report.total - len(report.events), "older one is", "older ones are")
+        lines.append(look.line(f"{left_out} not shown: --limit shows more"))
     found_text = plural(report.total, "change") if report.total else f"{report.path} was not changed"
     lines.append(
         look.prose(f"{found_text} in {plural(report.transactions, 'transaction')}: {ranges or 'no log is held'}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
+from logkeep.cli.terminal.text import plural
 from logkeep.config.options import ZK_DATA_DIRS, ZK_HOSTS, ZK_LOG_DIRS
 from logkeep.errors import UsageError
 from logkeep.zookeeper.backup.server_files import VERSION_2, MemberPlace
@@ -69,7 +70,7 @@ def _matched(flag: str, texts: Sequence[str], dirs: Sequence[tuple[str, str]]) -
     if all(name for name, _ in values):
         return _by_name(flag, values, [name for name, _ in dirs])
     if any(name for name, _ in values) or len(values) != len(dirs):
-        what = f"{flag} is given {len(values)} times and --data-dir {len(dirs)} times"
+        what = f"{flag} is given {plural(len(values), 'time')} and --data-dir {plural(len(dirs), 'time')}"
         raise UsageError(
             what if len(values) != len(dirs) else f"only some values of {flag} have a name", remedy=_ONCE_EACH
         )

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.model.findings import Finding
 from logkeep.repository.backups.verdicts import GOOD
@@ -57,7 +57,9 @@ def repair_text(report: ZooKeeperRepairReport, look: TerminalStyle) -> str:
     ]
     lines += [look.line(f"lost transactions: {lost}") for lost in report.lost]
     if report.unread:
-        lines.append(look.line(f"{report.unread} other backups may have some of it and were not read"))
+        some = "may have some of it and"
+        unread = plural(report.unread, f"other backup {some} was", f"other backups {some} were")
+        lines.append(look.line(f"{unread} not read"))
     if report.verdict is not None:
         state = look.state("OK") if report.verdict == GOOD else look.state("FAIL")
         lines.append(f"{state}  backup {report.id} of {report.source}: {report.verdict} after the repair")

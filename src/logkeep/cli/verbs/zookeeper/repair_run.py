@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from logkeep.cli.frame.execute import Run
+from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.zookeeper.members import given_members, member_places
 from logkeep.cli.verbs.zookeeper.repair_report import RepairedObject, RepairedToo, ZooKeeperRepairReport
 from logkeep.config.options import ACCEPT_LOSS, LEASE_TTL, ZK_DATA_DIRS
@@ -37,7 +38,8 @@ def repair_backup(run: Run, place: SourceRef, backup_id: BackupId) -> ZooKeeperR
     changes = [kept for kept, kind in _kinds(found) if kind != "left"]
     if run.dry_run or not changes:
         return _report(run, place, backup_id, found, None, ())
-    run.confirm(f"repair {len(changes)} damaged objects of backup {backup_id}? The original objects are kept.")
+    damaged = plural(len(changes), "damaged object")
+    run.confirm(f"repair {damaged} of backup {backup_id}? The original objects are kept.")
     with _progress(run, entry.summary.stored_bytes) as progress:
         done = replace(task, progress=progress).run(backup_id)
     verified = _verify(run, place, backup_id)

@@ -23,6 +23,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.shell_words import shell_word
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
@@ -166,7 +167,7 @@ def denied(found: RightsFound, principal: str) -> NotAuthorised | None:
     lacking = "; ".join(
         f"{', '.join(operations)} on {_resource_text(*where)}" for where, operations in missing[:_NAMED]
     )
-    more = f"; and {len(missing) - _NAMED} more resources" if len(missing) > _NAMED else ""
+    more = f"; and {plural(len(missing) - _NAMED, 'more resource')}" if len(missing) > _NAMED else ""
     remedy = "; ".join(grant(*where, operations, principal) for where, operations in missing[:_NAMED])
     return NotAuthorised(f"this user lacks {lacking}{more}", remedy=f"{remedy}{more}")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from logkeep.kafka.restore.facts.survey_task import LogSurvey
 from logkeep.kafka.restore.facts.units import Offsets
+from logkeep.model.plurals import plural
 
 MARKERS_PER_S = 59.0
 """Empty aborted transactions, one after the other."""
@@ -83,8 +84,8 @@ def _cost(logs: Sequence[LogSurvey], extra_s: float) -> str:
     holes, leading = sum(log.holes for log in logs), sum(log.start for log in logs)
     if not holes and not leading:
         return "there are no holes to fill"
-    parts = [f"up to {holes:,} {'hole' if holes == 1 else 'holes'}"] if holes else []
-    parts += [f"{leading:,} offsets before the first ones"] if leading else []
+    parts = [f"up to {plural(holes, 'hole')}"] if holes else []
+    parts += [f"{plural(leading, 'offset')} before the first ones"] if leading else []
     cost = f"filling {' and '.join(parts)} takes {bound(logs)} {duration_text(extra_s)}"
     return f"{cost} (each run of records that --by-record leaves out is a hole)" if _some_left_out(logs) else cost
 

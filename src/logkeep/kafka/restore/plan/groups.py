@@ -27,6 +27,7 @@ from logkeep.kafka.restore.plan.group_offsets import (
 )
 from logkeep.kafka.topic_selection import compiled
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.repository.restores.documents import RestoredGroup
 
 Commits = Mapping[TopicPartition, CommittedOffset]
@@ -165,7 +166,8 @@ def refuse_unsafe(share: Mapping[str, bool], current: Mapping[str, TargetGroup])
     live = [s for s in there.values() if s.live]
     if live:
         raise TargetUnsafe(
-            f"{len(live)} of {len(share)} groups have active members: {'; '.join(map(_members_text, live[:_SHOWN]))}"
+            f"{len(live)} of {plural(len(share), 'group has', 'groups have')} active members: "
+            f"{'; '.join(map(_members_text, live[:_SHOWN]))}"
             f"{'; …' if len(live) > _SHOWN else ''}",
             remedy="stop these consumers; or restore with --what data,configs and set groups later with "
             "`kafka groups restore`; or name other groups with --groups; nothing was changed",

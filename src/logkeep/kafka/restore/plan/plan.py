@@ -35,6 +35,7 @@ from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.topics import TopicOptions, TopicPlan, difference_findings, plan_topic
 from logkeep.kafka.restore.plan.torn import TearReport, TornTransactions, torn_findings
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap
@@ -323,7 +324,8 @@ def _short_lived(
                     code="retention-deletes",
                     severity=Severity.WARNING,
                     where=topic.name,
-                    what=f"brokers will delete records of {len(gone)} partitions minutes after the restore: {gone[0]}",
+                    what=f"brokers will delete records of {plural(len(gone), 'partition')} minutes after the restore: "
+                    f"{gone[0]}",
                     remedy="leave retention off with --keep-all, and set it when the records are no longer needed",
                 )
             )
@@ -395,8 +397,9 @@ def _point_in_time(surveys: Sequence[LogSurvey], options: PlanOptions) -> list[F
     else:
         cut, before = (sum(s.cut is each for s in surveys) for each in (Cut.MADE, Cut.BEFORE))
         what = (
-            f"up to {moment}: {cut} of {len(surveys)} partitions end before their first record from then on, {before} "
-            f"have nothing older, {len(surveys) - cut - before} end earlier anyway. Older records after the first "
+            f"up to {moment}: {cut} of {plural(len(surveys), 'partition ends', 'partitions end')} before the first "
+            f"record from then on, {plural(before, 'has', 'have')} nothing older, "
+            f"{plural(len(surveys) - cut - before, 'ends', 'end')} earlier anyway. Older records after the first "
             "later one are not restored"
         )
     remedy = "" if options.by_record else "if producers set times out of order, --by-record leaves out single records"
@@ -409,7 +412,7 @@ def _appended(target: TargetFacts, topics: Sequence[tuple[TopicRecord, str]]) ->
             code="appended",
             severity=Severity.NOTE,
             where=name,
-            what=f"it holds up to {target.topics[name].records:,} records already: restored records are appended",
+            what=f"it holds up to {plural(target.topics[name].records, 'record')} already: restored ones are appended",
         )
         for _, name in topics
         if name in target.topics and target.topics[name].records

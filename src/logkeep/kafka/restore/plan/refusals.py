@@ -12,6 +12,7 @@ from logkeep.kafka.client.topology import KAFKA_OWN
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
+from logkeep.model.plurals import plural
 
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _NAMED = 5
@@ -101,11 +102,11 @@ def refused_targets(
 def _filled(topics: Sequence[TargetTopic], *, preserve: bool) -> list[LogkeepError]:
     if not topics:
         return []
-    shown = join_names([f"{t.name} ({t.records} records)" if t.records else f"{t.name} (emptied)" for t in topics])
+    shown = join_names([f"{t.name} ({plural(t.records, 'record') if t.records else 'emptied'})" for t in topics])
     why = "offsets can only be kept in topics that never held a record" if preserve else "they hold records"
     return [
         TargetUnsafe(
-            f"{len(topics)} target topics are not empty: {why}",
+            f"{plural(len(topics), 'target topic is', 'target topics are')} not empty: {why}",
             subject=shown,
             remedy="restore under other names with --rename, or delete these topics first; nothing was changed",
         )
@@ -117,7 +118,7 @@ def _existing(topics: Sequence[TargetTopic]) -> list[LogkeepError]:
         return []
     return [
         TargetUnsafe(
-            f"{len(topics)} target topics exist already, without records",
+            f"{plural(len(topics), 'target topic exists', 'target topics exist')} already, without records",
             subject=join_names([t.name for t in topics]),
             remedy="use them as they are with --into-existing, rename with --rename, or delete them first",
         )
@@ -127,7 +128,7 @@ def _existing(topics: Sequence[TargetTopic]) -> list[LogkeepError]:
 def _narrow(topics: Iterable[TargetTopic], partitions: Mapping[str, int]) -> list[LogkeepError]:
     return [
         TargetUnsafe(
-            f"it has {t.partitions} partitions, and {partitions[t.name]} are needed",
+            f"it has {plural(t.partitions, 'partition')}, and {partitions[t.name]} are needed",
             subject=t.name,
             remedy="add partitions with kafka-topics --alter, or restore under another name with --rename",
         )

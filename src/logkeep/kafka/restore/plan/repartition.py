@@ -10,6 +10,7 @@ from logkeep.kafka.restore.facts.target import TargetFacts
 from logkeep.kafka.restore.plan.duration import PROVEN_BYTES_PER_S
 from logkeep.kafka.restore.plan.selection import SelectedLogs
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 
 LARGEST_MADE_BYTES = 160 << 10
@@ -62,7 +63,8 @@ def refused_repartitions(
 
 def _too_wide(topic: str, has: int, wanted: int) -> TargetUnsafe:
     return TargetUnsafe(
-        f"it has {has} partitions, and records would be spread over {wanted}: producers would use others for keys",
+        f"it has {plural(has, 'partition')}, and records would be spread over {wanted}: producers would use others "
+        "for keys",
         subject=topic,
         remedy=f"use --repartition with {has}, or another topic with --rename",
     )
@@ -84,7 +86,7 @@ def _finding(chosen: SelectedLogs, surveys: Mapping[LogName, LogSurvey], source:
         severity=Severity.NOTE,
         where=chosen.names[source],
         what=(
-            f"records of {len(logs)} partitions are spread over {partitions} by their keys, as Kafka's producers do; "
-            f"records of one partition keep their order, and groups may read records again{memory}"
+            f"records of {plural(len(logs), 'partition')} are spread over {partitions} by their keys, as Kafka's "
+            f"producers do; records of one partition keep their order, and groups may read records again{memory}"
         ),
     )

@@ -16,6 +16,7 @@ from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 
 _FOREVER = str(2**63 - 1)
 _LARGEST = 2**31 - 1
@@ -199,7 +200,7 @@ def _plan_existing(
 
 def _too_few_brokers(name: str, replicas: int, brokers: int) -> TargetUnsafe:
     return TargetUnsafe(
-        f"{replicas} replicas are requested and the target has {brokers} brokers",
+        f"{plural(replicas, 'replica is', 'replicas are')} requested and the target has {plural(brokers, 'broker')}",
         subject=name,
         remedy=f"use --replication-factor {brokers}, or add brokers",
     )
@@ -245,7 +246,7 @@ def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) 
     if minimum.isdecimal() and int(minimum) > replicas:
         found.append(
             TopicDifference(
-                DifferenceReason.UNWRITABLE, "min.insync.replicas", minimum, minimum, f"{replicas} replicas"
+                DifferenceReason.UNWRITABLE, "min.insync.replicas", minimum, minimum, plural(replicas, "replica")
             )
         )
     return found

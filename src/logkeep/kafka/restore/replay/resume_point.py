@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from logkeep.kafka.client.error_codes import OK
 from logkeep.kafka.client.protocol import error_name
 from logkeep.kafka.restore.facts.units import ReplayOutcome
+from logkeep.model.plurals import plural
 
 SEQUENCES = 2**31
 _REFUSED: Final = frozenset({2, 10, 17, 18, 21, 32, 42, 43, 44, 47, 67, 76, 87})
@@ -75,7 +76,7 @@ def check_resume(target: TargetEnd, at: StreamStep, position: int) -> Trouble | 
         return None
     surplus = ahead(target, at.sent)
     if surplus > 0:
-        return _foreign(target, f"{surplus} more offsets than our producer wrote")
+        return _foreign(target, f"{plural(surplus, 'more offset')} than our producer wrote")
     if at.start < target.log_end and not at.hole:
         return _foreign(target, f"no sent batch ends there (expected {at.start} or {at.end})")
     return None

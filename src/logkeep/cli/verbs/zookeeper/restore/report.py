@@ -188,7 +188,7 @@ def tree_lines(tree: RestoredTree, look: TerminalStyle) -> Iterator[str]:
         "left out": f"{tree.next_left_out} and all that is later" if tree.next_left_out else "",
         "nodes": f"{count(tree.nodes)}, {size(tree.bytes)}, sessions: {tree.sessions}",
         "replayed": f"{plural(tree.transactions, 'transaction')}, {plural(tree.digests_compared, 'digest')} compared",
-        "dropped": f"{plural(tree.dropped_sessions, 'session')}, {count(tree.dropped_ephemerals)} ephemeral nodes"
+        "dropped": f"{plural(tree.dropped_sessions, 'session')}, {plural(tree.dropped_ephemerals, 'ephemeral node')}"
         if tree.dropped_sessions
         else "",
         "starts at": tree.named_zxid,

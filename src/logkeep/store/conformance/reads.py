@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
-from logkeep.store.trial import Trial, raises
+from logkeep.store.conformance.trial import Trial, raises
 
 _DRIFT = timedelta(minutes=3)
 _UNSAFE = ("../up", "/absolute", "a/../b", "a//b", "a/", "", ".", "a b", "ü", "a\\b", "a\nb", "%2e%2e/up")

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from logkeep.errors import AlreadyExists, ObjectMissing, VersionMismatch
 from logkeep.store.base import Store
-from logkeep.store.trial import Trial, another, pattern, race, raises
+from logkeep.store.conformance.trial import Trial, another, pattern, race, raises
 
 _CHUNK_BYTES = 4 << 20
 

@@ -16,9 +16,9 @@ from logkeep.errors import LogkeepError, StoreFull
 from logkeep.model.time import Clock, TokenSource
 from logkeep.store.address import Address, StoreKind, parse_address
 from logkeep.store.base import Store
-from logkeep.store.conformance import CheckOutcome, Stake, Watch, emptied, run_checks
+from logkeep.store.conformance.checks import CheckOutcome, Stake, Watch, emptied, run_checks
+from logkeep.store.conformance.trial import QUICK, Scale
 from logkeep.store.lifecycle import AbortRule, abort_rule, rule_remedy
-from logkeep.store.trial import QUICK, Scale
 from logkeep.store.versions import bucket_protection
 
 VERSIONS = "versions"

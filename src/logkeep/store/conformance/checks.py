@@ -14,10 +14,9 @@ from enum import StrEnum
 
 from logkeep.errors import LogkeepError, StoreFull, StoreUnreachable
 from logkeep.model.time import Clock
-from logkeep.store import conformance_reads as reads
-from logkeep.store import conformance_writes as writes
 from logkeep.store.base import Store, sweepable
-from logkeep.store.trial import Scale, Trial
+from logkeep.store.conformance import reads, writes
+from logkeep.store.conformance.trial import Scale, Trial
 
 
 class Stake(StrEnum):

@@ -1,0 +1,1 @@
+"""The promises of a store as checks, for tests and for `store probe`."""
