@@ -59,7 +59,7 @@ def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
         new = f"{plural(report.new_offsets, 'offset')}, {size(report.new_bytes)}"
         return look.text(summary_text(report.follow, new))
-    return "\n".join(map(look.line, copied_lines(report)))
+    return "\n".join(map(look.prose, copied_lines(report)))
 
 
 def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSample]:

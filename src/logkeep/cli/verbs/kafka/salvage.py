@@ -39,7 +39,7 @@ class KafkaSalvageReport(KafkaCopied, frozen=True, kw_only=True):
 
 def _text(report: KafkaSalvageReport, look: TerminalStyle) -> str:
     nodes = ", ".join(map(str, report.nodes))
-    return "\n".join(map(look.line, copied_lines(report, f" · disks of {nodes}")))
+    return "\n".join(map(look.prose, copied_lines(report, f" · disks of {nodes}")))
 
 
 def _code(report: KafkaSalvageReport) -> int:
