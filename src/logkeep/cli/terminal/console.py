@@ -35,6 +35,11 @@ class Console:
         self._out, self._err, self._read = out, err, read
         self._live = ""
 
+    @property
+    def is_read(self) -> bool:
+        """A person reads stderr: it is a terminal."""
+        return self.err_look.width is not None
+
     def answer(self, text: str) -> None:
         """Print the answer to stdout and flush it. Raises UsageError when it cannot be written."""
         safe = without_controls(text, colour=self.look.colour)
@@ -78,8 +83,8 @@ class Console:
                 remedy=f"nothing was changed; run it on a terminal, or pass {flag}",
             )
         wanted = f"type {typed} to continue" if typed else "[y/N]"
-        asked = f"{one_line(question, LONGEST_QUESTION)} {one_line(wanted, LONGEST_QUESTION)} "
-        self._write_err(self._erase() + self.err_look.text(asked))
+        asked = f"{one_line(question, LONGEST_QUESTION)} {one_line(wanted, LONGEST_QUESTION)}"
+        self._write_err(f"{self._erase()}{self.err_look.wrapped(self.err_look.text(asked))} ")
         reply = self._read.readline().strip()
         if reply != typed if typed else reply.lower() not in {"y", "yes"}:
             raise Declined("not confirmed", remedy="nothing was changed")
