@@ -21,11 +21,13 @@ from logkeep.cli.verbs.kafka.backup_report import (
 )
 from logkeep.cli.wiring import STORE_EXITS, chosen_engine, expect_work, refuse_contradictions, written_source
 from logkeep.config.options import (
+    ACCEPT_DELETIONS,
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
     CLIENT_RACK,
     COMMAND_CONFIG,
+    COMPACTED,
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
@@ -49,6 +51,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
+from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
@@ -80,8 +83,8 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
 
 _OPTIONS = (
     *STORE_OPTIONS, *KAFKA_TARGET, CLIENT_RACK, *TOPIC_SELECTION, INTERNAL, SCRAM_TO, CONTROLLERS,
-    CONTROLLER_CONFIG, BACKUP_ID, SEGMENT_BYTES, COMPRESSION, ALLOW_GAPS, RESUME, FOLLOW, INTERVAL, TAG,
-    *ENGINE_OPTIONS, LIMIT_DOWNLOAD, LIMIT_UPLOAD, *WRITE_OPTIONS,
+    CONTROLLER_CONFIG, BACKUP_ID, SEGMENT_BYTES, COMPRESSION, ALLOW_GAPS, COMPACTED, ACCEPT_DELETIONS, RESUME, FOLLOW,
+    INTERVAL, TAG, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, LIMIT_UPLOAD, *WRITE_OPTIONS,
 )  # fmt: skip
 
 
@@ -106,6 +109,10 @@ def backup(run: Run) -> KafkaBackupReport:
     partition, moved past the markers of transactions that ended meanwhile. Records that retention removed before they
     were copied are a gap: the backup is completed, the gap is recorded, and the run ends with 21.
 
+    Of a compacted topic, a run proves that it read every deletion: within `delete.retention.ms` of the last cut, or
+    because no offset is missing. Otherwise it compares the archive with the live log (--compacted) and buries archived
+    records of keys that were deleted. What stays unproven is a finding, and the run ends with 2.
+
     With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
@@ -118,7 +125,10 @@ def backup(run: Run) -> KafkaBackupReport:
         return _follow(run, task, options)
     if run.dry_run:
         prepared = task.prepare(options)
-        return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+        planned = _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+        wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
+        lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
+        return msgspec.structs.replace(planned, to_compare=lines)
     done = task.run(
         options,
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
@@ -187,6 +197,8 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],
         scram=_scram(run, settings),
+        compacted=CompactedMode(run[COMPACTED]),
+        accept_deletions=run[ACCEPT_DELETIONS],
     )
 
 
