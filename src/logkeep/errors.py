@@ -55,7 +55,8 @@
     └── Interrupted               130/143
 
 Each class has an exit code, whether a retry can help, and a remedy; an instance says what happened and to which
-subject. Messages are lower case without a full stop. The reference page is generated from this tree.
+subject. Where the tree has 1, a verb that backs up ends with 20, and one that restores with 30. Messages are lower case
+without a full stop. The reference page is generated from this tree.
 """
 
 from typing import ClassVar
@@ -64,7 +65,7 @@ from typing import ClassVar
 class LogkeepError(Exception):
     """Something went wrong that no other class describes."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: int = 1
     retry_helps: ClassVar[bool] = False
     remedy: str = "run again with -v; if it happens again, report the message and the log file"
 

@@ -1,4 +1,4 @@
-"""No verb lets a value control the terminal or begin a line, whoever wrote it.
+"""No verb lets a value control the terminal or begin a line, whoever wrote it, and none ends unexpectedly.
 
 Every verb of both programs is called with repositories, brokers, servers and directories of an attacker. A verb without
 a line in the table fails the first test: a new verb gets its line there, and nothing else.
@@ -13,7 +13,7 @@ import pytest
 from logkeep.cli.frame.catalogue import VERBS
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.config.options import METRICS_FILE
-from tests.support.hostile.broker import HostileBroker
+from tests.support.hostile.broker import HostileBroker, Lie
 from tests.support.hostile.calls import on_terminal, piped
 from tests.support.hostile.corpus import problems
 from tests.support.hostile.documents import kinds
@@ -36,6 +36,7 @@ SHOWS = frozenset(
 PROBES = frozenset({"init", "check", "store probe"})
 """Verbs that probe a store, which takes seconds: piped is enough, as both ways print the same."""
 
+ELSEWHERE = {"DescribeConfigs": Lie.OTHER_NAME}
 CALLS: dict[str, tuple[str, ...]] = {
     "init": (f"init {FRESH} --dry-run", "init -r file://{text}"),
     "check": (f"check {LOCKED}",),
@@ -55,10 +56,12 @@ CALLS: dict[str, tuple[str, ...]] = {
         *(f"kafka backup {KAFKA} --source other {brokers}" for brokers in BROKERS),
         f"kafka backup {KAFKA} --source prod {BROKERS[1]}",
         f"kafka backup {KAFKA} --source other {BROKERS[1]} --dry-run",
+        f"kafka backup {KAFKA} --source other --bootstrap-servers {{elsewhere}}",
     ),
     "kafka restore": (
         *(f"kafka restore latest {KAFKA} {brokers}" for brokers in BROKERS),
         f"kafka restore latest {KAFKA} {BROKERS[1]} --dry-run",
+        f"kafka restore latest {KAFKA} {BROKERS[1]} --topics {TOPIC} --rename {TOPIC}=new --dry-run",
         f"kafka restore latest {KAFKA} {BROKERS[1]} --yes",
         f"kafka restore --resume {{interrupted}} {KAFKA} {BROKERS[1]}",
         f"kafka restore latest {KAFKA} --to-log-dirs {{disk}} --dry-run",
@@ -130,6 +133,7 @@ def servers() -> Iterator[dict[str, str]]:
         yield {
             "broker": stack.enter_context(HostileBroker()).address,
             "topics": stack.enter_context(HostileBroker(topic=TOPIC)).address,
+            "elsewhere": stack.enter_context(HostileBroker(topic=TOPIC, lies=ELSEWHERE)).address,
             "refusing": stack.enter_context(HostileBroker(refusing=True)).address,
             "words": stack.enter_context(HostileServer()).address,
             "closed": "127.0.0.1:1",
@@ -176,6 +180,7 @@ def _has_metrics(verb: str) -> bool:
 
 
 def _checked(call: str, text: str, *, terminal: bool = False) -> str:
+    assert "unexpected " not in text, f"{call}\n{text[-1000:]}"
     assert problems(text, terminal=terminal) == [], f"{call}\n{text[:3000]!r}"
     return text
 

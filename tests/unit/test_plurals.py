@@ -24,8 +24,8 @@ ABOVE_ONE = {
     "model/ids.py",
     "repository/access.py",
     "repository/backups/content.py",
-    "store/conformance_reads.py",
-    "store/conformance_writes.py",
+    "store/conformance/reads.py",
+    "store/conformance/writes.py",
 }
 """Here the number is a constant or known to be above one, or the text is about a malformed document."""
 

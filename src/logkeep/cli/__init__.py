@@ -32,6 +32,10 @@ A verb is about forty lines. This one would be in `cli/verbs/prune.py`:
             carry_out(plan, clock=run.clock, token=run.token, progress=run.progress())
         return DeleteReport(backup=plan.backup, freed_bytes=plan.bytes, dry_run=run.dry_run)
 
+Where the work loads numpy, pyarrow or a client, options, arguments, exits, changes, examples and the help text are a
+`Declaration` in the `declarations.py` beside it: `@verb(DELETE, report=…, text=…)`. The catalogue names both, so that
+the parser and `--help` load the declaration only.
+
 Then add its line to `frame.catalogue.VERBS` and run `make reference`, which writes its help, schema and options to
 docs/reference/. What a verb can use:
 

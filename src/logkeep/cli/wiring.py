@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logkeep.cli.frame import exit_codes
 from logkeep.cli.frame.execute import Run
 from logkeep.config.options import (
     ENGINE,
@@ -36,7 +37,6 @@ from logkeep.repository.restores import state_place
 from logkeep.store.access import local_root, open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
-from logkeep.store.retrying import RetryingStore, RetryLimits
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 
 if TYPE_CHECKING:
@@ -46,14 +46,16 @@ if TYPE_CHECKING:
     from logkeep.engine.spark.engine import SparkEngine
     from logkeep.engine.speeds_file import SpeedsFile
     from logkeep.engine.stop import SignalStop
+    from logkeep.store.retrying import RetryLimits
 
 SPARK_UNAVAILABLE = "spark-unavailable"
-STORE_EXITS = (41, 43, 51, 52)
-"""Exit codes of any verb that opens a repository."""
+STORE_EXITS = exit_codes.STORE_EXITS
 
 
 def opened_store(run: Run, url: str) -> Store:
     """The store at a URL, with the bandwidth limits and retries of the settings."""
+    from logkeep.store.retrying import RetryingStore  # noqa: PLC0415 - `--help` needs no retries
+
     store = open_store(url)
     upload, download = run[LIMIT_UPLOAD], run[LIMIT_DOWNLOAD]
     if upload or download:
@@ -63,8 +65,10 @@ def opened_store(run: Run, url: str) -> Store:
     return RetryingStore(store, _retry_limits(run))
 
 
-def _retry_limits(run: Run) -> RetryLimits:
+def _retry_limits(run: Run) -> "RetryLimits":
     """With a --retry-for of the user, a store that cannot be reached is retried like any other."""
+    from logkeep.store.retrying import RetryLimits  # noqa: PLC0415 - as above
+
     limits = RetryLimits(total_s=run[RETRY_FOR].total_seconds())
     given = run.settings.origin(RETRY_FOR).place is not SettingPlace.DEFAULT
     return replace(limits, lasting_s=limits.first_contact_s) if given else limits

@@ -46,6 +46,8 @@ class Option(Generic[T]):
     default_text: str = ""
     typed: str = ""
     """The flag, where it is not the name: two verbs may use the same flag for different options."""
+    also: tuple[str, ...] = ()
+    """Other flags that mean the same."""
     not_from_found_file: Callable[[T], str] = lambda _value: ""
     """Why a value is refused in a file that lies in the working directory; empty if it is not."""
 
@@ -53,7 +55,8 @@ class Option(Generic[T]):
         """Each way to give it."""
         flag, key = f"--{self.typed or self.name}", self.key if self.where is Where.EVERYWHERE else ""
         made = (variable_name(self.key),) if self.key and self.where is not Where.FLAG else ()
-        return (Spelling(self.kind, flag, key, made + self.variables, slot=f"--{self.name}" if self.typed else ""),)
+        slot = f"--{self.name}" if self.typed else ""
+        return (Spelling(self.kind, flag, key, made + self.variables, slot=slot, also=self.also),)
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ be a size such as 16MiB, not 'x'"); `show` returns text that `parse` can read.
 import re
 import shlex
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
+from logkeep.config.written_time import UnclearTime, read_time
 from logkeep.errors import UsageError
 from logkeep.model.ids import source_name
 from logkeep.model.redaction import names_credential
+from logkeep.model.time import Clock, utc_now
 
 ValueT_co = TypeVar("ValueT_co", covariant=True)
 
@@ -29,6 +31,8 @@ _UNITS = {
     "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
 }
+_LONGEST = timedelta(days=36_525)
+"""A century: a moment that much earlier or later than now is still a date."""
 _CLUSTER_SECRET = "spark.authenticate.secret"  # the name of a setting
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
@@ -201,9 +205,12 @@ class Duration(_FromText):
         if not _DURATION.fullmatch(text.strip(), 0, 40):
             raise _wrong(self, text)
         try:
-            return sum((int(n) * _UNITS[u] for n, u in _DURATION_PART.findall(text)), timedelta())
+            found = sum((int(n) * _UNITS[u] for n, u in _DURATION_PART.findall(text)), timedelta())
         except OverflowError:
             raise _wrong(self, text) from None
+        if found > _LONGEST:
+            raise ValueError(f"must be at most {_LONGEST.days}d, not {text!r}")
+        return found
 
     def show(self, value: object) -> str:
         return show_duration(value) if isinstance(value, timedelta) else str(value)
@@ -219,29 +226,24 @@ def show_duration(value: timedelta) -> str:
     return "".join(parts) or "0s"
 
 
-_LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999; `datetime` has nothing later."""
-
-
 @dataclass(frozen=True)
 class Timestamp(_FromText):
-    """A point in time as milliseconds since 1970. A text without a time zone is UTC, as clusters have no time zone."""
+    """A point in time as milliseconds since 1970; `written_time` says how it is written.
+
+    A relative time is resolved here, once: whatever stores the value stores the absolute time.
+    """
 
     metavar: str = "TIME"
-    expected: str = "a time such as 2026-11-14T02:00:00Z, or milliseconds since 1970"
+    expected: str = "a time such as 2026-11-14T02:00:00Z, '2026-11-14 02:00 Europe/Zurich' or -10m"
+    clock: Clock = utc_now
 
     def parse(self, text: str) -> int:
-        if re.fullmatch(r"\d{11,16}", text, re.ASCII) and int(text) <= _LATEST_MS:
-            return int(text)
         try:
-            found = datetime.fromisoformat(text.strip())
+            return read_time(text, self.clock())
+        except UnclearTime:
+            raise
         except ValueError:
             raise _wrong(self, text) from None
-        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
-        since = aware - datetime(1970, 1, 1, tzinfo=UTC)
-        if since < timedelta():
-            raise _wrong(self, text)
-        return since // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)

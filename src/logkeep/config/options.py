@@ -210,7 +210,7 @@ SAMPLE: Option[Fraction] = Option(
 
 BOOTSTRAP_SERVERS: Option[str | None] = Option(
     "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to connect to first.",
-    key="kafka.bootstrap_servers",
+    key="kafka.bootstrap_servers", also=("--bootstrap-server",),
 )  # fmt: skip
 COMMAND_CONFIG: Option[Path | None] = Option(
     "command-config", FilePath(), None, "A Java client.properties file with security and other client settings.",
@@ -222,7 +222,7 @@ CLIENT_RACK: Option[str | None] = Option(
 )  # fmt: skip
 TOPICS: Option[tuple[str, ...]] = Option(
     "topics", TextList("REGEX"), (), "Topics whose whole name matches; may be repeated.", key="kafka.topics",
-    default_text="all but internal ones",
+    default_text="all but internal ones", also=("--topic",),
 )  # fmt: skip
 EXCLUDE: Option[tuple[str, ...]] = Option(
     "exclude", TextList("REGEX"), (), "Topics to leave out, whatever else they match; may be repeated.",
@@ -230,8 +230,9 @@ EXCLUDE: Option[tuple[str, ...]] = Option(
 )  # fmt: skip
 INTERNAL: Option[bool] = Option("internal", Bool(), False, "Include internal topics.", key="kafka.internal")
 TOPIC: Option[tuple[str, ...]] = Option(
-    "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG
-)
+    "topic", TextList("REGEX"), (), "Show these topics with all their partitions; may be repeated.", where=Where.FLAG,
+    also=("--topics",),
+)  # fmt: skip
 GROUP: Option[tuple[str, ...]] = Option(
     "group", TextList("REGEX"), (), "Only groups whose whole name matches; may be repeated.", where=Where.FLAG
 )
@@ -410,6 +411,7 @@ RESUME_RESTORE: Option[int | None] = Option(
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),
     "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
+    also=("--zk-data-dir",),
 )  # fmt: skip
 ZK_LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dir", TextList("[NAME=]DIR"), (), "dataLogDir of a server; once for each member that has one.",

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar, cast
 
 from logkeep.config.option import Option, SecretOption
+from logkeep.config.option_types import Timestamp
 from logkeep.config.secrets import fetch
+from logkeep.config.written_time import assumption
 from logkeep.model.redaction import redact
 from logkeep.model.secret import HIDDEN, Secret
+from logkeep.model.time import rfc3339
 
 T = TypeVar("T")
 
@@ -67,6 +71,14 @@ class Settings:
     def typed(self, option: Option[Any]) -> bool:
         """Whether it was given as a flag."""
         return self.origin(option).place is SettingPlace.FLAG
+
+    def assumed_times(self, flags: Mapping[str, object]) -> Iterator[str]:
+        """For people: the times among the flags whose text leaves something open, as they were understood."""
+        for setting in self:
+            text = flags.get(f"--{setting.option.name}")
+            if isinstance(setting.option.kind, Timestamp) and isinstance(text, str) and (by := assumption(text)):
+                moment = datetime.fromtimestamp(setting.value / 1000, UTC)
+                yield f"--{setting.option.name} {text} is {rfc3339(moment)} ({by})"
 
     def secret(self, option: SecretOption) -> Secret | None:
         """Fetch a secret now; None when the option is not set. Raises ConfigError."""

@@ -105,7 +105,7 @@ def _registered(new: list[_Kernel[..., Any]], copy: Callable[..., Any]) -> Itera
     places = kernel_places(os.environ, Path.home())
     for each in new:
         function = copy(each)
-        made = numba.njit(nogil=True)(function) if each.work else numba.njit(function)
+        made: Any = numba.njit(nogil=True)(function) if each.work else numba.njit(function)
         if each.work:
             made._cache = KernelFiles(function, places)
         yield made

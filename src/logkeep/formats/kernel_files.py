@@ -80,14 +80,15 @@ class KernelFiles:
     """The stored code of one kernel, with the methods that numba calls on a function's cache."""
 
     def __init__(self, function: Any, places: KernelPlaces) -> None:
-        from numba.core.caching import IndexDataCacheFile  # noqa: PLC0415 - heavy, and loaded by the caller
+        from numba.core import caching  # noqa: PLC0415 - heavy, and loaded by the caller
 
+        index_file: Any = caching.IndexDataCacheFile
         code = function.__code__
         source = _source_hash(function.__module__)
         self._function, self._places = function, places if source else KernelPlaces((), None)
         name = f"{Path(code.co_filename).stem}.{function.__name__}-{code.co_firstlineno}"
         stamp = edition(), source
-        self._files = {place: IndexDataCacheFile(str(place), name, stamp) for place in self._places.read}
+        self._files = {place: index_file(str(place), name, stamp) for place in self._places.read}
 
     @property
     def cache_path(self) -> str | None:
@@ -99,8 +100,9 @@ class KernelFiles:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """The code for these argument types; None if it has to be compiled."""
-        from numba.core.compiler import CompileResult  # noqa: PLC0415 - as above
+        from numba.core import compiler  # noqa: PLC0415 - as above
 
+        result: Any = compiler.CompileResult
         target.refresh()
         for place, file in self._files.items():
             try:
@@ -109,7 +111,7 @@ class KernelFiles:
                 self._discard(place)
                 continue
             if stored is not None:
-                return CompileResult._rebuild(target, *stored)
+                return result._rebuild(target, *stored)
         _report_compilation(self._places.write)
         return None
 

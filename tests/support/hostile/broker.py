@@ -3,7 +3,8 @@
 `with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one
 partition, one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic`
 the topic has that name, which brings a client further. With `refusing` each answer has an error code and a hostile
-message. `lies` makes the answers to one API unfit for the request: about another name, empty, or with absurd numbers.
+message. With `permissive` everyone may change everything. `lies` makes the answers to one API unfit for the request:
+about another name, empty, or with absurd numbers.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import enum
 import socket
 import struct
 import threading
+from collections.abc import Iterable
 from typing import Any, Self
 from uuid import UUID
 
@@ -37,7 +39,12 @@ _APIS = (
     ),
     *("ConsumerGroupDescribe", "ShareGroupDescribe", "DescribeShareGroupOffsets", "DeleteRecords", "DescribeQuorum"),
 )
+_FOR_CHANGES = (
+    *("Heartbeat", "AddPartitionsToTxn", "EndTxn", "OffsetDelete", "DeleteGroups", "CreateAcls", "AlterClientQuotas"),
+    *("AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+)
 _INVALID_REQUEST = 42
+_ALL_OPERATIONS = range(3, 14)
 _NUMBERS = {"node_id": 1, "leader_id": 1, "controller_id": 1, "leader_epoch": 0, "broker_id": 1, "coordinator_id": 1}
 _LISTS: dict[str, list[Any]] = {
     **{name: [1] for name in ("replica_nodes", "isr_nodes", "replicas", "isr")},
@@ -57,13 +64,20 @@ _ABSURD = {Lie.NEGATIVE: -7, Lie.HUGE: 100}
 
 
 class HostileBroker:
-    def __init__(self, *, topic: str = TEXT, refusing: bool = False, lies: dict[str, Lie] | None = None) -> None:
-        self._topic, self._refusing = topic, refusing
+    def __init__(
+        self,
+        *,
+        topic: str = TEXT,
+        refusing: bool = False,
+        permissive: bool = False,
+        lies: dict[str, Lie] | None = None,
+    ) -> None:
+        self._topic, self._refusing, self._permissive = topic, refusing, permissive
         self.lies = lies or {}
         """By API. It may be changed while the broker serves."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._port: int = self._listener.getsockname()[1]
-        self._shapes = {found.key: found for found in _known()}
+        self._shapes = {found.key: found for found in _known((*_APIS, *_FOR_CHANGES) if permissive else _APIS)}
         self._open: list[socket.socket] = []
         self._mistakes: list[Exception] = []
         self._thread = threading.Thread(target=self._accept)
@@ -147,7 +161,8 @@ class HostileBroker:
         if field.is_array():
             return [_plain(field.type_str.removeprefix("[]"))]
         if name.endswith("authorized_operations"):
-            return 0 if api.endswith("GroupDescribe") else set()  # kafka-python has the bits as a set
+            allowed = set(_ALL_OPERATIONS) if self._permissive else set[int]()
+            return 0 if api.endswith("GroupDescribe") else allowed  # kafka-python has the bits as a set
         if name == "host" and api != "DescribeAcls":
             return "127.0.0.1"
         if name == "port":
@@ -163,9 +178,9 @@ class HostileBroker:
         return kind(api_key=known.key, min_version=known.lowest, max_version=known.highest)
 
 
-def _known() -> list[Shape]:
+def _known(apis: Iterable[str]) -> list[Shape]:
     found = []
-    for api in _APIS:
+    for api in apis:
         with contextlib.suppress(Exception):  # an API that this release does not use
             found.append(shape(api))
     return found

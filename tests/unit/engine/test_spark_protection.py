@@ -22,6 +22,14 @@ def test_a_local_session_is_always_protected(master: str, secret_named: bool) ->
     assert fixed == AUTHENTICATED | {"spark.network.crypto.saslFallback": "false"}
 
 
+@pytest.mark.parametrize("master", ("foo", "local[", "local[0]", "local[x]", "spark://host", "Yarn", "mesos://h:1", ""))
+@pytest.mark.parametrize("secret_named", (True, False))
+def test_an_unknown_master(master: str, secret_named: bool) -> None:
+    with pytest.raises(UsageError, match="unknown master") as caught:
+        protection(master, {}, secret_named=secret_named)
+    assert "spark://HOST:PORT" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     (

@@ -5,18 +5,32 @@ The summary is the first line of the verb's docstring, repeated here so that `lo
 keeps the two equal.
 """
 
-from logkeep.cli.frame.command_groups import CommandEntry
-from logkeep.cli.frame.verb import Verb
+from dataclasses import dataclass
+
+from logkeep.cli.frame.command_groups import CommandEntry, named_object
+from logkeep.cli.frame.verb import Declaration, Verb, VerbParser
 
 
+@dataclass(frozen=True)
 class VerbEntry(CommandEntry):
     """One verb of `logkeep`."""
+
+    declared: str = ""
+    """`module:name` of its Declaration, where the verb's own module loads heavy libraries."""
 
     def load(self) -> Verb:
         found = super().load()
         if not isinstance(found, Verb):
             raise TypeError(f"{self.where} is not a verb")
         return found
+
+    def parser(self) -> VerbParser:
+        if not self.declared:
+            return self.load()
+        found = named_object(self.declared)
+        if not isinstance(found, Declaration):
+            raise TypeError(f"{self.declared} is not a declaration")
+        return VerbParser(found, self.load)
 
 
 VERBS: tuple[VerbEntry, ...] = (
@@ -31,11 +45,13 @@ VERBS: tuple[VerbEntry, ...] = (
         "info",
         "logkeep.cli.verbs.info:info",
         "Show what is in a backup: its logs, ranges, sizes, gaps, findings.",
+        "logkeep.cli.verbs.declarations:INFO",
     ),
     VerbEntry(
         "verify",
         "logkeep.cli.verbs.verify:verify",
         "Verify a backup and name every object that is missing or damaged.",
+        "logkeep.cli.verbs.declarations:VERIFY",
     ),
     VerbEntry(
         "drill",
@@ -47,11 +63,17 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.status:status",
         "Report whether each source has a recent good backup, what runs and what was interrupted.",
     ),
-    VerbEntry("delete", "logkeep.cli.verbs.prune:delete", "Delete backups by id."),
+    VerbEntry(
+        "delete",
+        "logkeep.cli.verbs.prune:delete",
+        "Delete backups by id.",
+        "logkeep.cli.verbs.declarations:DELETE",
+    ),
     VerbEntry(
         "prune",
         "logkeep.cli.verbs.prune:prune",
         "Delete the backups that the retention policy does not keep, and free space.",
+        "logkeep.cli.verbs.declarations:PRUNE",
     ),
     VerbEntry(
         "hold",
@@ -76,36 +98,43 @@ VERBS: tuple[VerbEntry, ...] = (
         "kafka backup",
         "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
+        "logkeep.cli.verbs.kafka.declarations:BACKUP",
     ),
     VerbEntry(
         "kafka restore",
         "logkeep.cli.verbs.kafka.restore:restore",
         "Restore a backup into a Kafka cluster: records, configs, groups, and a proof.",
+        "logkeep.cli.verbs.kafka.declarations:RESTORE",
     ),
     VerbEntry(
         "kafka restore abort",
         "logkeep.cli.verbs.kafka.restore_abort:abort",
         "Abort a restore: topics that it created are deleted, others get their configs back.",
+        "logkeep.cli.verbs.kafka.declarations:RESTORE_ABORT",
     ),
     VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka.groups:groups",
         "Show the archived offsets of consumer groups, also for topics that were deleted since.",
+        "logkeep.cli.verbs.kafka.declarations:GROUPS",
     ),
     VerbEntry(
         "kafka groups restore",
         "logkeep.cli.verbs.kafka.groups_restore:restore",
         "Restore the offsets of consumer groups, in the cluster that has their records.",
+        "logkeep.cli.verbs.kafka.declarations:GROUPS_RESTORE",
     ),
     VerbEntry(
         "kafka groups rollback",
         "logkeep.cli.verbs.kafka.groups_restore:rollback",
         "Undo a restore of consumer groups: each gets the offsets it had before.",
+        "logkeep.cli.verbs.kafka.declarations:GROUPS_ROLLBACK",
     ),
     VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",
+        "logkeep.cli.verbs.kafka.declarations:SALVAGE",
     ),
     VerbEntry(
         "kafka optimize",
@@ -116,26 +145,31 @@ VERBS: tuple[VerbEntry, ...] = (
         "zookeeper backup",
         "logkeep.cli.verbs.zookeeper.backup:backup",
         "Back up ZooKeeper from the files of one server or of several, while they run.",
+        "logkeep.cli.verbs.zookeeper.declarations:BACKUP",
     ),
     VerbEntry(
         "zookeeper restore",
         "logkeep.cli.verbs.zookeeper.restore.verb:restore",
         "Replace the data of stopped servers by the tree of a backup.",
+        "logkeep.cli.verbs.zookeeper.restore.declarations:RESTORE",
     ),
     VerbEntry(
         "zookeeper restore survey",
         "logkeep.cli.verbs.zookeeper.restore.survey:survey",
         "Record the state of the servers on this host, as input for `restore plan`.",
+        "logkeep.cli.verbs.zookeeper.restore.declarations:SURVEY",
     ),
     VerbEntry(
         "zookeeper restore plan",
         "logkeep.cli.verbs.zookeeper.restore.plan:plan",
         "Make one restore plan for all members of an ensemble from the surveys of their hosts.",
+        "logkeep.cli.verbs.zookeeper.restore.declarations:PLAN",
     ),
     VerbEntry(
         "zookeeper restore-subtree",
         "logkeep.cli.verbs.zookeeper.restore.subtree:restore_subtree",
         "Restore one subtree of a backup into a running ensemble.",
+        "logkeep.cli.verbs.zookeeper.restore.declarations:RESTORE_SUBTREE",
     ),
     VerbEntry(
         "zookeeper optimize",
@@ -146,11 +180,13 @@ VERBS: tuple[VerbEntry, ...] = (
         "zookeeper export",
         "logkeep.cli.verbs.zookeeper.convert:export",
         "Write one member's files of a backup as a bundle, which `zkbackup` reads.",
+        "logkeep.cli.verbs.zookeeper.declarations:EXPORT",
     ),
     VerbEntry(
         "zookeeper import",
         "logkeep.cli.verbs.zookeeper.convert:import_",
         "Import a bundle into a repository, as the next backup of its source.",
+        "logkeep.cli.verbs.zookeeper.declarations:IMPORT",
     ),
     VerbEntry(
         "zookeeper repair",
@@ -161,16 +197,19 @@ VERBS: tuple[VerbEntry, ...] = (
         "zookeeper history",
         "logkeep.cli.verbs.zookeeper.history:history",
         "Show which sessions created, changed and deleted a znode, and when.",
+        "logkeep.cli.verbs.zookeeper.declarations:HISTORY",
     ),
     VerbEntry(
         "zookeeper diff",
         "logkeep.cli.verbs.zookeeper.diff:diff",
         "Compare two archived trees: two backups, two transactions or two members.",
+        "logkeep.cli.verbs.zookeeper.declarations:DIFF",
     ),
     VerbEntry(
         "zookeeper log",
         "logkeep.cli.verbs.zookeeper.log:log",
         "Query archived transactions with SQL.",
+        "logkeep.cli.verbs.zookeeper.declarations:LOG",
     ),
     VerbEntry(
         "receipts list",

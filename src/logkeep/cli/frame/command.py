@@ -10,6 +10,7 @@ from logkeep.cli.frame.world import World
 from logkeep.config.load import Flags
 from logkeep.config.option import Option, Spelling
 from logkeep.config.option_types import Bool, FilePath, OneOf, Repeatable
+from logkeep.errors import LogkeepError
 
 
 class FrameCommand(click.Command):
@@ -32,7 +33,12 @@ class FrameCommand(click.Command):
         world = context.find_object(World)
         assert world is not None  # noqa: S101  `Program.call` passes it to every command
         flags = {slot: values.pop(str(parameter.name)) for slot, parameter in self._flags}
-        return self.carry_out(context.command_path.partition(" ")[2], world, flags, values)
+        world.begun = True
+        try:
+            return self.carry_out(context.command_path.partition(" ")[2], world, flags, values)
+        except BrokenPipeError as error:
+            # click takes it for a reader of stdout that has gone, and would end the program without an error.
+            raise LogkeepError(f"unexpected BrokenPipeError: {error}") from error
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):

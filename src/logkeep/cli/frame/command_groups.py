@@ -6,10 +6,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import ClassVar, Final
 
 import click
 
 from logkeep.cli.frame.command import FrameCommand
+
+_HELP: Final = "help"
+
+
+def named_object(where: str) -> object:
+    """The object of `module:name`; its module is imported now."""
+    module, _, name = where.partition(":")
+    found: object = getattr(import_module(module), name)
+    return found
 
 
 @dataclass(frozen=True)
@@ -22,11 +32,14 @@ class CommandEntry:
     summary: str
 
     def load(self) -> FrameCommand:
-        module, _, name = self.where.partition(":")
-        found = getattr(import_module(module), name)
+        found = named_object(self.where)
         if not isinstance(found, FrameCommand):
             raise TypeError(f"{self.where} is not a command")
         return found
+
+    def parser(self) -> FrameCommand:
+        """The command for the parser and `--help`; what it works with may be loaded later."""
+        return self.load()
 
 
 class LazyGroup(click.Group):
@@ -40,14 +53,20 @@ class LazyGroup(click.Group):
         self._prefix = f"{prefix} " if prefix else ""
         self._entries = [e for e in entries if e.words.startswith(self._prefix)]
 
-    def list_commands(self, _ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Also `help` at the top, which is no verb: it prints the help of the words after it."""
+        return [*self._names(), *([_HELP] if ctx.parent is None else [])]
+
+    def _names(self) -> list[str]:
         return list(dict.fromkeys(e.words.removeprefix(self._prefix).split()[0] for e in self._entries))
 
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         words = self._prefix + name
+        if ctx.parent is None and name == _HELP:
+            return HelpCommand(self)
         for entry in self._entries:
             if entry.words == words:
-                return entry.load()
+                return entry.parser()
         if any(e.words.startswith(f"{words} ") for e in self._entries):
             return LazyGroup(self._entries, self._groups, words, help=self._groups.get(words))
         return None
@@ -59,7 +78,7 @@ class LazyGroup(click.Group):
             words = " ".join(args[:length])
             for entry in self._entries:
                 if len(args) >= length and entry.words == self._prefix + words:
-                    return words, entry.load(), args[length:]
+                    return words, entry.parser(), args[length:]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -68,4 +87,29 @@ class LazyGroup(click.Group):
 
     def _summary(self, name: str) -> str:
         words = self._prefix + name
+        if words == _HELP:
+            return HelpCommand.SUMMARY
         return next((e.summary for e in self._entries if e.words == words), self._groups.get(words, ""))
+
+
+class HelpCommand(click.Command):
+    """`help VERB`: the same as `VERB --help`."""
+
+    SUMMARY: ClassVar = "Show the help of a command."
+
+    def __init__(self, root: click.Group) -> None:
+        words = click.Argument(["words"], metavar="[COMMAND]...", nargs=-1, shell_complete=self._complete)
+        super().__init__(_HELP, params=[words], help=self.SUMMARY, callback=self._show)
+        self._root = root
+
+    def _show(self, words: tuple[str, ...]) -> None:
+        top = click.get_current_context().find_root()
+        settings = {"help_option_names": top.help_option_names}
+        self._root.main([*words, "--help"], prog_name=top.info_name, standalone_mode=False, obj=top.obj, **settings)
+
+    def _complete(self, ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        group: click.Command | None = self._root
+        for word in ctx.params.get("words") or ():
+            group = group.get_command(ctx, word) if isinstance(group, click.Group) else None
+        names = group.list_commands(ctx) if isinstance(group, click.Group) else []
+        return [name for name in names if name.startswith(incomplete)]

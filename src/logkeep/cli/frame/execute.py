@@ -21,6 +21,7 @@ from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console, standard_console
 from logkeep.cli.terminal.escaping import safe_json, shown_values
+from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.progress import choose_progress
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.load import Flags, load
@@ -51,6 +52,7 @@ from logkeep.model.work import NoProgress, ProgressSink
 T = TypeVar("T")
 ReportT = TypeVar("ReportT", bound=msgspec.Struct)
 _log = logging.getLogger(__name__)
+_WENT_WELL = (0, 2)
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,10 @@ class VerbJob(Generic[ReportT]):
     metrics: Callable[[CommandOutcome[ReportT]], Iterable[MetricSample]] | None
     configured: bool
     schema_version: int
+    next_step: Callable[[Run, ReportT], NextStep | None] = lambda *_: None
+    """What a person does after this verb, if it ended well."""
+    failure: int = 1
+    """The exit code for an error without one of its own: 20 of a backup, 30 of a restore."""
 
     def samples(
         self, run: Run, report: ReportT | None, error: LogkeepError | None, took_s: float
@@ -263,14 +269,29 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     if metrics is not None:
         run = replace(run, update_metrics=partial(_update_now, metrics, job, run))
     started = world.monotonic()
+    steps: list[NextStep] = []
 
     def command() -> CommandAnswer:
-        report = job.function(run, **arguments)
+        report = _classified(job, lambda: job.function(run, **arguments))
+        if (step := job.next_step(run, report)) is not None:
+            steps.append(step)
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
         document = _with_findings(run.document(report), world.findings) if world.json else {}
         return CommandAnswer(document, partial(job.text, shown_values(report)), job.exit_code(report), samples)
 
-    return execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
+    code = execute(run, command, metrics=metrics, failed=lambda error, took_s: job.samples(run, None, error, took_s))
+    if code in _WENT_WELL and not (run.dry_run or run[QUIET] or run[JSON]) and run.console.is_read:
+        for step in steps:
+            run.console.show(step.text(run.console.err_look))
+    return code
+
+
+def _classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> ReportT:
+    try:
+        return function()
+    except LogkeepError as error:
+        error.exit_code = job.failure if error.exit_code == 1 else error.exit_code
+        raise
 
 
 def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
@@ -309,4 +330,7 @@ def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
             _log.warning(warning)
         elif not settings[QUIET]:
             world.console.warn(warning)
+    if not (settings[QUIET] or settings[JSON]):
+        for line in settings.assumed_times(flags):
+            world.console.note(line)
     return Run(settings, world.console, world, loaded.files, named, (job.schema_version, job.name))

@@ -30,6 +30,9 @@ EXITS: dict[int, str] = {
 ALWAYS = (0, 1, 40, 130, 143)
 """Codes of every verb."""
 
+STORE_EXITS = (41, 43, 51, 52)
+"""Codes of any verb that opens a repository."""
+
 
 def possible(declared: tuple[int, ...], *, changes: bool) -> tuple[int, ...]:
     """The codes that a verb can return, in order. Raises KeyError for an unknown one."""

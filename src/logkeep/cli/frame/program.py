@@ -17,12 +17,12 @@ import click
 
 from logkeep import __version__
 from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
-from logkeep.cli.frame.error_text import as_json, as_text, from_click, keep_traceback, unexpected
+from logkeep.cli.frame.error_text import as_json, as_text, from_click, from_os_error, keep_traceback, unexpected
 from logkeep.cli.frame.logs import safe_traceback
 from logkeep.cli.frame.signals import as_error, listen
 from logkeep.cli.frame.translated_help import context_with
 from logkeep.cli.frame.world import World
-from logkeep.cli.terminal.console import standard_console
+from logkeep.cli.terminal.console import silence, standard_console, unwritten
 from logkeep.cli.terminal.messages import ENGLISH, Say
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.places import Places
@@ -52,6 +52,7 @@ class Program:
         """Run in this process, with its arguments, environment and streams."""
         # What is made without a mode is for this user alone; files for others get their mode explicitly.
         os.umask(0o077)
+        _open_standard_streams()
         forbid_core_dumps()
         listen()
         argv = sys.argv[1:]
@@ -84,14 +85,17 @@ class Program:
             except (KeyboardInterrupt, click.Abort) as stop:  # before or after the command itself
                 return self._fail(as_error(stop.__cause__ or stop), argv, world)
             except Exception as error:  # noqa: BLE001  the last line of defence: users never see a traceback
-                return self._fail(_crashed(error, argv, world), argv, world)
+                return self._fail(_explained(error, world) or _crashed(error, argv, world), argv, world)
 
     def _parse_and_run(self, argv: list[str], world: World) -> int:
         settings = {"help_option_names": ["-h", "--help"]}
         group = LazyGroup(self.commands, self.groups, help=self.help, context_settings=settings)
         group.context_class = context_with(self.words)
         root = click.version_option(__version__, message=f"{self.name} %(version)s")(group)
-        code = root.main(args=argv, prog_name=self.name, standalone_mode=False, obj=world)
+        try:
+            code = root.main(args=argv, prog_name=self.name, standalone_mode=False, obj=world)
+        except SystemExit:  # click, when the reader of --help or --version has closed the pipe: that is no error
+            return 0
         return code if isinstance(code, int) else 0
 
     def _fail(self, error: LogkeepError, argv: Sequence[str], world: World) -> int:
@@ -105,6 +109,25 @@ class Program:
             look = world.console.err_look
             world.console.show(as_text(error, look, self.words(look)))
         return self.exit_code(command, error)
+
+
+def _open_standard_streams() -> None:
+    """Open closed standard streams as /dev/null: the next file would get their number, and be written to as stdout."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
+
+
+def _explained(error: Exception, world: World) -> LogkeepError | None:
+    """An error of the operating system that the user can correct."""
+    if isinstance(error, OSError) and not world.begun:
+        silence(sys.stdout)
+        return unwritten(error)
+    return from_os_error(error) if isinstance(error, OSError) else None
 
 
 def _crashed(error: Exception, argv: list[str], world: World) -> LogkeepError:

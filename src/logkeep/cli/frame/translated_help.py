@@ -1,7 +1,7 @@
 """`--help` in the user's language: click's own pages, with each text looked up and wrapped by display width."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -31,9 +31,10 @@ class TranslatedHelp(click.HelpFormatter):
         paragraphs = [self._say(" ".join(part.split())) for part in text.split("\n\n")]
         self.write("\n".join("\n".join(self._lines(part, self.current_indent)) + "\n" for part in paragraphs))
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = _WIDEST_FLAGS, col_spacing: int = 2) -> None:
-        column = min(max((len(flags) for flags, _ in rows), default=0), col_max) + col_spacing
-        for flags, text in rows:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = _WIDEST_FLAGS, col_spacing: int = 2) -> None:
+        listed = list(rows)
+        column = min(max((len(flags) for flags, _ in listed), default=0), col_max) + col_spacing
+        for flags, text in listed:
             first, *rest = self._lines(self._option(text), self.current_indent + column) or [""]
             self.write(" " * self.current_indent + flags)
             beside = len(flags) <= column - col_spacing

@@ -38,6 +38,8 @@ class World:
     monotonic: Callable[[], float] = time.monotonic
     json: bool = False
     """The answer and errors are printed as JSON."""
+    begun: bool = False
+    """A command was called: until then, only --help and --version write anything."""
     log_file: Path | None = None
     verbose: int = 0
     streaming: bool = False

@@ -17,7 +17,7 @@ from typing import TextIO
 from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
 from logkeep.cli.terminal.messages import language_of
 from logkeep.cli.terminal.text import TerminalStyle
-from logkeep.errors import Declined, LogkeepError
+from logkeep.errors import Declined, UsageError
 from logkeep.model.redaction import redact
 
 
@@ -35,21 +35,22 @@ class Console:
         self._out, self._err, self._read = out, err, read
         self._live = ""
 
+    @property
+    def is_read(self) -> bool:
+        """A person reads stderr: it is a terminal."""
+        return self.err_look.width is not None
+
     def answer(self, text: str) -> None:
-        """Print the answer to stdout and flush it. Raises LogkeepError when it cannot be written."""
+        """Print the answer to stdout and flush it. Raises UsageError when it cannot be written."""
         safe = without_controls(text, colour=self.look.colour)
         try:
             self._out.write(safe if safe.endswith("\n") or not safe else safe + "\n")
             self._out.flush()
         except BrokenPipeError:
-            _silence(self._out)
+            silence(self._out)
         except OSError as error:
-            _silence(self._out)
-            raise LogkeepError(
-                f"the answer could not be written: {error.strerror}",
-                subject="stdout",
-                remedy="free space and run again",
-            ) from error
+            silence(self._out)
+            raise unwritten(error) from error
 
     def note(self, line: str) -> None:
         """Print a line to stderr, redacted and escaped, above the live line if there is one."""
@@ -82,8 +83,8 @@ class Console:
                 remedy=f"nothing was changed; run it on a terminal, or pass {flag}",
             )
         wanted = f"type {typed} to continue" if typed else "[y/N]"
-        asked = f"{one_line(question, LONGEST_QUESTION)} {one_line(wanted, LONGEST_QUESTION)} "
-        self._write_err(self._erase() + self.err_look.text(asked))
+        asked = f"{one_line(question, LONGEST_QUESTION)} {one_line(wanted, LONGEST_QUESTION)}"
+        self._write_err(f"{self._erase()}{self.err_look.wrapped(self.err_look.text(asked))} ")
         reply = self._read.readline().strip()
         if reply != typed if typed else reply.lower() not in {"y", "yes"}:
             raise Declined("not confirmed", remedy="nothing was changed")
@@ -99,7 +100,13 @@ class Console:
             self._err.write(text)
             self._err.flush()
         except OSError:
-            _silence(self._err)  # stderr is closed; the exit code still reports the result
+            silence(self._err)  # stderr is closed; the exit code still reports the result
+
+
+def unwritten(error: OSError) -> UsageError:
+    """The error for an answer that stdout did not take."""
+    what = f"the answer could not be written: {error.strerror}"
+    return UsageError(what, subject="stdout", remedy="free space and run again")
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
@@ -160,7 +167,7 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def _silence(stream: TextIO) -> None:
+def silence(stream: TextIO) -> None:
     """Redirect a stream to /dev/null, so that later writes and the interpreter's last flush do not raise again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)

@@ -52,7 +52,10 @@ class TerminalStyle:
 
         A command in backticks is not broken, so that it can be copied.
         """
-        line = self.line(text)
+        return self.wrapped(self.line(text), indent=indent)
+
+    def wrapped(self, line: str, *, indent: int = 0) -> str:
+        """A finished line, wrapped between words at the terminal's width."""
         if self.width is None or cell_width(line) <= self.width:
             return line
         lead = line[: len(line) - len(line.lstrip())]

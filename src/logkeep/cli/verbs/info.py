@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
+from logkeep.cli.verbs.declarations import INFO
 from logkeep.cli.verbs.kafka import info as kafka_info
 from logkeep.cli.verbs.list import backup_table
 from logkeep.cli.verbs.zookeeper import info as zookeeper_info
-from logkeep.cli.wiring import STORE_EXITS, chosen_sources
-from logkeep.config.options import ALL, SOURCE, STORE_OPTIONS, TOPIC
+from logkeep.cli.wiring import chosen_sources
+from logkeep.config.options import ALL, SOURCE, TOPIC
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.reports.contents import InfoReport, LogRow, contents_report
 
@@ -69,26 +69,8 @@ def _log_table(rows: Sequence[LogRow], look: TerminalStyle) -> str:
     return look.table(headers, shown, right="FROM,TO,SEGMENTS,RECORDS,SIZE", spare="SEGMENTS,HISTORY")
 
 
-@verb(
-    report=InfoReport,
-    text=_info_text,
-    options=(*STORE_OPTIONS, TOPIC, ALL),
-    arguments=(click.Argument(["backup"], metavar="ID"),),
-    exits=(10, *STORE_EXITS),
-    examples=(
-        "logkeep info latest",
-        "logkeep info latest --topic 'orders.*'",
-        "logkeep info 20261115103000 --source prod --json",
-    ),
-)
+@verb(INFO, report=InfoReport, text=_info_text)
 def info(run: Run, backup: str) -> InfoReport:
-    """Show what is in a backup: its logs, ranges, sizes, gaps, findings.
-
-    ID is a number, a unique prefix of one, or `latest`. When several sources have backups under the same id, they are
-    one group backup: all are shown, and the state is that of the group. For Kafka it shows topics by size, groups
-    by lag and what a restore would need; for ZooKeeper, the last transaction of each member and what can be restored.
-    No archived data is read.
-    """
     one_source = run[SOURCE] is not None
     report = contents_report(chosen_sources(run), run.clock(), backup, one_source=one_source, topics=run[TOPIC])
     return msgspec.structs.replace(report, all=run[ALL])

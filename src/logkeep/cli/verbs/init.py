@@ -8,6 +8,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
+from logkeep.cli.verbs.next_steps import after_init
 from logkeep.cli.verbs.store import probed_store
 from logkeep.cli.wiring import STORE_EXITS, opened_store
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
@@ -45,6 +46,7 @@ def _init_text(report: InitReport, look: TerminalStyle) -> str:
     report=InitReport,
     text=_init_text,
     options=(REPO,),
+    next_step=after_init,
     exits=(20, 41, 51, 52),
     changes=True,
     examples=("logkeep init -r file:///srv/backups", "logkeep init -r s3://bucket/logkeep"),

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime
 
-import click
-
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.declarations import DELETE, PRUNE
 from logkeep.cli.verbs.removal_report import Decision, RemovalReport, freed_later_of, removal_text
-from logkeep.cli.wiring import STORE_EXITS, chosen_source
+from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
-    GARBAGE_OPTIONS,
     GC_AGE,
     GC_INTERVAL,
     KEEP_COUNT,
@@ -27,8 +25,6 @@ from logkeep.config.options import (
     KEEP_WITHIN,
     KEEP_YEARLY,
     LEASE_TTL,
-    RETENTION_OPTIONS,
-    STORE_OPTIONS,
     YES,
 )
 from logkeep.errors import CommitConflict
@@ -49,30 +45,13 @@ from logkeep.repository.upkeep.retention import Policy
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Decides which backups stay."""
 
-_OPTIONS = (*STORE_OPTIONS, *GARBAGE_OPTIONS)
-_EXITS = (2, 10, 50, *STORE_EXITS)
-
 
 def _code(report: RemovalReport) -> int:
     return 2 if report.denied else 0
 
 
-@verb(
-    report=RemovalReport,
-    text=removal_text,
-    options=_OPTIONS,
-    arguments=(click.Argument(["backups"], metavar="ID...", nargs=-1, required=True),),
-    exits=_EXITS,
-    exit_code=_code,
-    changes=True,
-    examples=("logkeep delete 20261114020000 --dry-run",),
-)
+@verb(DELETE, report=RemovalReport, text=removal_text, exit_code=_code)
 def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
-    """Delete backups by id.
-
-    The last good backup of a source, held backups and those in use by a restore or verification are never deleted.
-    Objects that other backups need stay; the rest becomes garbage and is removed in two phases.
-    """
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
         known = [BackupId(e.id) for e in situation.folded.completed]
@@ -84,22 +63,8 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
     return _remove(run, "delete", choose)
 
 
-@verb(
-    report=RemovalReport,
-    text=removal_text,
-    options=(*_OPTIONS, *RETENTION_OPTIONS),
-    exits=_EXITS,
-    exit_code=_code,
-    changes=True,
-    examples=("logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",),
-)
+@verb(PRUNE, report=RemovalReport, text=removal_text, exit_code=_code)
 def prune(run: Run) -> RemovalReport:
-    """Delete the backups that the retention policy does not keep, and free space.
-
-    A backup stays when any rule keeps it, and every decision is printed with its reason. Without a rule nothing is
-    deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed in two phases:
-    garbage is marked now and deleted by a later run.
-    """
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
         verdicts = plan_prune(situation, _policy(run), run.clock())

@@ -136,7 +136,7 @@ def _facts(report: ReceiptReport, look: TerminalStyle) -> dict[str, str]:
     report=ReceiptReport,
     text=_show_text,
     options=(*RECEIPT_OPTIONS, MAP_FILE, ALL),
-    arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
+    arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", default="latest"),),
     exits=(10, *STORE_EXITS),
     examples=("logkeep receipts show latest", "logkeep receipts show 20261116021500 --map offsets.csv"),
 )

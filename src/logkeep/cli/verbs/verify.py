@@ -5,21 +5,16 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source, expect_work
+from logkeep.cli.verbs.declarations import VERIFY
+from logkeep.cli.verbs.next_steps import after_verify
+from logkeep.cli.wiring import chosen_engine, chosen_source, expect_work
 from logkeep.config.options import (
-    ENGINE_OPTIONS,
-    KAFKA_TARGET,
     LEVEL,
-    LIMIT_DOWNLOAD,
-    PROGRESS,
     SAMPLE,
-    STORE_OPTIONS,
 )
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import DeepRequest, SourceKind, kind_of
@@ -63,7 +58,8 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
     if report.zookeeper and report.verdict != GOOD:
-        lines.append(look.line(f"see what can be repaired: logkeep zookeeper repair {report.id} --dry-run"))
+        lines.append(look.line("see what can be repaired:"))
+        lines.append(look.line(f"  logkeep zookeeper repair {report.id} --dry-run"))
     if report.also_damaged:
         lines.append(f"also damaged, because they share these objects: {', '.join(map(str, report.also_damaged))}")
     if report.verdict == GOOD and report.health == "damaged":
@@ -127,34 +123,8 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
             yield sample("logkeep_verify_last_success_timestamp_seconds", ended, source=source)
 
 
-@verb(
-    report=VerifyReport,
-    text=_text,
-    options=(*STORE_OPTIONS, LEVEL, SAMPLE, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, *STORE_EXITS),
-    exit_code=_code,
-    metrics=_metrics,
-    examples=(
-        "logkeep verify",
-        "logkeep verify latest --level data --sample 1/7",
-        "logkeep verify --level source --bootstrap-servers broker:9092",
-    ),
-)
+@verb(VERIFY, next_step=after_verify, report=VerifyReport, text=_text, exit_code=_code, metrics=_metrics)
 def verify(run: Run, backup: str) -> VerifyReport:
-    """Verify a backup and name every object that is missing or damaged.
-
-    `files` follows the chain from its first commit, opens the manifest and all parts, and checks every object's
-    existence and size. `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch.
-    `records` also decodes every record, and stores a digest of each log, which later runs compare. `source` also
-    compares the backup's logs with what the live cluster still holds; records that differ there end it with 10, and are
-    no damage of the backup. Nothing is repaired. The result is stored in the repository: `list` shows it, and a damaged
-    backup never counts as a good one for `prune`.
-
-    For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
-    `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
-    a copy and compares its whole tree with the replayed one.
-    """
     place = chosen_source(run)
     kind = kind_of(place)
     _check_level(run, place, kind)

@@ -11,8 +11,8 @@ from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_
 from logkeep.cli.terminal.messages import Say, message, words
 from logkeep.cli.terminal.text import TerminalStyle, count, duration, size
 from logkeep.cli.zkbackup.claims import claims, document_bytes
-from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
-from logkeep.cli.zkbackup.metrics import backup_failed, backup_samples
+from logkeep.cli.zkbackup.command import CommandRun
+from logkeep.cli.zkbackup.metrics import backup_samples
 from logkeep.cli.zkbackup.options import (
     AUTO_REPAIR,
     BACKUP_ID,
@@ -22,15 +22,12 @@ from logkeep.cli.zkbackup.options import (
     CONFIG_DIR,
     COPY_BUFFER_SIZE,
     DATA_DIR,
-    FORMAT,
     HOST,
     INCLUDE_CONFIG,
     INCLUDE_SECRETS,
     LOG_DIR,
     MAX_RECORD_SIZE,
-    METRICS_FILE,
     OUTPUT_DIR,
-    SERVER,
     TIMEOUT,
     VALIDATION_TIMEOUT,
     VERIFY,
@@ -130,21 +127,10 @@ def _configuration(say: Say, gathered: Gathered, wanted: bool) -> list[str]:
     return [say.labelled("Config", kept), *left, secrets]
 
 
-_OPTIONS = (
-    *SERVER,
-    *(OUTPUT_DIR, BACKUP_ID, VERIFY, COMPRESSION, COMPRESSION_LEVEL, AUTO_REPAIR, CONCURRENT_COPIES),
-    *(INCLUDE_CONFIG, INCLUDE_SECRETS, CONFIG_DIR, FORMAT, METRICS_FILE),
-    *(MAX_RECORD_SIZE, COPY_BUFFER_SIZE, VALIDATION_TIMEOUT),
-)
 _MEMBER = "server"
 
 
 def backup(run: CommandRun) -> CommandAnswer:
-    """Back up one server while it runs.
-
-    Copies the snapshots, then the logs up to the last complete record that the server has committed, and repeats until
-    the newest snapshot is covered. The directory of the backup appears only when it is complete.
-    """
     started = run.world.monotonic()
     output = run.required(OUTPUT_DIR, "--output-dir").absolute()
     options = _options(run)
@@ -232,6 +218,3 @@ def _document(bundle: Path, checked: Judged, code: int) -> dict[str, Any]:
         "quality_score": checked.score,
         "exit_code": code,
     }
-
-
-COMMAND = ZkCommand(backup, own=_OPTIONS, exits=(0, 2, 3, 10, 20, 21, 40, 130, 143), failed=backup_failed)

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import click
 
 from logkeep.cli.frame.command import FrameCommand, click_option
+from logkeep.cli.frame.command_groups import named_object
 from logkeep.cli.frame.execute import BaseRun, CommandAnswer, execute, named_config, start_logs
 from logkeep.cli.frame.metrics import MetricSample
 from logkeep.cli.frame.translated_help import context_with
@@ -77,7 +78,7 @@ class CommandRun(BaseRun):
 
 
 class ZkCommand(FrameCommand):
-    """A command made of a function; the function's docstring is its help text.
+    """A command made of a function. Its help text is the function's docstring, where none is given.
 
     `own` are its options besides the common ones. `failed` makes the metrics of a run that ended with an error.
     """
@@ -85,6 +86,7 @@ class ZkCommand(FrameCommand):
     def __init__(
         self,
         function: Callable[..., CommandAnswer],
+        help_text: str | None = None,
         *,
         own: Sequence[ZkOption[Any]],
         exits: Sequence[int],
@@ -95,7 +97,7 @@ class ZkCommand(FrameCommand):
         spellings = [(option, option.spellings()[0]) for option in (*own, *COMMON) if not option.flagless]
         flags = [(s.slot or s.flag, click_option(option, s, bools_take_values=True)) for option, s in spellings]
         self._booleans = {s.flag for _, s in spellings if isinstance(s.kind, Bool)}
-        super().__init__(arguments=arguments, flags=flags, exits=exits, help_text=function.__doc__)
+        super().__init__(arguments=arguments, flags=flags, exits=exits, help_text=help_text or function.__doc__)
 
     context_class = context_with(words)
 
@@ -114,6 +116,16 @@ class ZkCommand(FrameCommand):
             return answer
 
         return execute(run, command, metrics=run[METRICS_FILE], failed=lambda _error, took_s: self._failed(took_s))
+
+
+def late_command(where: str) -> Callable[..., CommandAnswer]:
+    """The function `module:name`, whose module is imported when it is called."""
+
+    def call(run: CommandRun, **arguments: object) -> CommandAnswer:
+        function = cast("Callable[..., CommandAnswer]", named_object(where))
+        return function(run, **arguments)
+
+    return call
 
 
 def with_boolean_values(args: Sequence[str], booleans: set[str]) -> list[str]:
@@ -142,6 +154,9 @@ def begin(command: str, world: World, flags: Flags) -> CommandRun:
     )
     for warning in warnings:
         _log.warning(warning)
+    if not (settings[QUIET] or world.json):
+        for line in settings.assumed_times(flags):
+            world.console.note(line)
     return CommandRun(settings, world.console, world, command)
 
 

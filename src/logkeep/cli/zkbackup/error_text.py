@@ -16,9 +16,9 @@ from logkeep.model.redaction import redact
 
 _STAYS = {3, 40, 130, 143}
 _FINER = {"backup": {21}, "restore": {10, 31, 52}, "verify": {10}, "info": {10}}
-_READ_THE_BASE_DIRECTORY = {"list", "info", "prune"}
-"""Where it is missing, the setting is wrong."""
 _COARSE = {"backup": 20, "restore": 30}
+_ELSEWHERE = {20: 40, 41: 40, 52: 52}
+"""Of other commands: a full disk, a directory that is missing, one that this user may not use."""
 
 
 class Category(StrEnum):
@@ -80,12 +80,10 @@ def remedy(error: LogkeepError) -> str:
 
 
 def exit_code(command: str, error: LogkeepError) -> int:
-    if isinstance(error, errors.StoreLocationMissing) and command in _READ_THE_BASE_DIRECTORY:
-        return 40
     code = error.exit_code
     if code in _STAYS or code in _FINER.get(command, set()):
         return code
-    return _COARSE.get(command, 1)
+    return _COARSE.get(command) or _ELSEWHERE.get(code, 1)
 
 
 def as_json(command: str, error: LogkeepError) -> str:

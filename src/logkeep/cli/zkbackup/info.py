@@ -164,5 +164,5 @@ def _quality(say: Say, known: Claims, condition: Condition) -> list[str]:
 
 
 COMMAND = ZkCommand(
-    info, own=_OPTIONS, exits=(0, 1, 10, 40), arguments=(click.Argument(["backup_id"], metavar="BACKUP-ID"),)
+    info, own=_OPTIONS, exits=(0, 1, 10, 40, 52), arguments=(click.Argument(["backup_id"], metavar="BACKUP-ID"),)
 )

@@ -93,4 +93,4 @@ def _row(one: ListedBundle, look: TerminalStyle) -> tuple[str, ...]:
     return one.name, moment, hex_zxid(one.zxid), size(one.size_bytes), status
 
 
-COMMAND = ZkCommand(list_backups, own=_OPTIONS, exits=(0, 1, 40))
+COMMAND = ZkCommand(list_backups, own=_OPTIONS, exits=(0, 1, 40, 52))

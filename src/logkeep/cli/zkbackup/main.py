@@ -20,15 +20,19 @@ Settings come from flags, then ZKBACKUP_SECTION_KEY variables, ./zkbackup.yaml (
 /etc/zkbackup/config.yaml, in this order. For ensembles, incremental backups and object stores use `logkeep zookeeper`.
 """
 COMMANDS: Final = tuple(
-    CommandEntry(name, f"logkeep.cli.zkbackup.{name}:COMMAND", summary)
-    for name, summary in {
-        "backup": "Back up one server while it runs.",
-        "restore": "Put a backup in place of a stopped server's data.",
-        "verify": "Check that a backup can be restored, and repair what can be repaired.",
-        "list": "List the backups of a directory.",
-        "info": "Show all about one backup.",
-        "prune": "Delete backups that are no longer needed.",
-    }.items()
+    CommandEntry(name, f"logkeep.cli.zkbackup.{where}", summary)
+    for name, where, summary in (
+        ("backup", "declarations:BACKUP_COMMAND", "Back up one server while it runs."),
+        ("restore", "declarations:RESTORE_COMMAND", "Put a backup in place of a stopped server's data."),
+        (
+            "verify",
+            "declarations:VERIFY_COMMAND",
+            "Check that a backup can be restored, and repair what can be repaired.",
+        ),
+        ("list", "list:COMMAND", "List the backups of a directory."),
+        ("info", "info:COMMAND", "Show all about one backup."),
+        ("prune", "prune:COMMAND", "Delete backups that are no longer needed."),
+    )
 )
 """The summary is the first line of the command's help text, repeated here so that `zkbackup --help` loads nothing."""
 

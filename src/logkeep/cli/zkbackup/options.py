@@ -18,8 +18,6 @@ class ZkOption(Option[T]):
     Several options may have the same key: the output directory of `backup` is the base directory of `list`.
     """
 
-    also: tuple[str, ...] = ()
-    """Other flags that mean the same."""
     flagless: bool = False
     """Only for configuration files and variables."""
 
@@ -59,8 +57,9 @@ class BundleId:
 _TEXT_OR_JSON: Final = ("text", "json")
 
 DATA_DIR: ZkOption[Path | None] = ZkOption(
-    "zk-data-dir", FilePath("DIR"), None, "ZooKeeper's dataDir, or its version-2 directory.", key="zookeeper.data_dir"
-)
+    "zk-data-dir", FilePath("DIR"), None, "ZooKeeper's dataDir, or its version-2 directory.", key="zookeeper.data_dir",
+    also=("--data-dir",),
+)  # fmt: skip
 LOG_DIR: ZkOption[Path | None] = ZkOption(
     "zk-log-dir", FilePath("DIR"), None, "ZooKeeper's dataLogDir, or its version-2 directory.",
     key="zookeeper.log_dir", default_text="the data directory",

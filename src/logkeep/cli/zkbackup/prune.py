@@ -204,4 +204,4 @@ def _row(say: Say, one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
     return one.name, age, size(one.stored_bytes), f"{SIGNS[one.condition]} {why}"
 
 
-COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 130, 143))
+COMMAND = ZkCommand(prune, own=_OPTIONS, exits=(0, 1, 2, 3, 40, 52, 130, 143))

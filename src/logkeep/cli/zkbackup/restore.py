@@ -13,7 +13,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.messages import message, words
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import ending_hints, resume_hints
-from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.metrics import restore_failed, restore_samples
 from logkeep.cli.zkbackup.options import (
     ACCEPT_MISMATCH,
@@ -26,14 +26,11 @@ from logkeep.cli.zkbackup.options import (
     ENSEMBLE,
     FORCE,
     FORM,
-    FORMAT,
     HOST,
     LOG_DIR,
-    METRICS_FILE,
     MIN_EPOCH,
     RESTORE_CONFIRMATION,
     ROLLBACK,
-    SERVER,
     SESSIONS,
     SKIP_VERIFY,
     TO_TIME,
@@ -60,22 +57,12 @@ from logkeep.zookeeper.restore.values import Form, RestoreReceipt, ServerTarget,
 from logkeep.zookeeper.timeline.plan import RestorePath, RestoreRefused, Target, ToEnd, ToTime, ToZxid, plan
 from logkeep.zookeeper.timeline.survey import LogTimes, survey
 
-_OPTIONS = (
-    *(BACKUP_DIR, *SERVER, FORCE, DRY_RUN, SKIP_VERIFY, TO_ZXID, TO_TIME, SESSIONS, FORM),
-    *(BELIEVE, ACCEPT_MISMATCH, ENSEMBLE, MIN_EPOCH, ZK_VERSION, CONTINUE, ROLLBACK),
-    *(FORMAT, METRICS_FILE, VALIDATION_TIMEOUT),
-)
 _COMMAND = "zkbackup restore --zk-data-dir"
 _CONTINUE: Final = message("continue the interrupted restore of {path}?")
 _ROLL_BACK: Final = message("roll back the last restore of {path}?")
 
 
 def restore(run: CommandRun) -> CommandAnswer:
-    """Put a backup in place of a stopped server's data.
-
-    The server must be stopped. By default the tree is restored as it was at the end of the backup; --to-zxid and
-    --to-time choose another point in time. One that cannot be proven is refused, with a list of those that can.
-    """
     if run[CONTINUE] or run[ROLLBACK]:
         return _finish(run)
     _check_options(run)
@@ -314,6 +301,3 @@ def plan_document(view: BundleView, prepared: PreparedRestore) -> dict[str, Any]
 
 def _moment(zxid: int, time_ms: int | None) -> dict[str, Any]:
     return {"hex": hex_zxid(zxid), "decimal": zxid, "time_ms": time_ms}
-
-
-COMMAND = ZkCommand(restore, own=_OPTIONS, exits=(0, 2, 3, 10, 30, 31, 40, 52, 130, 143), failed=restore_failed)

@@ -11,10 +11,10 @@ from logkeep.cli.frame.execute import CommandAnswer
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, condition_word, finding_lines, fit_terminal, title
 from logkeep.cli.terminal.messages import Say, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
-from logkeep.cli.zkbackup.command import CommandRun, ZkCommand
+from logkeep.cli.zkbackup.command import CommandRun
 from logkeep.cli.zkbackup.fix import Fixed, fix
 from logkeep.cli.zkbackup.metrics import verify_samples
-from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, FORMAT, LEVEL, METRICS_FILE, VALIDATION_TIMEOUT
+from logkeep.cli.zkbackup.options import BACKUP_DIR, FIX, LEVEL, VALIDATION_TIMEOUT
 from logkeep.cli.zkbackup.verify_run import check_bundle
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.findings import Finding, Severity
@@ -227,15 +227,7 @@ def _interval(interval: Interval) -> dict[str, Any]:
     }
 
 
-_OPTIONS = (BACKUP_DIR, LEVEL, FIX, FORMAT, METRICS_FILE, VALIDATION_TIMEOUT)
-
-
 def verify(run: CommandRun) -> CommandAnswer:
-    """Check that a backup can be restored, and repair what can be repaired.
-
-    Checks that every file exists, every byte is as it was written, no transaction is missing, and that the resulting
-    tree is the one the server had. The verdict is stored with the backup; `zkbackup list` shows it.
-    """
     started = run.world.monotonic()
     view = BundleView(run.required(BACKUP_DIR, "--backup-dir").absolute())
     fixed = fix(view, run) if run[FIX] else Fixed(view)
@@ -264,6 +256,3 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
             fixed.view, level, run, VALIDATION_TIMEOUT, boot=boot, scratch=scratch, repaired=fixed.repaired,
             changed=bool(fixed.repaired or fixed.dropped),
         )  # fmt: skip
-
-
-COMMAND = ZkCommand(verify, own=_OPTIONS, exits=(0, 1, 2, 10, 40, 130, 143))

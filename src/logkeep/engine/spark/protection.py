@@ -4,6 +4,7 @@ Without authentication every local user, or every host of the network, reaches J
 local session always has it. On a cluster the user may turn it off by name, and then the report says so.
 """
 
+import re
 from collections.abc import Mapping
 
 from logkeep.engine.spark.settings import is_local
@@ -20,6 +21,11 @@ _ENCRYPTED = {
     "spark.network.crypto.saslFallback": "false",
     "spark.authenticate.enableSaslEncryption": "false",
 }
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(,[1-9]\d*)?\])?|local-cluster\[\d+,\d+,\d+\]|"
+    r"spark://[^\s/,]+:\d+(,[^\s/,]+:\d+)*|yarn|k8s://\S+",
+    re.ASCII,
+)
 _FIXED_PREFIXES = ("spark.authenticate", "spark.network.crypto", "spark.network.sasl", "spark.ssl.")
 _CHOICES = ("spark.network.crypto.cipher", "spark.network.crypto.authEngineVersion")
 """Settings of the encryption that the user may choose."""
@@ -28,7 +34,13 @@ _SAFE_PATH = {"spark.executorEnv.PYTHONSAFEPATH": "1"}
 
 
 def protection(master: str, conf: Mapping[str, str], *, secret_named: bool) -> dict[str, str]:
-    """Settings that win over the user's `conf`. Raises UsageError for what would weaken them."""
+    """Settings that win over the user's `conf`. Raises UsageError for what would weaken them, and a wrong master."""
+    if not _MASTER.fullmatch(master):
+        raise UsageError(
+            f"unknown master {master!r}",
+            subject="--master",
+            remedy="use local, local[4], local[*], spark://HOST:PORT, yarn or k8s://URL",
+        )
     _refuse_other(conf, _SAFE_PATH, "Spark's Python workers must not import from their working directory")
     if not is_local(master):
         return _cluster_protection(master, conf, secret_named=secret_named) | _SAFE_PATH

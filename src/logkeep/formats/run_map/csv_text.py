@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyarrow import csv
 
+from logkeep.formats.arrow_start import start_arrow
 from logkeep.formats.run_map.runs import RunMap
 from logkeep.formats.run_map.stored import Route, decode
+
+start_arrow()
 
 COLUMNS = ("topic", "partition", "source_offset", "target_offset", "count", "target_topic", "target_partition")
 _CHUNK_RUNS = 65_536

@@ -14,12 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from logkeep.errors import Damaged
+from logkeep.formats.arrow_start import start_arrow
 from logkeep.formats.zookeeper import change_kernels as kernels
 from logkeep.formats.zookeeper import shown
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.formats.zookeeper.transactions import TransactionType, decode
 from logkeep.formats.zookeeper.txnlog import TransactionColumns, scan, tables
 from logkeep.formats.zookeeper.txnlog_kernels import Longs
+
+start_arrow()
 
 OPS: Final[dict[int, str]] = {
     TransactionType.CREATE: "create",

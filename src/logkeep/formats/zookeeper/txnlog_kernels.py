@@ -67,7 +67,7 @@ def int64(data: Bytes, at: Number) -> Number:
 
 
 def _zlib_adler32(data: Bytes, at: Number, end: Number) -> Number:
-    return np.int64(zlib.adler32(data[at:end]))
+    return np.int64(zlib.adler32(data[at:end].data))
 
 
 @inlined_or(_zlib_adler32)

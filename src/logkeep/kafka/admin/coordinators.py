@@ -43,7 +43,7 @@ def find_coordinators(cluster: Cluster, kind: CoordinatorKind, keys: Sequence[st
                 trouble = each.error_code
             else:
                 raise failure(each.error_code, subject=each.key, doing="FindCoordinator", message=each.error_message)
-    return found, trouble
+    return {key: found[key] for key in keys if key in found}, trouble
 
 
 def ask_coordinators(

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from logkeep.kafka.admin.security import OPERATIONS
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.error_codes import check
+from logkeep.kafka.client.error_codes import check, the_only
 
 _CHUNK = 500
 _NOT_REQUESTED = 31
@@ -56,7 +56,8 @@ def group_read_codes(cluster: Cluster, groups: Sequence[str]) -> dict[str, int]:
 
 def transactional_describe_code(cluster: Cluster, transactional_id: str) -> int:
     """53 without DESCRIBE, otherwise the error code of a missing id or of another coordinator."""
-    (found,) = cluster.ask_any("DescribeTransactions", {"transactional_ids": [transactional_id]}).transaction_states
+    reply = cluster.ask_any("DescribeTransactions", {"transactional_ids": [transactional_id]})
+    found = the_only(reply.transaction_states, doing="DescribeTransactions", subject=transactional_id)
     return int(found.error_code)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from logkeep.errors import Damaged
 from logkeep.formats.kafka.internal_topics.metadata_records import AclMade
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, Refusal, check
+from logkeep.kafka.client.error_codes import OK, SECURITY_DISABLED, Refusal, check, unfit_answer
 
 _ANY = 1
 _CHUNK = 500
@@ -116,6 +117,8 @@ def create_acls(cluster: Cluster, acls: Sequence[AclBinding]) -> dict[AclBinding
     for at in range(0, len(acls), _CHUNK):
         some = acls[at : at + _CHUNK]
         reply = cluster.ask_any("CreateAcls", {"creations": [_creation(each) for each in some]})
+        if len(reply.results) != len(some):
+            raise unfit_answer("CreateAcls", some[0].resource_name)
         refused |= {
             acl: Refusal(f"{acl.resource_type} {acl.resource_name}", "CreateAcls", r.error_code, r.error_message or "")
             for acl, r in zip(some, reply.results, strict=True)
@@ -138,7 +141,10 @@ def _creation(acl: AclBinding) -> dict[str, Any]:
 
 def _number(words: Mapping[int, str], word: str) -> int:
     """The code of a word; a code without a word was kept as a number."""
-    return next((number for number, each in words.items() if each == word), None) or int(word)
+    known = next((number for number, each in words.items() if each == word), None)
+    if known is None and not (word.isascii() and word.isdigit()):
+        raise Damaged(f"no rule of Kafka has the word {word!r}", subject="an archived ACL")
+    return known or int(word)
 
 
 def alter_quotas(cluster: Cluster, quotas: Sequence[Quota], *, validate_only: bool = False) -> dict[Quota, Refusal]:
@@ -149,7 +155,9 @@ def alter_quotas(cluster: Cluster, quotas: Sequence[Quota], *, validate_only: bo
         fields = {"entries": [_entry(each) for each in some.values()], "validate_only": validate_only}
         # Brokers may reply in another order.
         for found in cluster.ask_any("AlterClientQuotas", fields).entries:
-            quota = some[frozenset((e.entity_type, e.entity_name) for e in found.entity)]
+            quota = some.get(frozenset((e.entity_type, e.entity_name) for e in found.entity))
+            if quota is None:
+                raise unfit_answer("AlterClientQuotas", quota_name(next(iter(some.values()))))
             if found.error_code != OK:
                 message = found.error_message or ""
                 refused[quota] = Refusal(quota_name(quota), "AlterClientQuotas", found.error_code, message)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from logkeep.errors import ClusterNotReady, InvalidAnswer
+from logkeep.errors import ClusterNotReady
 from logkeep.kafka.admin.topics import ConfigValue, ResourceKind
 from logkeep.kafka.client.cluster import Answer, Cluster
 from logkeep.kafka.client.connection import Connection
-from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, Refusal
+from logkeep.kafka.client.error_codes import OK, TRY_AGAIN, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, Refusal, unfit_answer
 from logkeep.kafka.client.topology import Topic, TopicPartition, by_topic
 from logkeep.model.plurals import plural
 
@@ -142,7 +142,7 @@ def delete_topics(cluster: Cluster, ids: Mapping[str, UUID]) -> dict[str, Refusa
             for each, name in left.items():
                 reply = replies.get(each)
                 if reply is None:
-                    raise InvalidAnswer("the broker did not answer DeleteTopics for what it was asked", subject=name)
+                    raise unfit_answer("DeleteTopics", name)
                 refused.pop(name, None)
                 if reply.error_code not in {OK, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}:
                     refused[name] = _refusal(name, "DeleteTopics", reply)

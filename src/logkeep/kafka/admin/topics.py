@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logkeep.errors import InvalidAnswer, NotAuthorised
+from logkeep.errors import NotAuthorised
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.error_codes import OK, check
+from logkeep.kafka.client.error_codes import OK, check, unfit_answer
 from logkeep.kafka.client.topology import TopicPartition
 
 _CHUNK = 500
@@ -90,7 +90,7 @@ def describe_configs(
         else:
             done |= _configs(cluster.ask_any("DescribeConfigs", fields))
     if missing := [each for each in names if each not in done]:
-        raise InvalidAnswer("the broker did not answer DescribeConfigs for what it was asked", subject=missing[0])
+        raise unfit_answer("DescribeConfigs", missing[0])
     return done
 
 

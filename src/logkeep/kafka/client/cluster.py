@@ -43,6 +43,9 @@ _CHUNK = 2000
 _FIRST_ATTEMPTS = 3
 """As long as no broker ever answered, a wrong address is likelier than a restart."""
 
+_RESTART_ATTEMPTS = 60
+"""More than three minutes."""
+
 _IDLE_S = 180.0
 """A connection unused for longer is replaced: brokers close idle ones, and firewalls drop them without a sign."""
 
@@ -59,7 +62,9 @@ class Cluster:
         *,
         backoff: Backoff | None = None,
         clock: Callable[[], float] = time.monotonic,
+        met: bool = False,
     ) -> None:
+        """`met`: a broker answered earlier in this run, so the address is right."""
         self.settings = settings
         self.backoff = backoff or Backoff()
         self._clock = clock
@@ -68,7 +73,7 @@ class Cluster:
         self._used_at: dict[Endpoint, float] = {}
         self._known: ClusterMetadata | None = None
         self._brokers: tuple[Broker, ...] = ()
-        self._met = False
+        self._met = met
         self._probed: set[Endpoint] = set()
         """Closed our connection before any broker answered, and were asked what they speak."""
         self._answered = False
@@ -260,6 +265,11 @@ class Cluster:
         self._connections[endpoint] = made
         self._met = True
         return made
+
+
+def long_retry_cluster(settings: ClientSettings) -> Cluster:
+    """For the steps of a restore after its plan: they wait some minutes for a broker that is restarted."""
+    return Cluster(settings, backoff=Backoff(attempts=_RESTART_ATTEMPTS), met=True)
 
 
 def _temporary_error(answers: Sequence[Answer[Any]]) -> ClusterError | None:

@@ -3,13 +3,14 @@
 A `Refusal` is one part of a request that the cluster refused while it did the others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, NotAuthorised, TopicMissing
+from logkeep.errors import ClusterError, ClusterNotReady, ClusterTooOld, InvalidAnswer, NotAuthorised, TopicMissing
 from logkeep.kafka.client.protocol import error_name
 
+T = TypeVar("T")
 OK: Final = 0
 UNKNOWN_TOPIC: Final = 3
 UNSUPPORTED_VERSION: Final = 35
@@ -71,6 +72,18 @@ class Refusal:
 
     def error(self) -> ClusterError:
         return failure(self.code, subject=self.subject, doing=self.doing, message=self.message)
+
+
+def unfit_answer(doing: str, subject: str) -> InvalidAnswer:
+    """The error for an answer about something else, or with more or fewer parts than the request."""
+    return InvalidAnswer(f"the broker's answer to {doing} does not fit the request", subject=subject)
+
+
+def the_only(found: Sequence[T], *, doing: str, subject: str) -> T:
+    """The one part of an answer to a request about one thing. Raises InvalidAnswer."""
+    if len(found) != 1:
+        raise unfit_answer(doing, subject)
+    return found[0]
 
 
 def raise_first(refusals: Iterable[Refusal]) -> None:

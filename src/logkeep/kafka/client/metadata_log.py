@@ -21,7 +21,7 @@ from logkeep.errors import (
 from logkeep.formats.kafka.batches import CONTROL, WalkEnd, first_broken, walk
 from logkeep.formats.kafka.plain_records import records_of
 from logkeep.kafka.client.connection import Connection
-from logkeep.kafka.client.error_codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check
+from logkeep.kafka.client.error_codes import LEADER_MOVED, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, check, the_only
 from logkeep.kafka.client.fetch import DivergingEpoch, FetchedPartition, FetchLimits, PartitionFetch, encode, parse
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.reply_limits import fetch_limit
@@ -80,7 +80,8 @@ def _leader_epoch(connection: Connection) -> int | None:
     """The epoch, if this controller is the leader; otherwise None."""
     reply = connection.call("DescribeQuorum", _METADATA_PARTITION)
     check(reply.error_code, subject=TOPIC, doing="DescribeQuorum")
-    partition = reply.topics[0].partitions[0]
+    topic = the_only(reply.topics, doing="DescribeQuorum", subject=TOPIC)
+    partition = the_only(topic.partitions, doing="DescribeQuorum", subject=TOPIC)
     if partition.error_code in LEADER_MOVED:
         return None
     check(partition.error_code, subject=TOPIC, doing="DescribeQuorum")
@@ -169,7 +170,8 @@ class MetadataLog:
         fields = {"replica_id": -1, "max_bytes": _PIECE_BYTES, "topics": [{"name": TOPIC, "partitions": [asked]}]}
         reply = self._connection.call("FetchSnapshot", fields)
         check(reply.error_code, subject=TOPIC, doing="FetchSnapshot")
-        found = reply.topics[0].partitions[0]
+        topic = the_only(reply.topics, doing="FetchSnapshot", subject=TOPIC)
+        found = the_only(topic.partitions, doing="FetchSnapshot", subject=TOPIC)
         check(found.error_code, subject=TOPIC, doing="FetchSnapshot")
         return found
 

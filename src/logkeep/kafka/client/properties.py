@@ -6,6 +6,7 @@ would change the security of the connection, or whether it is possible at all, a
 Two keys are Logkeep's own: `logkeep.oauthbearer.token.command` and `logkeep.oauthbearer.token.file`.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
@@ -52,6 +53,10 @@ _REFUSED = {
     "sasl.kerberos.service.name": "Kerberos is not supported; use SCRAM or mutual TLS",
 }
 _TOKEN_HANDLERS = ("OAuthBearerLoginCallbackHandler", "OAuthBearerUnsecuredLoginCallbackHandler")
+_NUMBER = re.compile(r"0*[1-9][0-9]{0,9}")
+_LARGEST = 2**31 - 1
+"""Java's largest int: Kafka's own clients take no larger number either."""
+_LONGEST_TEXT = 2**15 - 1
 _SAFE_TLS = {"TLSv1.2", "TLSv1.3", "TLS"}
 
 
@@ -71,8 +76,8 @@ def settings_from(found: Mapping[str, str], origin: OriginFile, *, bootstrap: st
     settings = ClientSettings(
         bootstrap=endpoints(bootstrap or found.get("bootstrap.servers", "")),
         protocol=_protocol(found, path),
-        client_id=found.get("client.id") or "logkeep",
-        rack=found.get("client.rack", ""),
+        client_id=_short(found, "client.id", path) or "logkeep",
+        rack=_short(found, "client.rack", path),
         connect_timeout_s=_number(found, "socket.connection.setup.timeout.ms", usual.connect_timeout_s * 1000, path)
         / 1000,
         request_timeout_s=_number(found, "request.timeout.ms", usual.request_timeout_s * 1000, path) / 1000,
@@ -126,9 +131,21 @@ def _protocol(found: Mapping[str, str], path: Path) -> Protocol:
 
 def _number(found: Mapping[str, str], key: str, default: float, path: Path) -> int:
     text = found.get(key, str(int(default))).strip()
-    if not text.removeprefix("-").isdecimal() or (int(text) < 1 and not (key.endswith(".bytes") and text == "-1")):
-        raise ConfigError(f"{key} must be a whole number above zero", subject=str(path), remedy="correct it")
+    if key.endswith(".bytes") and text == "-1":
+        return -1
+    if not _NUMBER.fullmatch(text) or int(text) > _LARGEST:
+        raise ConfigError(
+            f"{key} must be a whole number above zero and at most {_LARGEST}", subject=str(path), remedy="correct it"
+        )
     return int(text)
+
+
+def _short(found: Mapping[str, str], key: str, path: Path) -> str:
+    """A text that is part of requests, which have two bytes for its length."""
+    text = found.get(key, "")
+    if len(text.encode("utf-8", "surrogatepass")) > _LONGEST_TEXT:
+        raise ConfigError(f"{key} is longer than {_LONGEST_TEXT} bytes", subject=str(path), remedy="shorten it")
+    return text
 
 
 def _sasl(found: Mapping[str, str], origin: OriginFile) -> Sasl:
@@ -172,15 +189,30 @@ def _password(mechanism: Mechanism, entry: JaasEntry, path: Path) -> Sasl:
     return Sasl(mechanism, entry.options["username"], PropertySecret(path, "sasl.jaas.config", "password"))
 
 
+def _words(command: str, path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        what = f"logkeep.oauthbearer.token.command cannot be split into words: {error}".lower()
+        raise ConfigError(what, subject=str(path), remedy="close its quotes") from None
+
+
+def _file_of(url: str) -> str:
+    """The path of a file URL; empty for any other text."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return unquote(parts.path) if parts.scheme == "file" else ""
+
+
 def _token(found: Mapping[str, str], origin: OriginFile) -> SecretPlace:
     command = found.get("logkeep.oauthbearer.token.command", "").strip()
     if command:
-        return CommandSecret(tuple(shlex.split(command)), origin)
+        return CommandSecret(_words(command, origin.path), origin)
     file = found.get("logkeep.oauthbearer.token.file", "").strip()
-    url = urlsplit(found.get("sasl.oauthbearer.token.endpoint.url", "").strip())
-    if not file and url.scheme == "file":
-        file = unquote(url.path)
-    if file:
+    file = file or _file_of(found.get("sasl.oauthbearer.token.endpoint.url", "").strip())
+    if file and "\0" not in file:
         return FileSecret(Path(file).absolute())
     raise ConfigError(
         "no source of the token is given",

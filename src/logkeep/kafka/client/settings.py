@@ -4,16 +4,19 @@
 command), never the secret: each worker reads it there itself, from a file that only its owner can read.
 """
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from logkeep.errors import ConfigError
 from logkeep.file_owners import OriginFile
+from logkeep.model.host_names import is_host_name
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 StoreKind = Literal["PEM", "PKCS12"]
+_PORT = re.compile(r"[0-9]{1,5}")
 
 
 @dataclass(frozen=True, order=True)
@@ -116,7 +119,7 @@ def _endpoint(text: str) -> Endpoint:
     plain = text.partition("://")[2] or text
     host, _, port = plain.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not is_host_name(host) or not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
         raise ConfigError(
             f"{text!r} is not host:port", subject="bootstrap.servers", remedy="write host:port[,host:port…]"
         )

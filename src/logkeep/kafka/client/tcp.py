@@ -40,10 +40,9 @@ def _connect(endpoint: Endpoint, settings: ClientSettings) -> socket.socket:
     """A connection to the first address of the host that accepts it."""
     try:
         addresses = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise ClusterUnreachable(
-            f"the host name cannot be resolved: {error.strerror}", subject=str(endpoint)
-        ) from error
+    except (OSError, ValueError) as error:  # ValueError: brokers can report names that are no host names
+        why = error.strerror if isinstance(error, OSError) else "not a host name"
+        raise ClusterUnreachable(f"the host name cannot be resolved: {why}", subject=str(endpoint)) from error
     last: OSError | None = None
     for family, kind, number, _, address in addresses:
         made = socket.socket(family, kind, number)

@@ -43,9 +43,9 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext:
 
 def _trust(context: ssl.SSLContext, store: TrustStore) -> None:
     if store.location is None:
-        text = store.text
+        text = store.text.encode("ascii", "ignore").decode()
     elif store.kind == "PEM":
-        text = read_file(store.location, private=False).decode("latin-1")
+        text = read_file(store.location, private=False).decode("ascii", "ignore")  # comments may hold any text
     else:
         text = _pkcs12(store.location, store.password).certificates
     try:

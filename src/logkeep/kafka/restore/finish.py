@@ -13,7 +13,7 @@ import msgspec
 from logkeep.formats.run_map.runs import RunMap
 from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.security import list_acls, list_quotas
-from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
@@ -57,7 +57,7 @@ def finish(
     view: KafkaBackupView, plan: RestorePlan, there: RestoredRecords, settings: ClientSettings, remember: Remember
 ) -> FinishResult:
     """Carry out the rest of the plan. Raises TargetUnsafe for groups with active members, before any change."""
-    with Cluster(settings) as cluster:
+    with long_retry_cluster(settings) as cluster:
         planned = _plan_groups(cluster, view, plan, there)
         findings = list(finish_topics(cluster, plan.topics, there.topic_ids))
         if any(f.severity is Severity.DAMAGE for f in findings):

@@ -16,7 +16,7 @@ from logkeep.formats.warm import warm
 from logkeep.kafka.admin.offsets import list_offsets
 from logkeep.kafka.admin.producers import new_producer_id
 from logkeep.kafka.admin.topic_changes import delete_topics
-from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
@@ -125,7 +125,7 @@ class KafkaLogWriter:
         """Stored topics and producers, or new ones, which are stored before anything is sent."""
         stored = newest_producers(self.state, self.restore_id)
         known = {name: each for name, each in stored.topics.items() if each} if stored else {}
-        with Cluster(self.settings) as cluster:
+        with long_retry_cluster(self.settings) as cluster:
             if stored is None:
                 self._refuse_written_topics(cluster)
             elif doomed := _doomed(self.state, self.restore_id, stored):
@@ -163,7 +163,7 @@ class KafkaLogWriter:
         """
         rows = []
         if self.plan.logs:
-            with Cluster(self.settings) as cluster:
+            with long_retry_cluster(self.settings) as cluster:
                 new = new_producer_id(cluster)
             rows = [
                 kept.get(log)
@@ -195,7 +195,7 @@ class KafkaLogWriter:
             self.run,
             after=before.number,
         )
-        with Cluster(self.settings) as cluster:
+        with long_retry_cluster(self.settings) as cluster:
             _delete(cluster, {name: before.topics[name] for name in topics})
             known = {name: each for name, each in intent.topics.items() if each}
             ids = make_topics(cluster, self.plan.topics, known)
@@ -256,7 +256,7 @@ class KafkaLogWriter:
     def _bundles(self, wanted: Sequence[ReplayLog]) -> list[list[ReplayLog]]:
         if not wanted:
             return []
-        with Cluster(self.settings) as cluster:
+        with long_retry_cluster(self.settings) as cluster:
             metadata = cluster.metadata()
 
         def leader(log: ReplayLog) -> int:

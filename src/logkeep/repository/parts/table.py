@@ -13,9 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logkeep.errors import Damaged
+from logkeep.formats.arrow_start import start_arrow
 from logkeep.model.ids import source_name
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, Collection, LogName, Proof, Segment
+
+start_arrow()
 
 _Numbers = NDArray[np.int64]
 _Mask = NDArray[np.bool_]

@@ -15,8 +15,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised, TlsFailed, UsageError
+from logkeep.errors import (
+    ClusterError,
+    ClusterNotReady,
+    ClusterUnreachable,
+    InvalidAnswer,
+    NotAuthorised,
+    TlsFailed,
+    UsageError,
+)
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.host_names import is_host_name
 from logkeep.model.secret import Secret
 from logkeep.zookeeper.server.admin_download import USUAL_LIMITS, DownloadLimits, deadline, store
 from logkeep.zookeeper.server.four_letter import VERSION
@@ -58,7 +67,7 @@ def admin_url(text: str) -> str:
 def _parts(text: str) -> SplitResult:
     try:
         parts = urlsplit(text)
-        wrong = parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0
+        wrong = parts.scheme not in {"http", "https"} or parts.port == 0 or not is_host_name(parts.hostname or "")
     except ValueError:
         wrong = True
     if wrong:
@@ -161,5 +170,5 @@ def _store(server: AdminServer, answer: http.client.HTTPResponse, path: Path) ->
             remedy="give an identity that has all permissions on / with --auth-file",
         )
     if answer.status != http.client.OK or not answer.headers.get("last_zxid"):
-        raise ClusterError(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
+        raise InvalidAnswer(f"no snapshot in the answer ({answer.status})", subject=server.url, remedy=_REMEDY)
     return store(answer, path, server.limits, server.url)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from logkeep.errors import ClusterUnreachable, UsageError
+from logkeep.model.host_names import is_host_name
 
 DEFAULT_PORT: Final = 2181
 MOST_BYTES: Final = 1 << 20
@@ -39,8 +40,12 @@ class ServerState:
 
 def parse_address(host: str) -> tuple[str, int]:
     """`host`, `host:port` or `[address]:port`."""
-    match = re.fullmatch(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", host)
-    if match is None or int(match["port"] or 1) not in range(1, 1 << 16):
+    match = re.fullmatch(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?", host)
+    if (
+        match is None
+        or int(match["port"] or 1) not in range(1, 1 << 16)
+        or not is_host_name(match["v6"] or match["name"])
+    ):
         raise UsageError("not the address of a server", subject=host, remedy="write host:port, as 127.0.0.1:2181")
     return match["v6"] or match["name"], int(match["port"] or DEFAULT_PORT)
 

@@ -247,6 +247,8 @@ def may_have_acted(undo: Path) -> bool:
 
 
 def _read(path: Path) -> tuple[JournalState, int]:
+    if path.exists() and not path.is_file():  # a device may have no end
+        raise _no_journal(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -269,6 +269,7 @@ def test_a_topic_that_was_deleted_and_created_again(scene: Scene, case: str) -> 
     done = scene.groups("restore", "--backup", backup, "--groups", case, "--topics", topic, "-y", code=code)
     (row,) = done["positions"]
     assert (row["exact"], detail in row["detail"]) == (exact, True), row
+    assert done["chosen_topics"] == [topic]
 
 
 def test_a_topic_created_again_without_records_to_compare(scene: Scene) -> None:

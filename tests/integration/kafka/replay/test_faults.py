@@ -1,6 +1,8 @@
 """What goes wrong between a replay and its target, and who else meddles: exact, or said what is wrong."""
 
+import math
 import random
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -77,20 +79,46 @@ def test_connections_are_cut_at_many_points(shaky: Shaky, logs: Archived, way: t
 
 @pytest.mark.parametrize("way", SOURCES[1:], ids="-".join)
 def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[str, Offsets]) -> None:
+    """It needs three minutes for that, as after a rolling restart with much to recover: of a clock that runs ahead."""
     source, offsets = way
     unit = _through_proxy(shaky, logs.target.unit(source, f"restarted-{source}", offsets))
-    with beside(lambda: _one(unit)) as running:
+    clock = _AwayFor(180.0)
+    timing = ReplayTiming(pause=clock.pause, clock=clock)
+    with beside(lambda: replay(unit, nothing, timing).logs[0]) as running:
         with shaky.held_after(12_000):
             shaky.kafka.kill()
+        wait_for(clock.due.is_set, "three minutes without the broker")
         shaky.kafka.start()
+        clock.back.set()
         assert running.result().outcome is ReplayOutcome.DONE
     _assert_exact(logs, source, unit)
+
+
+class _AwayFor:
+    """A clock whose pauses take no time until the broker is due back; when it is back, they are real."""
+
+    def __init__(self, away_s: float) -> None:
+        self._away_s, self._ahead_s = away_s, 0.0
+        self.due, self.back = threading.Event(), threading.Event()
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._ahead_s
+
+    def pause(self, seconds: float) -> None:
+        if self.back.is_set():
+            time.sleep(seconds)
+            return
+        self._ahead_s += seconds
+        if self._ahead_s >= self._away_s:
+            self.due.set()
+            assert self.back.wait(120)
 
 
 def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
     """Waited for, and in the end said what to look at; as soon as it is back another attempt goes on."""
     unit = _through_proxy(shaky, logs.target.unit("smooth", "left-alone", Offsets.TRANSLATE))
-    with beside(lambda: replay(unit, nothing, ReplayTiming(pause=nothing))) as running:
+    clock = _AwayFor(math.inf)
+    with beside(lambda: replay(unit, nothing, ReplayTiming(pause=clock.pause, clock=clock))) as running:
         with shaky.held_after(12_000):
             shaky.kafka.kill()
         with pytest.raises(ClusterUnreachable) as caught:

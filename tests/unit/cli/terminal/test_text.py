@@ -133,6 +133,18 @@ def test_any_text_fits_the_terminal(rows: list[tuple[str, str]], width: int, uni
         assert cell_width(line) <= width
 
 
+def test_a_backup_is_reported_without_a_cut_id_on_a_narrow_terminal() -> None:
+    cluster = "V57hrtrVQY2m6KfRdnRbnA"
+    report = KafkaBackupReport(
+        source="prod", id=20261118063258, cluster_id=cluster, topics=3, partitions=8, groups=1, open_transactions=0,
+        units=1, new_offsets=173_012, new_bytes=156_000_000, stored_bytes=0, gaps=(), findings=(), allow_gaps=False,
+        dry_run=False,
+    )  # fmt: skip
+    lines = backup.job.text(report, TerminalStyle(unicode=True, width=80)).splitlines()
+    assert all(cell_width(line) <= 80 for line in lines)
+    assert cluster in " ".join(lines).split()
+
+
 def test_findings_and_errors_do_not_command_a_terminal() -> None:
     bad = "topic \x1b[2J\r\x9b31m\u2028"
     finding = Finding(code="x", severity=Severity.WARNING, where=bad, what=bad)

@@ -1,8 +1,13 @@
-"""Which errors of a round that follows a cluster are repeated."""
+"""Which errors of a round that follows a cluster are repeated, and what a later round makes of another listener."""
+
+from typing import Any, NoReturn
 
 import pytest
 
 from logkeep import errors
+from logkeep.kafka.backup.run import KafkaBackupOptions
+from logkeep.kafka.client.listener import other_protocol
+from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.follow.run import FollowedCluster
 
 CLUSTER = FollowedCluster.__new__(FollowedCluster)
@@ -24,6 +29,7 @@ FINAL = (
     errors.NotAuthorised,
     errors.TlsFailed,
     errors.ClusterTooOld,
+    errors.ProtocolMismatch,
     errors.UsageError,
     errors.StoreDenied,
     errors.StoreLocationMissing,
@@ -42,3 +48,35 @@ def test_trouble_that_passes(kind: type[errors.LogkeepError]) -> None:
 @pytest.mark.parametrize("kind", FINAL)
 def test_trouble_that_stays(kind: type[errors.LogkeepError]) -> None:
     assert not CLUSTER.retry_cures(kind("it happened"))
+
+
+class _ReplacedListener:
+    """A backup whose cluster answers at first, and whose port is then served in another way."""
+
+    settings = ClientSettings(endpoints("127.0.0.1:1"))
+
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+
+    def prepare(self, _options: object) -> None:
+        self.run_if_changed()
+
+    def run_if_changed(self, *_arguments: object) -> None:
+        self._answers -= 1
+        if self._answers < 0:
+            raise other_protocol("127.0.0.1:1", "SASL_SSL", "PLAINTEXT")
+
+
+def test_another_protocol_ends_the_run_only_at_the_first_contact() -> None:
+    first: Any = _ReplacedListener(answers=0)
+    with pytest.raises(errors.ProtocolMismatch) as caught:
+        FollowedCluster(first, KafkaBackupOptions(), _no_engine, 1.0).round()
+    assert (caught.value.exit_code, CLUSTER.retry_cures(caught.value)) == (40, False)
+    later: Any = _ReplacedListener(answers=1)
+    with pytest.raises(errors.ClusterUnreachable, match="the listener is PLAINTEXT") as retried:
+        FollowedCluster(later, KafkaBackupOptions(), _no_engine, 1.0).round()
+    assert (retried.value.exit_code, CLUSTER.retry_cures(retried.value)) == (51, True)
+
+
+def _no_engine(_bytes: int) -> NoReturn:
+    raise AssertionError("nothing is copied")

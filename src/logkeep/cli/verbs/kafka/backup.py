@@ -19,7 +19,9 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, expect_work, refuse_contradictions, written_source
+from logkeep.cli.verbs.kafka.declarations import BACKUP
+from logkeep.cli.verbs.next_steps import after_kafka_backup
+from logkeep.cli.wiring import chosen_engine, expect_work, refuse_contradictions, written_source
 from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALLOW_GAPS,
@@ -31,23 +33,16 @@ from logkeep.config.options import (
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
-    ENGINE_OPTIONS,
     EXCLUDE,
     FOLLOW,
     INTERNAL,
-    INTERVAL,
-    KAFKA_TARGET,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
-    LIMIT_UPLOAD,
     RESUME,
     SCRAM_TO,
     SEGMENT_BYTES,
-    STORE_OPTIONS,
     TAG,
-    TOPIC_SELECTION,
     TOPICS,
-    WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
@@ -67,7 +62,7 @@ def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
     if report.follow is not None:
         new = f"{plural(report.new_offsets, 'offset')}, {size(report.new_bytes)}"
         return look.text(summary_text(report.follow, new))
-    return "\n".join(map(look.line, copied_lines(report)))
+    return "\n".join(map(look.prose, copied_lines(report)))
 
 
 def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSample]:
@@ -81,42 +76,10 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
         yield sample("logkeep_backup_lag_bytes", last.lag_bytes or 0, source=report.source)
 
 
-_OPTIONS = (
-    *STORE_OPTIONS, *KAFKA_TARGET, CLIENT_RACK, *TOPIC_SELECTION, INTERNAL, SCRAM_TO, CONTROLLERS,
-    CONTROLLER_CONFIG, BACKUP_ID, SEGMENT_BYTES, COMPRESSION, ALLOW_GAPS, COMPACTED, ACCEPT_DELETIONS, RESUME, FOLLOW,
-    INTERVAL, TAG, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, LIMIT_UPLOAD, *WRITE_OPTIONS,
-)  # fmt: skip
-
-
 @verb(
-    report=KafkaBackupReport,
-    text=_text,
-    options=_OPTIONS,
-    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
-    exit_code=copied_code,
-    changes=True,
-    metrics=_metrics,
-    examples=(
-        "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
-        "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
-        "logkeep kafka backup --follow --interval 10s",
-    ),
+    BACKUP, next_step=after_kafka_backup, report=KafkaBackupReport, text=_text, exit_code=copied_code, metrics=_metrics
 )
 def backup(run: Run) -> KafkaBackupReport:
-    """Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.
-
-    Every run continues where the last one ended, per topic id and partition. The cut is the high watermark of each
-    partition, moved past the markers of transactions that ended meanwhile. Records that retention removed before they
-    were copied are a gap: the backup is completed, the gap is recorded, and the run ends with 21.
-
-    Of a compacted topic, a run proves that it read every deletion: within `delete.retention.ms` of the last cut, or
-    because no offset is missing. Otherwise it compares the archive with the live log (--compacted) and buries archived
-    records of keys that were deleted. What stays unproven is a finding, and the run ends with 2.
-
-    With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
-    commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
-    --json one document; the last line sums up the whole run.
-    """
     refuse_contradictions(run)
     place = written_source(run, FIRST_SOURCE)
     settings = _with_rack(run, client_settings(run))

@@ -6,15 +6,15 @@ Separate from `info`, because `info` reads no archived data, and this reads the 
 import re
 from collections.abc import Iterator
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
+from logkeep.cli.verbs.kafka.declarations import GROUPS
 from logkeep.cli.verbs.kafka.info import moment
-from logkeep.cli.wiring import STORE_EXITS, chosen_source
-from logkeep.config.options import ALL, GROUP, STORE_OPTIONS
+from logkeep.cli.wiring import chosen_source
+from logkeep.config.options import ALL, GROUP
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.record.group_positions import TOPIC, GroupPosition, archived_positions
@@ -64,21 +64,8 @@ def _text(report: GroupsReport, look: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
-@verb(
-    report=GroupsReport,
-    text=_text,
-    options=(*STORE_OPTIONS, GROUP, ALL),
-    arguments=(click.Argument(["backup"], metavar="ID"),),
-    exits=(10, *STORE_EXITS),
-    examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
-)
+@verb(GROUPS, report=GroupsReport, text=_text)
 def groups(run: Run, backup: str) -> GroupsReport:
-    """Show the archived offsets of consumer groups, also for topics that were deleted since.
-
-    Needs a backup that was taken with --internal. When a topic is deleted, the cluster deletes the offsets of
-    its groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` sets
-    them again, `kafka groups rollback` undoes that.
-    """
     place = chosen_source(run, read_only=True)
     chosen, logs = archived_logs(place, run, backup)
     wanted: tuple[str, ...] = run[GROUP]

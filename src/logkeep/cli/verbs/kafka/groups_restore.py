@@ -2,29 +2,23 @@
 
 from collections.abc import Mapping
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.declarations import GROUPS_RESTORE, GROUPS_ROLLBACK
 from logkeep.cli.verbs.kafka.groups import archived_logs
 from logkeep.cli.verbs.restore_text import group_lines
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import (
     ALL,
-    BOOTSTRAP_SERVERS,
-    COMMAND_CONFIG,
     ERASED_FROM,
     EXCLUDE,
     FROM_BACKUP,
     RENAME,
-    REPO,
     RESTORED_GROUPS,
-    SOURCE,
-    STATE_DIR,
-    TOPIC_SELECTION,
     TOPICS,
     YES,
 )
@@ -66,6 +60,8 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     rollback: bool
     dry_run: bool
     all: bool
+    chosen_topics: tuple[str, ...] | None = None
+    """Topics that --topics and --exclude limited the positions to; null: all topics that have positions."""
 
 
 def _text(report: GroupsMoved, look: TerminalStyle) -> str:
@@ -73,8 +69,11 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
         group_lines(report.positions, look, every=report.all, hint="--all shows every one") if report.positions else []
     )
     if report.untouched:
-        named = f"{', '.join(report.untouched[:_NAMED])}{' …' if len(report.untouched) > _NAMED else ''}"
-        what = f"{plural(len(report.untouched), 'group')} without an offset in what was restored, not changed: {named}"
+        groups = plural(len(report.untouched), "group")
+        what = f"{groups} without an offset in what was restored, not changed: {_some(report.untouched)}"
+        lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
+    if report.chosen_topics is not None:
+        what = f"only positions in {plural(len(report.chosen_topics), 'chosen topic')}: {_some(report.chosen_topics)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
@@ -89,37 +88,17 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
+def _some(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:_NAMED])}{' …' if len(names) > _NAMED else ''}"
+
+
 def _code(report: GroupsMoved) -> int:
     """2 when an offset is not exact, or there was no group to set: the user should check."""
     return 0 if report.groups and all(row.exact for row in report.positions) else 2
 
 
-_CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
-_EXITS = (10, 30, 31, 50, *STORE_EXITS)
-
-
-@verb(
-    report=GroupsMoved,
-    text=_text,
-    options=(*_CLUSTER, FROM_BACKUP, RESTORED_GROUPS, *TOPIC_SELECTION, RENAME, ERASED_FROM, ALL),
-    arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
-    exits=(2, *_EXITS),
-    exit_code=_code,
-    changes=True,
-    examples=(
-        "logkeep kafka groups restore latest --groups 'billing.*' --dry-run",
-        "logkeep kafka groups restore --backup latest --bootstrap-servers broker:9092",
-    ),
-)
+@verb(GROUPS_RESTORE, report=GroupsMoved, text=_text, exit_code=_code)
 def restore(run: Run, restore: str | None) -> GroupsMoved:
-    """Restore the offsets of consumer groups, in the cluster that has their records.
-
-    With RESTORE-ID offsets are translated by the exact map of that restore. With --backup they are used as they are,
-    for records at their original offsets, within the bounds of the target's logs. Where the topic is not the archived
-    one, the records around each offset are compared with the archive. A group continues with the record
-    that it would have read next; where that is not possible, the reason and the number of records read again are
-    shown. A group with active consumers is refused. Earlier offsets are stored: see `kafka groups rollback`.
-    """
     _refuse_contradictions(run, restore)
     place = chosen_source(run)
     restores = restores_place(run, place, create=not run.dry_run)
@@ -130,17 +109,20 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
         records: GroupRecordsCheck | None = None
+        topics: tuple[str, ...] | None = None
         if restore_id is not None:
             routes = task.routes_of_restore(restore_id.id)
         else:
             chosen = _chosen_logs(run, view)
             routes = task.routes_as_they_are(chosen)
             records = GroupRecordsCheck(view, chosen, cluster, restores)
+            topics = tuple(new for _, new in chosen.topics) if run[TOPICS] or run[EXCLUDE] else None
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
             plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
             plan = plan if records is None else records.check(plan)
-            return plan, _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            planned = _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            return plan, msgspec.structs.replace(planned, chosen_topics=topics)
 
         plan, planned = decide()
         if run.dry_run or not plan.groups:
@@ -228,22 +210,8 @@ def _options(run: Run, restore: str | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value}
 
 
-@verb(
-    report=GroupsMoved,
-    text=_text,
-    options=(*_CLUSTER, ALL),
-    arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
-    exits=(2, *_EXITS),
-    exit_code=_code,
-    changes=True,
-    examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
-)
+@verb(GROUPS_ROLLBACK, report=GroupsMoved, text=_text, exit_code=_code)
 def rollback(run: Run, restore: str) -> GroupsMoved:
-    """Undo a restore of consumer groups: each gets the offsets it had before.
-
-    Overwritten offsets are set again. Offsets that did not exist before are removed, and so are groups that have no
-    others. A group with active consumers is refused. A rollback can be rolled back.
-    """
     place = chosen_source(run)
     restores = restores_place(run, place)
     chosen = choose_restore(restores, restore)

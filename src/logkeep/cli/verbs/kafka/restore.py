@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import click
-
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.declarations import RESTORE
 from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.wiring import (
-    STORE_EXITS,
     chosen_engine,
     chosen_source,
     refuse_contradictions,
@@ -24,30 +23,22 @@ from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
     BROKERS,
     BY_RECORD,
-    COMMAND_CONFIG,
-    CONFIRM_CLUSTER,
-    ENGINE_OPTIONS,
     EXCLUDE,
     HERE_ONLY,
     INTO_EXISTING,
     ISOLATION,
     KEEP_ALL,
-    LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     NO_PROOF,
     OFFSETS,
     PARTITIONS,
-    PROGRESS,
     QUIET,
     RENAME,
     REPARTITION,
     REPLACE_RECORDS,
     REPLICATION_FACTOR,
-    REPO,
     RESTORED_GROUPS,
     RESUME_RESTORE,
-    SOURCE,
-    STATE_DIR,
     TO_LOG_DIRS,
     TOPIC_SELECTION,
     TOPICS,
@@ -109,44 +100,10 @@ _ONLINE: Options = (
 """Options that have no effect on a restore into files."""
 _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that have no effect on any other restore."""
-_CLUSTER = (REPO, SOURCE, STATE_DIR, BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 
 
-_OPTIONS: Options = (
-    *_CLUSTER, *TOPIC_SELECTION, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, BY_RECORD, UNTIL_OFFSET, TRANSACTIONS,
-    OFFSETS, ISOLATION, WHAT, RESTORED_GROUPS, INTO_EXISTING, REPLICATION_FACTOR, CONFIRM_CLUSTER, TO_LOG_DIRS,
-    REPLACE_RECORDS, HERE_ONLY, BROKERS, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE, LIMIT_DOWNLOAD,
-    *ENGINE_OPTIONS, PROGRESS,
-)  # fmt: skip
-
-
-@verb(
-    report=KafkaRestoreReport,
-    text=restore_text,
-    options=_OPTIONS,
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
-    exit_code=_code,
-    changes=True,
-    metrics=_metrics,
-    examples=(
-        "logkeep kafka restore latest --bootstrap-servers broker:9092 --dry-run",
-        "logkeep kafka restore 20261114020000 --topics 'orders.*' --rename 's/^/restored-/'",
-        "logkeep kafka restore latest --until-time 2026-11-14T02:00:00Z",
-        "logkeep kafka restore --resume 20261114031500",
-    ),
-)
+@verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
 def restore(run: Run, backup: str) -> KafkaRestoreReport:
-    """Restore a backup into a Kafka cluster: records, configs, groups, and a proof.
-
-    The plan is shown and confirmed first; --dry-run ends there. Topics are created with the archived partition counts,
-    filled by an idempotent producer, read back and compared record by record, and only then get their own configs.
-    Then each group is set to the record that it would have read next. Topics that hold records are refused. After any
-    interruption --resume RESTORE-ID continues, and no record is written twice.
-
-    With --to-log-dirs nothing is sent: segment files are written into the directories of a stopped broker. The dry run
-    prints the whole procedure for this cluster.
-    """
     refuse_contradictions(run)
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
@@ -216,8 +173,8 @@ def _naming_restore(run: Run) -> Iterator[Callable[[RestoreId], None]]:
     def begun(restore_id: RestoreId) -> None:
         begun_ids.append(restore_id)
         if not run[QUIET]:
-            way = f"logkeep kafka restore --resume {restore_id}"
-            run.console.note(f"restore {restore_id} begins; to resume it after an interruption: {way}")
+            run.console.note(f"restore {restore_id} begins; to resume it after an interruption:")
+            run.console.note(f"  logkeep kafka restore --resume {restore_id}")
 
     try:
         yield begun

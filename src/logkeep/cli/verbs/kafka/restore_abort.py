@@ -1,18 +1,14 @@
 """`logkeep kafka restore abort`: delete what an unfinished restore created."""
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.declarations import RESTORE_ABORT
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
-from logkeep.config.options import (
-    KAFKA_TARGET,
-    RECEIPT_OPTIONS,
-)
+from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.model.findings import Finding
 from logkeep.model.ids import RestoreId
@@ -41,21 +37,12 @@ def _abort_text(report: KafkaRestoreAbortReport, look: TerminalStyle) -> str:
 
 
 @verb(
+    RESTORE_ABORT,
     report=KafkaRestoreAbortReport,
     text=_abort_text,
-    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET),
-    arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
-    exits=(2, 31, 50, *STORE_EXITS),
     exit_code=lambda report: 2 if report.findings else 0,
-    changes=True,
-    examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
 )
 def abort(run: Run, restore_id: int) -> KafkaRestoreAbortReport:
-    """Abort a restore: topics that it created are deleted, others get their configs back.
-
-    Topics are identified by their ids: a topic that was created again under the same name is not deleted. The restore
-    cannot be resumed afterwards; its documents are kept.
-    """
     place = chosen_source(run)
     task = KafkaRestore(place, restores_place(run, place), client_settings(run), run.clock, run.token)
     stored = task.stored(RestoreId(restore_id), aborted_too=True)

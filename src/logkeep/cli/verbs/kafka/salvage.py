@@ -11,22 +11,18 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, use_directories, written_source
+from logkeep.cli.verbs.kafka.declarations import SALVAGE
+from logkeep.cli.wiring import chosen_engine, use_directories, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
-    ENGINE_OPTIONS,
     EXCLUDE,
     INTERNAL,
     LEASE_TTL,
-    LIMIT_UPLOAD,
     LOG_DIRS,
     SEGMENT_BYTES,
-    STORE_OPTIONS,
     TAG,
-    TOPIC_SELECTION,
     TOPICS,
-    WRITE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.kafka.disks.directories import hold_directories, list_directories, log_dirs
@@ -43,39 +39,15 @@ class KafkaSalvageReport(KafkaCopied, frozen=True, kw_only=True):
 
 def _text(report: KafkaSalvageReport, look: TerminalStyle) -> str:
     nodes = ", ".join(map(str, report.nodes))
-    return "\n".join(map(look.line, copied_lines(report, f" · disks of {nodes}")))
+    return "\n".join(map(look.prose, copied_lines(report, f" · disks of {nodes}")))
 
 
 def _code(report: KafkaSalvageReport) -> int:
     return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
 
 
-_OPTIONS = (
-    *STORE_OPTIONS, LOG_DIRS, *TOPIC_SELECTION, INTERNAL, BACKUP_ID, SEGMENT_BYTES, ALLOW_GAPS, TAG,
-    *ENGINE_OPTIONS, LIMIT_UPLOAD, *WRITE_OPTIONS,
-)  # fmt: skip
-
-
-@verb(
-    report=KafkaSalvageReport,
-    text=_text,
-    options=_OPTIONS,
-    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
-    exit_code=_code,
-    changes=True,
-    metrics=copied_metrics,
-    examples=(
-        "logkeep kafka salvage --log-dirs /var/lib/kafka/data -r s3://bucket/logkeep --source prod",
-        "logkeep kafka salvage --log-dirs broker-1/a,broker-1/b --log-dirs broker-2/a --dry-run",
-    ),
-)
+@verb(SALVAGE, report=KafkaSalvageReport, text=_text, exit_code=_code, metrics=copied_metrics)
 def salvage(run: Run) -> KafkaSalvageReport:
-    """Back up a Kafka cluster from the disks of brokers that no longer run.
-
-    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several replicas of a
-    partition the one with the highest leader epoch is used; others supply what is damaged. The result is a backup of
-    the same source as those of `kafka backup`, and continues where the last one ended.
-    """
     named: tuple[str, ...] = run[LOG_DIRS]
     roots = log_dirs(named)
     if not roots:

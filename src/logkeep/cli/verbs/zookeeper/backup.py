@@ -7,6 +7,7 @@ from pathlib import Path
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.next_steps import after_zookeeper_backup
 from logkeep.cli.verbs.zookeeper.admin_backup import admin_member, back_up_over_http
 from logkeep.cli.verbs.zookeeper.backup_report import (
     FIRST_SOURCE,
@@ -15,27 +16,18 @@ from logkeep.cli.verbs.zookeeper.backup_report import (
     done_report,
     member_report,
 )
+from logkeep.cli.verbs.zookeeper.declarations import BACKUP
 from logkeep.cli.verbs.zookeeper.members import given_members, member_places
-from logkeep.cli.wiring import STORE_EXITS, WarmEngines, refuse_contradictions, use_directories, written_source
+from logkeep.cli.wiring import WarmEngines, refuse_contradictions, use_directories, written_source
 from logkeep.config.options import (
-    ADMIN_SERVER,
-    AUTH_FILE,
     BACKUP_ID,
     CONFIG_DIRS,
-    ENGINE_OPTIONS,
     FOLLOW,
     INCLUDE_CONFIG,
     LEASE_TTL,
-    LIMIT_UPLOAD,
-    MAX_SNAPSHOT_BYTES,
     NEW_HISTORY,
-    STORE_OPTIONS,
     TAG,
-    WRITE_OPTIONS,
     ZK_COMPRESSION,
-    ZK_INTERVAL,
-    ZK_MEMBERS,
-    ZK_SEGMENT_BYTES,
 )
 from logkeep.errors import UsageError
 from logkeep.model.ids import backup_id
@@ -67,45 +59,15 @@ def _metrics(outcome: CommandOutcome[ZooKeeperBackupReport]) -> Iterator[MetricS
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=source)
 
 
-_OPTIONS = (
-    *STORE_OPTIONS, *ZK_MEMBERS, ADMIN_SERVER, AUTH_FILE, MAX_SNAPSHOT_BYTES, NEW_HISTORY, ZK_COMPRESSION,
-    INCLUDE_CONFIG, CONFIG_DIRS, BACKUP_ID, TAG, FOLLOW, ZK_INTERVAL, ZK_SEGMENT_BYTES, *ENGINE_OPTIONS,
-    LIMIT_UPLOAD, *WRITE_OPTIONS,
-)  # fmt: skip
-
-
 @verb(
+    BACKUP,
+    next_step=after_zookeeper_backup,
     report=ZooKeeperBackupReport,
     text=backup_text,
-    options=_OPTIONS,
-    exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     exit_code=lambda report: report.exit_code,
-    changes=True,
     metrics=_metrics,
-    examples=(
-        "logkeep zookeeper backup --data-dir /var/lib/zookeeper --zk-host localhost:2181 -r s3://bucket/logkeep",
-        "logkeep zookeeper backup --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --zk-host zk1=zk1:2181 "
-        "--zk-host zk2=zk2:2181",
-        "logkeep zookeeper backup --data-dir /var/lib/zookeeper --zk-host localhost:2181 --follow --interval 5s",
-        "logkeep zookeeper backup --admin-server http://localhost:8080 --auth-file /etc/logkeep/zk-admin",
-    ),
 )
 def backup(run: Run) -> ZooKeeperBackupReport:
-    """Back up ZooKeeper from the files of one server or of several, while they run.
-
-    Snapshots are copied first, then the logs up to the last record that the server has committed, repeated until the
-    newest snapshot is covered. Only used bytes are copied, and only what earlier backups do not have. A run proves
-    that the directories continue what is archived; restored data, or another ensemble, ends with 31 unless
-    --new-history confirms it. Transactions that no file has any more end with 21. Where no server answers, the newest
-    transactions are archived and labelled unproven, and the run ends with 2.
-
-    Without access to the disks, --admin-server requests a snapshot from a 3.9 server. It is the tree of one
-    transaction if its digest proves that; under load it is fuzzy, a finding says so, and the run ends with 2.
-
-    With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round, a
-    second one aborts it. A round with nothing new commits nothing. From time to time the small objects of rounds are
-    merged, as `zookeeper optimize` does.
-    """
     refuse_contradictions(run)
     over_http = admin_member(run)
     if over_http is not None:

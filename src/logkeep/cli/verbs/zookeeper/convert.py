@@ -3,7 +3,6 @@
 from datetime import datetime
 from pathlib import Path
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
@@ -11,18 +10,14 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
-from logkeep.cli.wiring import STORE_EXITS, WarmEngines, chosen_source, use_directories, written_source
+from logkeep.cli.verbs.zookeeper.declarations import EXPORT, IMPORT
+from logkeep.cli.wiring import WarmEngines, chosen_source, use_directories, written_source
 from logkeep.config.options import (
     BACKUP_ID,
     BUNDLE_ID,
-    ENGINE_OPTIONS,
     LEASE_TTL,
-    LIMIT_DOWNLOAD,
-    LIMIT_UPLOAD,
     MEMBER,
     NEW_HISTORY,
-    PROGRESS,
-    STORE_OPTIONS,
     TAG,
     TO_DIR,
     ZK_COMPRESSION,
@@ -72,21 +67,8 @@ def _export_text(report: ExportReport, look: TerminalStyle) -> str:
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 
 
-@verb(
-    report=ExportReport,
-    text=_export_text,
-    options=(*STORE_OPTIONS, TO_DIR, MEMBER, BUNDLE_ID, ZK_COMPRESSION, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
-    exit_code=lambda report: exit_code(report.findings),
-    examples=("logkeep zookeeper export latest --to /backups", "logkeep zookeeper export 20261116 --member 2 --to ."),
-)
+@verb(EXPORT, report=ExportReport, text=_export_text, exit_code=lambda report: exit_code(report.findings))
 def export(run: Run, backup: str) -> ExportReport:
-    """Write one member's files of a backup as a bundle, which `zkbackup` reads.
-
-    Every object is checked by its checksum, and the uncompressed bytes do not change. The bundle gets its name when it
-    is complete. The exit code is that of the backup itself.
-    """
     directory = run[TO_DIR]
     if directory is None:
         raise UsageError("no directory is given", remedy="give the directory to create the bundle in: --to DIR")
@@ -131,27 +113,8 @@ def beside_of(view: ArchiveView) -> ExportExtras:
     )
 
 
-_OPTIONS = (
-    *STORE_OPTIONS, MEMBER, NEW_HISTORY, ZK_COMPRESSION, BACKUP_ID, TAG, *ENGINE_OPTIONS, LIMIT_UPLOAD, LEASE_TTL,
-    PROGRESS,
-)  # fmt: skip
-
-
-@verb(
-    report=ZooKeeperBackupReport,
-    text=backup_text,
-    options=_OPTIONS,
-    arguments=(click.Argument(["bundle"], metavar="DIR"),),
-    exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
-    exit_code=lambda report: report.exit_code,
-    examples=("logkeep zookeeper import /backups/backup-20261116-091500 -r s3://bucket/logkeep",),
-)
+@verb(IMPORT, report=ZooKeeperBackupReport, text=backup_text, exit_code=lambda report: report.exit_code)
 def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
-    """Import a bundle into a repository, as the next backup of its source.
-
-    Its files get the same checks as those of a server: it must continue what is archived, unless --new-history is
-    given. The bundle's time becomes the id unless later backups exist; its name becomes a tag.
-    """
     view, place = BundleView(Path(bundle).expanduser().absolute()), written_source(run, FIRST_SOURCE)
     use_directories(run, Path(bundle).expanduser())
     with archiving(

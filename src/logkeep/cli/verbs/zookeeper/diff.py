@@ -2,15 +2,14 @@
 
 from contextlib import ExitStack
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
+from logkeep.cli.verbs.zookeeper.declarations import DIFF
 from logkeep.cli.verbs.zookeeper.moment import opened_side
-from logkeep.cli.wiring import STORE_EXITS
-from logkeep.config.options import BELIEVE, BELOW, LIMIT_DOWNLOAD, MOST_ROWS, STORE_OPTIONS
+from logkeep.config.options import BELOW, MOST_ROWS
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Rfc3339
 from logkeep.zookeeper.history.compare import TreeComparison, TreeSide, compare
@@ -75,28 +74,8 @@ def _bytes(size_bytes: int | None) -> str:
     return "null" if size_bytes is None else plural(size_bytes, "byte")
 
 
-@verb(
-    report=DiffReport,
-    text=_text,
-    options=(*STORE_OPTIONS, BELOW, BELIEVE, MOST_ROWS, LIMIT_DOWNLOAD),
-    arguments=(click.Argument(["before"], metavar="A"), click.Argument(["after"], metavar="B")),
-    exits=(10, 30, 50, *STORE_EXITS),
-    examples=(
-        "logkeep zookeeper diff 20261115 latest",
-        "logkeep zookeeper diff latest@0x500000001 latest --path /app",
-        "logkeep zookeeper diff latest:zk1@0x50000001f latest:zk2@0x50000001f",
-        "logkeep zookeeper diff /backups/monday /backups/tuesday",
-    ),
-)
+@verb(DIFF, report=DiffReport, text=_text)
 def diff(run: Run, before: str, after: str) -> DiffReport:
-    """Compare two archived trees: two backups, two transactions or two members.
-
-    A and B are ids of backups or directories of bundles, with @ZXID for the tree after that transaction (default: the
-    end) and, after an id, :MEMBER for one member's files. When both come from the same archived bytes and end with the
-    same digest, they are equal without a replay; otherwise both trees are replayed and compared: data, ACL, every field
-    of stat. What servers change without a transaction is not compared. A tree after an unproven end of an epoch is
-    compared only with --believe. A path that is in neither tree is refused.
-    """
     path = wanted_path(run[BELOW])
     below = b"" if path == b"/" else path
     with ExitStack() as stack:

@@ -2,24 +2,20 @@
 
 from datetime import datetime
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
+from logkeep.cli.verbs.zookeeper.declarations import HISTORY
 from logkeep.cli.verbs.zookeeper.moment import damaged_if, moment_text, opened_backup, session_text
-from logkeep.cli.wiring import STORE_EXITS, WarmEngines
+from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import (
     CHILDREN,
-    ENGINE_OPTIONS,
-    LIMIT_DOWNLOAD,
     MEMBER,
     MOST_ROWS,
-    PROGRESS,
     RECURSIVE,
-    STORE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.formats.zookeeper import shown
@@ -92,28 +88,8 @@ def _cells(row: HistoryRow, look: TerminalStyle) -> tuple[str, ...]:
     return (row.zxid, look.moment(datetime.fromisoformat(row.time)), row.session, op, *numbers, row.path)
 
 
-@verb(
-    report=HistoryReport,
-    text=_text,
-    options=(*STORE_OPTIONS, CHILDREN, RECURSIVE, MEMBER, MOST_ROWS, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
-    arguments=(click.Argument(["path"], metavar="PATH"), click.Argument(["backup"], metavar="[ID]", default="latest")),
-    exits=(10, 20, 50, *STORE_EXITS),
-    exit_code=lambda report: damaged_if(report.findings),
-    examples=(
-        "logkeep zookeeper history /app/config",
-        "logkeep zookeeper history /app --recursive --limit 50",
-        "logkeep zookeeper history /app/leader /backups/backup-20261116-091500",
-    ),
-)
+@verb(HISTORY, report=HistoryReport, text=_text, exit_code=lambda report: damaged_if(report.findings))
 def history(run: Run, path: str, backup: str) -> HistoryReport:
-    """Show which sessions created, changed and deleted a znode, and when.
-
-    Every applied change is one line: its transaction, the time on the leader's clock, the session that requested it,
-    and the version and size of the data after it. Instead of an id the directory of a bundle can be given. Where
-    several members have a log, the best proven one is read. The last line shows which transactions were read. After
-    damage it continues, with another member's log if there is one; transactions that cannot be read, or that no log
-    has, are named, and it ends with 10. What was proposed and never committed is left out, and named.
-    """
     wanted = WantedEvents(wanted_path(path), _depth(run), run[MOST_ROWS])
     with opened_backup(run, backup) as view:
         found = history_of(view, wanted, WarmEngines(run), run[MEMBER])

@@ -5,22 +5,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
+from logkeep.cli.verbs.zookeeper.declarations import LOG
 from logkeep.cli.verbs.zookeeper.moment import damaged_if, opened_backup
-from logkeep.cli.wiring import STORE_EXITS, spark_engine
+from logkeep.cli.wiring import spark_engine
 from logkeep.config.options import (
-    ENGINE_OPTIONS,
-    LIMIT_DOWNLOAD,
     MEMBER,
     MOST_ROWS,
     SQL,
-    STORE_OPTIONS,
 )
 from logkeep.errors import UsageError
 from logkeep.model.findings import Finding
@@ -51,39 +48,8 @@ def _text(report: LogReport, look: TerminalStyle) -> str:
     return "\n".join([*lines, *finding_lines(report.findings, look, every=True)])
 
 
-@verb(
-    report=LogReport,
-    text=_text,
-    options=(*STORE_OPTIONS, SQL, MEMBER, MOST_ROWS, *ENGINE_OPTIONS, LIMIT_DOWNLOAD),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(10, 20, 50, *STORE_EXITS),
-    exit_code=lambda report: damaged_if(report.findings),
-    examples=(
-        "Who deleted it:",
-        "  logkeep zookeeper log --sql \"SELECT time, session, txn, path FROM transactions WHERE op LIKE 'delete%'"
-        " AND applied AND path LIKE '/app%'\"",
-        "The hottest paths:",
-        '  logkeep zookeeper log --sql "SELECT path, count(*) AS changes FROM transactions WHERE applied'
-        ' GROUP BY path ORDER BY changes DESC LIMIT 20"',
-        "The largest writers:",
-        '  logkeep zookeeper log --sql "SELECT session, sum(data_bytes) AS bytes FROM transactions WHERE applied'
-        ' GROUP BY session ORDER BY bytes DESC LIMIT 20"',
-        "How sessions come and go:",
-        "  logkeep zookeeper log --sql \"SELECT date_trunc('HOUR', time) AS hour,"
-        " count_if(op = 'createSession') AS opened, count_if(op = 'closeSession') AS closed"
-        ' FROM transactions GROUP BY hour ORDER BY hour"',
-    ),
-)
+@verb(LOG, report=LogReport, text=_text, exit_code=lambda report: damaged_if(report.findings))
 def log(run: Run, backup: str) -> LogReport:
-    """Query archived transactions with SQL.
-
-    The view `transactions` has one row per change. A multi has one row per part (txn is multi); if one part failed,
-    none has `applied`. The end of a session is one row, and one more for each ephemeral node that it deleted, where the
-    server wrote their names (3.6 and later). `zxid` is a number: hex(zxid) shows it as ZooKeeper does. Needs Spark,
-    which reads one log per task. Instead of an id the directory of a bundle can be given. Where logs are damaged, the
-    query sees what can be read; transactions that cannot be read, or that no log has, are named, and it ends with 10.
-    What was proposed and never committed is left out, and named.
-    """
     sql = run[SQL]
     if sql is None:
         raise UsageError("no query is given", remedy=f'pass --sql "SELECT …"; `{VIEW}` has: {COLUMNS}')

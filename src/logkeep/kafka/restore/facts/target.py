@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from logkeep.errors import NotAuthorised
+from logkeep.errors import ClusterNotReady, NotAuthorised
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.admin.topic_changes import NewTopic, create_topics
 from logkeep.kafka.admin.topics import ConfigValue, ResourceKind, describe_configs, topic_configs
@@ -124,5 +124,7 @@ def _settings(cluster: Cluster, new: Collection[str], present: Collection[str]) 
 
 
 def _versions(cluster: Cluster, metadata: ClusterMetadata) -> dict[str, int]:
+    if not metadata.brokers:
+        raise ClusterNotReady("the cluster lists no broker", subject=metadata.cluster_id)
     connections = [cluster.connection(b.node) for b in metadata.brokers]
     return {api: min(c.version(api) for c in connections) for api in APIS if all(c.speaks(api) for c in connections)}

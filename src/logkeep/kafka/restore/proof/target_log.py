@@ -17,7 +17,7 @@ from logkeep.formats.kafka.transactions import COMMIT, Settling
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.client.retry import Pause, ProgressBackoff
+from logkeep.kafka.client.retry import RESTART, Pause, ProgressBackoff
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, cause_text, read_ahead
@@ -91,7 +91,7 @@ class TargetLog:
         if start >= self.end:
             return
         leader = self._brokers.leader(log.topic, topic_id, log.partition).broker
-        logs = LiveLogs(self._brokers, leader, FetchLimits(), ProgressBackoff(self._pause), _IN_TURN)
+        logs = LiveLogs(self._brokers, leader, FetchLimits(), ProgressBackoff(self._pause, limit=RESTART), _IN_TURN)
         stack.enter_context(closing(logs))
         self._logs = logs
         wanted = LiveRange(log.topic, topic_id, log.partition, start, self.end)

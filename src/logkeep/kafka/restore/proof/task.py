@@ -7,7 +7,7 @@ import msgspec
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.kafka.record_view import visible_records
 from logkeep.formats.kafka.transactions import SettledTransactions
-from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.cluster import long_retry_cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.logs.brokers import Brokers, UnitBrokers
 from logkeep.kafka.restore.facts.log_views import archived_batches, settled_of, share_of, view_of
@@ -34,7 +34,7 @@ class ProveUnit(msgspec.Struct, frozen=True, kw_only=True):
 
 def prove_logs(unit: ProveUnit, progress: Progress) -> ReplayResult:
     """One result for each log, with its proof."""
-    with Cluster(unit.settings) as cluster:
+    with long_retry_cluster(unit.settings) as cluster:
         brokers, starts = UnitBrokers(cluster), log_starts(cluster, unit.logs)
         return ReplayResult(
             logs=tuple(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import RateLimiter
-from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.client.retry import RESTART, USUAL, ProgressBackoff
 from logkeep.kafka.logs.archived import PIECE_BYTES
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 from logkeep.kafka.restore.replay.bundles import SIDE_BY_SIDE
@@ -69,12 +69,15 @@ class ReplayRounds:
                 self._wait(todo, trouble)
 
     def _wait(self, todo: Sequence[LogReplay], trouble: ClusterError) -> None:
-        """Wait before the next round. When a failed disk did not recover in time, that is an outcome, not an error:
-        another attempt of the engine would not cure it either, and would not know the reason."""
+        """Wait before the next round, for minutes if a broker may be restarting.
+
+        When a failed disk did not recover in time, that is an outcome, not an error: another attempt of the engine
+        would not cure it either, and would not know the reason.
+        """
+        reasons = [log.disk_failed for log in todo if log.disk_failed]
         try:
-            self._tools.backoff.failed(trouble)
+            self._tools.backoff.failed(trouble, USUAL if reasons else RESTART)
         except (ClusterUnreachable, ClusterNotReady) as error:
-            reasons = [log.disk_failed for log in todo if log.disk_failed]
             if not reasons:
                 error.remedy = _STOPPED if isinstance(error, ClusterUnreachable) else error.remedy
                 raise

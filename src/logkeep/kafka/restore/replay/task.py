@@ -16,7 +16,7 @@ from logkeep.formats.run_map.stored import encode
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import RateLimiter
-from logkeep.kafka.client.retry import Backoff, ProgressBackoff
+from logkeep.kafka.client.retry import RESTART, Backoff, ProgressBackoff
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import UnitBrokers
 from logkeep.kafka.restore.facts.units import (
@@ -64,14 +64,14 @@ def replay(unit: ReplayUnit, progress: Progress, timing: ReplayTiming = _REAL_TI
         logs = [LogReplay(log, StreamReader(log, unit.place, readers), progress) for log in unit.logs]
         tools = ReplayTools(
             cluster,
-            ProgressBackoff(timing.pause, timing.clock),
+            ProgressBackoff(timing.pause, timing.clock, RESTART),
             RateLimiter(unit.bytes_per_s, timing.pause, timing.clock),
             timing.transaction_timeout_ms,
         )
         ReplayRounds(logs, tools).run()
         done = [log.log for log in logs if log.done]
-        _delete_leading_fillers(cluster, done)
-        starts = log_starts(cluster, done) if unit.prove and done else {}
+        tools.backoff.insist(lambda: _delete_leading_fillers(cluster, done))
+        starts = tools.backoff.insist(lambda: log_starts(cluster, done)) if unit.prove and done else {}
         proving = _Proving(unit, UnitBrokers(cluster), starts, progress, timing)
         return ReplayResult(logs=tuple(_result(log, proving) for log in logs))
 

@@ -2,29 +2,25 @@
 
 from pathlib import Path
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.restore_text import finding_lines
+from logkeep.cli.verbs.zookeeper.restore.declarations import PLAN
 from logkeep.cli.verbs.zookeeper.restore.report import RestoredTree, tree_lines, tree_of_all
 from logkeep.cli.verbs.zookeeper.restore.survey import write_document
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
-from logkeep.cli.wiring import STORE_EXITS, chosen_source
+from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
     FORM,
     JUTE_MAXBUFFER,
-    LIMIT_DOWNLOAD,
     MIN_EPOCH,
     PLAN_TO,
-    PROGRESS,
     SESSIONS,
-    STORE_OPTIONS,
-    ZK_MOMENT,
     ZK_VERSION,
 )
 from logkeep.formats.zookeeper.names import hex_zxid
@@ -95,35 +91,8 @@ def _cells(one: AgreedMember, tree: RestoredTree) -> tuple[str, ...]:
     return (one.member, one.machine, one.data_dir, *held, str(tree.epoch))
 
 
-_OPTIONS = (
-    *STORE_OPTIONS, *ZK_MOMENT, SESSIONS, FORM, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH, ZK_VERSION, JUTE_MAXBUFFER,
-    PLAN_TO, LIMIT_DOWNLOAD, PROGRESS,
-)  # fmt: skip
-
-
-@verb(
-    report=ZooKeeperPlanReport,
-    text=_text,
-    options=_OPTIONS,
-    arguments=(
-        click.Argument(["backup"], metavar="ID"),
-        click.Argument(["surveys"], metavar="SURVEY...", nargs=-1, required=True),
-    ),
-    exits=(10, 30, 31, 50, *STORE_EXITS),
-    exit_code=lambda report: report.refusal_code,
-    examples=(
-        "logkeep zookeeper restore plan latest zk1.survey.json zk2.survey.json zk3.survey.json --to plan.json",
-        "logkeep zookeeper restore plan latest *.survey.json --to-time 2026-11-16T02:59:00Z",
-    ),
-)
+@verb(PLAN, report=ZooKeeperPlanReport, text=_text, exit_code=lambda report: report.refusal_code)
 def plan(run: Run, backup: str, surveys: tuple[str, ...]) -> ZooKeeperPlanReport:
-    """Make one restore plan for all members of an ensemble from the surveys of their hosts.
-
-    All members get the same tree, and an epoch above every epoch in use: in the backup, in their directories, by
-    running servers, and above --min-epoch. A forgotten member with its old data then cannot win an election. Without
-    --to the plan is only shown. No plan is written from a survey that is older than a day, or of a running server.
-    Each host carries it out with `restore --plan`, which refuses if the files are not those of the survey.
-    """
     hosts = [read_document(Path(name).expanduser(), HostSurvey) for name in surveys]
     place, target, options = chosen_source(run), asked_moment(run), _restore_options(run)
     entry = read_source(place, run.clock()).completed(backup)

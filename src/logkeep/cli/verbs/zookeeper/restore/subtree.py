@@ -1,11 +1,11 @@
 """`logkeep zookeeper restore-subtree`: restore a subtree of a backup into a running ensemble."""
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE_SUBTREE
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint
 from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
     SubtreeReport,
@@ -25,20 +25,16 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_session import (
     store_stopped,
 )
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, restores_place
+from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import (
     AS_PATH,
     AUTH_FILE,
     BELIEVE,
     DELETE_EXTRA,
     JUTE_MAXBUFFER,
-    LIMIT_DOWNLOAD,
-    RECEIPT_OPTIONS,
     RESUME_SUBTREE,
-    SUBTREE_JOURNAL,
     UNDO_SUBTREE,
     YES,
-    ZK_HOSTS,
     ZK_MOMENT,
     Options,
 )
@@ -66,38 +62,8 @@ from logkeep.zookeeper.timeline.verified_path import choose
 _STORED_OPTIONS: Options = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
 
 
-_OPTIONS = (
-    *RECEIPT_OPTIONS, ZK_HOSTS, *ZK_MOMENT, AS_PATH, DELETE_EXTRA, AUTH_FILE, BELIEVE, JUTE_MAXBUFFER,
-    SUBTREE_JOURNAL, RESUME_SUBTREE, UNDO_SUBTREE, LIMIT_DOWNLOAD,
-)  # fmt: skip
-
-
-@verb(
-    report=SubtreeReport,
-    text=subtree_text,
-    options=_OPTIONS,
-    arguments=(
-        click.Argument(["backup"], metavar="[ID]", required=False),
-        click.Argument(["path"], metavar="[PATH]", required=False),
-    ),
-    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
-    exit_code=lambda report: report.exit_code,
-    changes=True,
-    examples=(
-        "logkeep zookeeper restore-subtree latest /shop --zk-host zk1:2181 --dry-run",
-        "logkeep zookeeper restore-subtree latest /shop --as /shop-of-yesterday --zk-host zk1:2181",
-        "logkeep zookeeper restore-subtree --undo logkeep-subtree-20261116030000-1f2e3d4c.journal",
-    ),
-)
+@verb(RESTORE_SUBTREE, report=SubtreeReport, text=subtree_text, exit_code=lambda report: report.exit_code)
 def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeReport:
-    """Restore one subtree of a backup into a running ensemble.
-
-    Differences are planned as creates and sets; --delete-extra adds deletes. Every change names the version that it
-    expects, changes are sent as multis, which ZooKeeper applies completely or not at all, and ACLs are set last. A
-    change by another client stops the run. The journal is written before the first change: --resume continues an
-    interrupted run, and --undo undoes one; both need no repository, and update its receipt if one is given. /zookeeper
-    and ephemeral nodes are left out. The receipt says what was written, and where the journal is.
-    """
     if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
         from logkeep.cli.verbs.zookeeper.restore.subtree_finish import end_by_journal  # noqa: PLC0415 - only this way needs it
 

@@ -11,7 +11,8 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.zookeeper.members import given_members, name_of
-from logkeep.config.options import SURVEY_TO, ZK_MEMBERS
+from logkeep.cli.verbs.zookeeper.restore.declarations import SURVEY
+from logkeep.config.options import SURVEY_TO
 from logkeep.errors import Damaged, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.time import Rfc3339
@@ -61,23 +62,12 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
 
 
 @verb(
+    SURVEY,
     report=SurveyReport,
     text=_text,
-    options=(*ZK_MEMBERS, SURVEY_TO),
-    exits=(2, 10, 31, 52),
     exit_code=lambda report: RUNNING if any(one.running for one in report.members) else 0,
-    examples=(
-        "logkeep zookeeper restore survey --data-dir /var/lib/zookeeper --zk-host localhost:2181",
-        "logkeep zookeeper restore survey --data-dir /var/lib/zookeeper --log-dir /var/lib/zklog --to zk1.survey.json",
-    ),
 )
 def survey(run: Run) -> SurveyReport:
-    """Record the state of the servers on this host, as input for `restore plan`.
-
-    The first of three steps: stop all members, and survey every host; make one plan from all surveys with
-    `restore plan`; carry it out on every host with `restore --plan`. Only the survey is written, and no repository is
-    needed. A survey of a running server ends with 2: no plan can be made from it.
-    """
     given, machine = given_members(run), socket.gethostname()
     path = run[SURVEY_TO] or Path(f"{re.sub(r'[^A-Za-z0-9._-]', '-', machine) or 'host'}.survey.json")
     targets = [

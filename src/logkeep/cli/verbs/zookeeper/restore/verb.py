@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-import click
 import msgspec
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.zookeeper.members import given_members
+from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE
 from logkeep.cli.verbs.zookeeper.restore.report import (
     NOT_BEGUN,
     ZooKeeperRestoreReport,
@@ -20,8 +21,8 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
     tree_of,
 )
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
-from logkeep.cli.verbs.zookeeper.restore.with_plan import ANY_BACKUP, agreed_in, as_agreed
-from logkeep.cli.wiring import STORE_EXITS, chosen_source, opened_repository, restores_place
+from logkeep.cli.verbs.zookeeper.restore.with_plan import agreed_in, as_agreed
+from logkeep.cli.wiring import chosen_source, opened_repository, restores_place
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -30,11 +31,8 @@ from logkeep.config.options import (
     ENSEMBLE,
     FORM,
     JUTE_MAXBUFFER,
-    LIMIT_DOWNLOAD,
     MIN_EPOCH,
-    PROGRESS,
     QUIET,
-    RECEIPT_OPTIONS,
     RESTORE_PLAN,
     ROLLBACK,
     SESSIONS,
@@ -43,7 +41,6 @@ from logkeep.config.options import (
     YES,
     ZK_DATA_DIRS,
     ZK_LOG_DIRS,
-    ZK_MEMBERS,
     ZK_MOMENT,
     ZK_VERSION,
     Options,
@@ -80,39 +77,15 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     yield sample("logkeep_restore_success", 1 if report and report.verdict != NOT_BEGUN else 0, source=source)
 
 
-_OPTIONS = (
-    *RECEIPT_OPTIONS, *ZK_MEMBERS, RESTORE_PLAN, *ZK_MOMENT, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE,
-    ACCEPT_MISMATCH, ZK_VERSION, DIGESTS, JUTE_MAXBUFFER, CONTINUE, ROLLBACK, LIMIT_DOWNLOAD, PROGRESS,
-)  # fmt: skip
-
-
 @verb(
+    RESTORE,
+    next_step=after_restore,
     report=ZooKeeperRestoreReport,
     text=restore_text,
-    options=_OPTIONS,
-    arguments=(click.Argument(["backup"], metavar="[ID]", default=ANY_BACKUP),),
-    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     exit_code=exit_code_of,
-    changes=True,
     metrics=_metrics,
-    examples=(
-        "logkeep zookeeper restore latest --data-dir /var/lib/zookeeper --dry-run",
-        "logkeep zookeeper restore latest --to-time 2026-11-16T02:59:00Z --data-dir /var/lib/zookeeper",
-        "logkeep zookeeper restore latest --data-dir zk1=/data/zk1 --data-dir zk2=/data/zk2 --data-dir zk3=/data/zk3",
-        "logkeep zookeeper restore --plan plan.json --data-dir /var/lib/zookeeper",
-        "logkeep zookeeper restore --rollback --data-dir /var/lib/zookeeper",
-    ),
 )
 def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
-    """Replace the data of stopped servers by the tree of a backup.
-
-    By default the tree at the end of the backup is restored; --to-zxid and --to-time choose another transaction. One
-    that cannot be proven is refused with a list of those that can. Every byte is read and checked, all transactions are
-    replayed, and every digest that the servers wrote must match. Earlier data is kept beside the new data. Give all
-    members of an ensemble: they get one epoch above every epoch in use. For members on several hosts, `restore survey`
-    and `restore plan` make one plan, which every host carries out with --plan. An interrupted restore is completed with
-    --continue or undone with --rollback, which need no repository.
-    """
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper.restore.finish import end  # noqa: PLC0415 - only this way needs it
 

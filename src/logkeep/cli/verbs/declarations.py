@@ -1,0 +1,88 @@
+"""Declarations of verbs for every kind of source whose work loads Arrow or a client: options, exit codes, help."""
+
+import click
+
+from logkeep.cli.frame.exit_codes import STORE_EXITS
+from logkeep.cli.frame.verb import Declaration
+from logkeep.config.options import (
+    ALL,
+    ENGINE_OPTIONS,
+    GARBAGE_OPTIONS,
+    KAFKA_TARGET,
+    LEVEL,
+    LIMIT_DOWNLOAD,
+    PROGRESS,
+    RETENTION_OPTIONS,
+    SAMPLE,
+    STORE_OPTIONS,
+    TOPIC,
+)
+
+INFO = Declaration(
+    """Show what is in a backup: its logs, ranges, sizes, gaps, findings.
+
+    ID is a number, a unique prefix of one, or `latest`. When several sources have backups under the same id, they are
+    one group backup: all are shown, and the state is that of the group. For Kafka it shows topics by size, groups
+    by lag and what a restore would need; for ZooKeeper, the last transaction of each member and what can be restored.
+    No archived data is read.
+    """,
+    options=(*STORE_OPTIONS, TOPIC, ALL),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, *STORE_EXITS),
+    examples=(
+        "logkeep info latest",
+        "logkeep info latest --topic 'orders.*'",
+        "logkeep info 20261115103000 --source prod --json",
+    ),
+)
+
+VERIFY = Declaration(
+    """Verify a backup and name every object that is missing or damaged.
+
+    `files` follows the chain from its first commit, opens the manifest and all parts, and checks every object's
+    existence and size. `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch.
+    `records` also decodes every record, and stores a digest of each log, which later runs compare. `source` also
+    compares the backup's logs with what the live cluster still holds; records that differ there end it with 10, and are
+    no damage of the backup. Nothing is repaired. The result is stored in the repository: `list` shows it, and a damaged
+    backup never counts as a good one for `prune`.
+
+    For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
+    `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
+    a copy and compares its whole tree with the replayed one.
+    """,
+    options=(*STORE_OPTIONS, LEVEL, SAMPLE, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(2, 10, *STORE_EXITS),
+    measured=True,
+    examples=(
+        "logkeep verify",
+        "logkeep verify latest --level data --sample 1/7",
+        "logkeep verify --level source --bootstrap-servers broker:9092",
+    ),
+)
+
+DELETE = Declaration(
+    """Delete backups by id.
+
+    The last good backup of a source, held backups and those in use by a restore or verification are never deleted.
+    Objects that other backups need stay; the rest becomes garbage and is removed in two phases.
+    """,
+    options=(*STORE_OPTIONS, *GARBAGE_OPTIONS),
+    arguments=(click.Argument(["backups"], metavar="ID...", nargs=-1, required=True),),
+    exits=(2, 10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep delete 20261114020000 --dry-run",),
+)
+
+PRUNE = Declaration(
+    """Delete the backups that the retention policy does not keep, and free space.
+
+    A backup stays when any rule keeps it, and every decision is printed with its reason. Without a rule nothing is
+    deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed in two phases:
+    garbage is marked now and deleted by a later run.
+    """,
+    options=(*STORE_OPTIONS, *GARBAGE_OPTIONS, *RETENTION_OPTIONS),
+    exits=(2, 10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",),
+)

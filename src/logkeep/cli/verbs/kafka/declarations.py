@@ -1,0 +1,248 @@
+"""Declarations of the verbs of `logkeep kafka`: options, exit codes, help. Their work is loaded when they run."""
+
+import click
+
+from logkeep.cli.frame.exit_codes import STORE_EXITS
+from logkeep.cli.frame.verb import Declaration
+from logkeep.config.options import (
+    ACCEPT_DELETIONS,
+    ALL,
+    ALLOW_GAPS,
+    BACKUP_ID,
+    BROKERS,
+    BY_RECORD,
+    CLIENT_RACK,
+    COMPACTED,
+    COMPRESSION,
+    CONFIRM_CLUSTER,
+    CONTROLLER_CONFIG,
+    CONTROLLERS,
+    ENGINE_OPTIONS,
+    ERASED_FROM,
+    FOLLOW,
+    FROM_BACKUP,
+    GROUP,
+    HERE_ONLY,
+    INTERNAL,
+    INTERVAL,
+    INTO_EXISTING,
+    ISOLATION,
+    KAFKA_TARGET,
+    KEEP_ALL,
+    LIMIT_DOWNLOAD,
+    LIMIT_PRODUCE,
+    LIMIT_UPLOAD,
+    LOG_DIRS,
+    NO_PROOF,
+    OFFSETS,
+    PARTITIONS,
+    PROGRESS,
+    RECEIPT_OPTIONS,
+    RENAME,
+    REPARTITION,
+    REPLACE_RECORDS,
+    REPLICATION_FACTOR,
+    RESTORED_GROUPS,
+    RESUME,
+    RESUME_RESTORE,
+    SCRAM_TO,
+    SEGMENT_BYTES,
+    STORE_OPTIONS,
+    TAG,
+    TO_LOG_DIRS,
+    TOPIC_SELECTION,
+    TRANSACTIONS,
+    UNTIL_OFFSET,
+    UNTIL_TIME,
+    WHAT,
+    WRITE_OPTIONS,
+)
+
+BACKUP = Declaration(
+    """Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.
+
+    Every run continues where the last one ended, per topic id and partition. The cut is the high watermark of each
+    partition, moved past the markers of transactions that ended meanwhile. Records that retention removed before they
+    were copied are a gap: the backup is completed, the gap is recorded, and the run ends with 21.
+
+    Of a compacted topic, a run proves that it read every deletion: within `delete.retention.ms` of the last cut, or
+    because no offset is missing. Otherwise it compares the archive with the live log (--compacted) and buries archived
+    records of keys that were deleted. What stays unproven is a finding, and the run ends with 2.
+
+    With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
+    commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
+    --json one document; the last line sums up the whole run.
+    """,
+    options=(
+        *STORE_OPTIONS,
+        *KAFKA_TARGET,
+        CLIENT_RACK,
+        *TOPIC_SELECTION,
+        INTERNAL,
+        SCRAM_TO,
+        CONTROLLERS,
+        CONTROLLER_CONFIG,
+        BACKUP_ID,
+        SEGMENT_BYTES,
+        COMPRESSION,
+        ALLOW_GAPS,
+        COMPACTED,
+        ACCEPT_DELETIONS,
+        RESUME,
+        FOLLOW,
+        INTERVAL,
+        TAG,
+        *ENGINE_OPTIONS,
+        LIMIT_DOWNLOAD,
+        LIMIT_UPLOAD,
+        *WRITE_OPTIONS,
+    ),
+    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    changes=True,
+    measured=True,
+    examples=(
+        "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
+        "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
+        "logkeep kafka backup --follow --interval 10s",
+    ),
+)
+
+RESTORE = Declaration(
+    """Restore a backup into a Kafka cluster: records, configs, groups, and a proof.
+
+    The plan is shown and confirmed first; --dry-run ends there. Topics are created with the archived partition counts,
+    filled by an idempotent producer, read back and compared record by record, and only then get their own configs.
+    Then each group is set to the record that it would have read next. Topics that hold records are refused. After any
+    interruption --resume RESTORE-ID continues, and no record is written twice.
+
+    With --to-log-dirs nothing is sent: segment files are written into the directories of a stopped broker. The dry run
+    prints the whole procedure for this cluster.
+    """,
+    options=(
+        *RECEIPT_OPTIONS,
+        *KAFKA_TARGET,
+        *TOPIC_SELECTION,
+        RENAME,
+        PARTITIONS,
+        REPARTITION,
+        UNTIL_TIME,
+        BY_RECORD,
+        UNTIL_OFFSET,
+        TRANSACTIONS,
+        OFFSETS,
+        ISOLATION,
+        WHAT,
+        RESTORED_GROUPS,
+        INTO_EXISTING,
+        REPLICATION_FACTOR,
+        CONFIRM_CLUSTER,
+        TO_LOG_DIRS,
+        REPLACE_RECORDS,
+        HERE_ONLY,
+        BROKERS,
+        RESUME_RESTORE,
+        KEEP_ALL,
+        NO_PROOF,
+        LIMIT_PRODUCE,
+        LIMIT_DOWNLOAD,
+        *ENGINE_OPTIONS,
+        PROGRESS,
+    ),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
+    changes=True,
+    measured=True,
+    examples=(
+        "logkeep kafka restore latest --bootstrap-servers broker:9092 --dry-run",
+        "logkeep kafka restore 20261114020000 --topics 'orders.*' --rename 's/^/restored-/'",
+        "logkeep kafka restore latest --until-time 2026-11-14T02:00:00Z",
+        "logkeep kafka restore --resume 20261114031500",
+    ),
+)
+
+RESTORE_ABORT = Declaration(
+    """Abort a restore: topics that it created are deleted, others get their configs back.
+
+    Topics are identified by their ids: a topic that was created again under the same name is not deleted. The restore
+    cannot be resumed afterwards; its documents are kept.
+    """,
+    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET),
+    arguments=(click.Argument(["restore_id"], metavar="RESTORE-ID", type=int),),
+    exits=(2, 31, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
+)
+
+GROUPS = Declaration(
+    """Show the archived offsets of consumer groups, also for topics that were deleted since.
+
+    Needs a backup that was taken with --internal. When a topic is deleted, the cluster deletes the offsets of
+    its groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` sets
+    them again, `kafka groups rollback` undoes that.
+    """,
+    options=(*STORE_OPTIONS, GROUP, ALL),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    exits=(10, *STORE_EXITS),
+    examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
+)
+
+GROUPS_RESTORE = Declaration(
+    """Restore the offsets of consumer groups, in the cluster that has their records.
+
+    With RESTORE-ID offsets are translated by the exact map of that restore. With --backup they are used as they are,
+    for records at their original offsets, within the bounds of the target's logs. Where the topic is not the archived
+    one, the records around each offset are compared with the archive. A group continues with the record
+    that it would have read next; where that is not possible, the reason and the number of records read again are
+    shown. A group with active consumers is refused. Earlier offsets are stored: see `kafka groups rollback`.
+    """,
+    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET, FROM_BACKUP, RESTORED_GROUPS, *TOPIC_SELECTION, RENAME, ERASED_FROM, ALL),
+    arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
+    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
+    changes=True,
+    examples=(
+        "logkeep kafka groups restore latest --groups 'billing.*' --dry-run",
+        "logkeep kafka groups restore --backup latest --bootstrap-servers broker:9092",
+    ),
+)
+
+GROUPS_ROLLBACK = Declaration(
+    """Undo a restore of consumer groups: each gets the offsets it had before.
+
+    Overwritten offsets are set again. Offsets that did not exist before are removed, and so are groups that have no
+    others. A group with active consumers is refused. A rollback can be rolled back.
+    """,
+    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET, ALL),
+    arguments=(click.Argument(["restore"], metavar="RESTORE-ID"),),
+    exits=(2, 10, 30, 31, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
+)
+
+SALVAGE = Declaration(
+    """Back up a Kafka cluster from the disks of brokers that no longer run.
+
+    Reads the directories of `log.dirs`, of one broker or of several, and never writes to them. Of several replicas of a
+    partition the one with the highest leader epoch is used; others supply what is damaged. The result is a backup of
+    the same source as those of `kafka backup`, and continues where the last one ended.
+    """,
+    options=(
+        *STORE_OPTIONS,
+        LOG_DIRS,
+        *TOPIC_SELECTION,
+        INTERNAL,
+        BACKUP_ID,
+        SEGMENT_BYTES,
+        ALLOW_GAPS,
+        TAG,
+        *ENGINE_OPTIONS,
+        LIMIT_UPLOAD,
+        *WRITE_OPTIONS,
+    ),
+    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    changes=True,
+    measured=True,
+    examples=(
+        "logkeep kafka salvage --log-dirs /var/lib/kafka/data -r s3://bucket/logkeep --source prod",
+        "logkeep kafka salvage --log-dirs broker-1/a,broker-1/b --log-dirs broker-2/a --dry-run",
+    ),
+)

@@ -1,0 +1,60 @@
+"""The next step after `init`, `backup`, `verify` and `restore`. The frame shows it to people, not to scripts."""
+
+from typing import TYPE_CHECKING
+
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.terminal.next_step import NextStep
+from logkeep.config.options import CONFIG, REPO, SOURCE
+from logkeep.model.redaction import redact
+from logkeep.model.shell_words import shell_line
+from logkeep.repository.backups.verdicts import GOOD
+
+if TYPE_CHECKING:
+    from logkeep.cli.verbs.init import InitReport
+    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
+    from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport
+    from logkeep.cli.verbs.zookeeper.backup_report import ZooKeeperBackupReport
+    from logkeep.cli.verbs.zookeeper.restore.report import ZooKeeperRestoreReport
+    from logkeep.reports.verification import VerifyReport
+
+
+def command(run: Run, *words: object) -> str:
+    """A command of `logkeep` on the same repository: it repeats the flags by which this run found it."""
+    flags: list[object] = []
+    for option, flag in ((REPO, "-r"), (CONFIG, "--config"), (SOURCE, "--source")):
+        if run.settings.typed(option):
+            flags += [flag, redact(str(run.settings[option]))]
+    return shell_line("logkeep", *words, *flags)
+
+
+def after_init(run: Run, _report: "InitReport") -> NextStep:
+    kafka = command(run, "kafka", "backup", "--bootstrap-servers", "localhost:9092")
+    zookeeper = command(run, "zookeeper", "backup", "--data-dir", "/var/lib/zookeeper", "--zk-host", "localhost:2181")
+    return NextStep("take a first backup, of Kafka or of ZooKeeper", (kafka, zookeeper))
+
+
+def after_kafka_backup(run: Run, report: "KafkaBackupReport") -> NextStep | None:
+    return _verify(run, report.id, "records") if report.follow is None else None
+
+
+def after_zookeeper_backup(run: Run, report: "ZooKeeperBackupReport") -> NextStep | None:
+    return _verify(run, report.id, "replay") if report.follow is None else None
+
+
+def _verify(run: Run, backup: int | None, level: str) -> NextStep | None:
+    if backup is None:
+        return None
+    return NextStep("check that it can be read", (command(run, "verify", backup, "--level", level),))
+
+
+def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
+    """A drill proves the restore itself. Of a damaged backup, the report says what to do."""
+    if report.verdict != GOOD:
+        return None
+    return NextStep("prove that it can be restored", (command(run, "drill", report.id, "--embedded"),))
+
+
+def after_restore(run: Run, report: "KafkaRestoreReport | ZooKeeperRestoreReport") -> NextStep | None:
+    if report.restore is None:
+        return None
+    return NextStep("see what was restored and proven", (command(run, "receipts", "show", report.restore),))

@@ -1,0 +1,87 @@
+"""How `--help` groups options: everyday ones first, the rest by topic. An option in no group is an everyday one."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from logkeep.config.option import Option
+from logkeep.config.options import (
+    ACCEPT_MISMATCH,
+    ADMIN_SERVER,
+    AUTH_FILE,
+    BACKUP_ID,
+    BELIEVE,
+    BROKERS,
+    BY_RECORD,
+    CLIENT_RACK,
+    COMMAND_CONFIG,
+    COMPRESSION,
+    CONFIG_DIRS,
+    CONFIRM_CLUSTER,
+    CONTROLLER_CONFIG,
+    CONTROLLERS,
+    DIGESTS,
+    ENGINE_OPTIONS,
+    ENSEMBLE,
+    ERASED_FROM,
+    FORM,
+    GC_AGE,
+    GC_INTERVAL,
+    HERE_ONLY,
+    INCLUDE_CONFIG,
+    ISOLATION,
+    JUTE_MAXBUFFER,
+    KEEP_ALL,
+    LEASE_TTL,
+    LIMIT_DOWNLOAD,
+    LIMIT_PRODUCE,
+    LIMIT_UPLOAD,
+    MAX_SNAPSHOT_BYTES,
+    METRICS_FILE,
+    MIN_EPOCH,
+    NO_PROOF,
+    OFFSETS,
+    PROGRESS,
+    REPARTITION,
+    REPLACE_RECORDS,
+    REPLICATION_FACTOR,
+    RETRY_FOR,
+    SCRAM_TO,
+    SEGMENT_BYTES,
+    SESSIONS,
+    STATE_DIR,
+    TO_LOG_DIRS,
+    TRANSACTIONS,
+    UNTIL_OFFSET,
+    ZK_COMPRESSION,
+    ZK_SEGMENT_BYTES,
+    ZK_VERSION,
+    Options,
+)
+
+HELP_GROUPS: dict[str, Options] = {
+    "Record options": (
+        REPARTITION, BY_RECORD, UNTIL_OFFSET, TRANSACTIONS, OFFSETS, ISOLATION, ERASED_FROM, KEEP_ALL, NO_PROOF,
+    ),
+    "Tree options": (SESSIONS, FORM, BELIEVE, ACCEPT_MISMATCH, DIGESTS),
+    "Cluster options": (
+        COMMAND_CONFIG, CLIENT_RACK, SCRAM_TO, CONTROLLERS, CONTROLLER_CONFIG, REPLICATION_FACTOR, CONFIRM_CLUSTER,
+        ADMIN_SERVER, AUTH_FILE, MAX_SNAPSHOT_BYTES, INCLUDE_CONFIG, CONFIG_DIRS, ENSEMBLE, MIN_EPOCH, ZK_VERSION,
+        JUTE_MAXBUFFER,
+    ),
+    "Options for files of a stopped broker": (TO_LOG_DIRS, REPLACE_RECORDS, HERE_ONLY, BROKERS),
+    "Engine options": ENGINE_OPTIONS,
+    "Transfer and storage options": (
+        LIMIT_PRODUCE, LIMIT_DOWNLOAD, LIMIT_UPLOAD, RETRY_FOR, SEGMENT_BYTES, ZK_SEGMENT_BYTES, COMPRESSION,
+        ZK_COMPRESSION, BACKUP_ID, LEASE_TTL, GC_AGE, GC_INTERVAL, STATE_DIR, METRICS_FILE, PROGRESS,
+    ),
+}  # fmt: skip
+"""In the order in which `--help` shows them, below the everyday options."""
+
+
+def by_group(options: Iterable[Option[Any]]) -> dict[str, list[Option[Any]]]:
+    """The options by title, everyday ones first, each group in the given order. Empty groups are left out."""
+    title_of = {option.name: title for title, group in HELP_GROUPS.items() for option in group}
+    groups: dict[str, list[Option[Any]]] = {title: [] for title in ("Options", *HELP_GROUPS)}
+    for option in options:
+        groups[title_of.get(option.name, "Options")].append(option)
+    return {title: found for title, found in groups.items() if found}
