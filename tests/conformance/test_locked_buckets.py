@@ -61,7 +61,7 @@ def test_versions_and_locks_are_known(server: S3Server) -> None:
     words = {
         "plain": "versioning is off, and there is no object lock",
         "kept": "versioning is on, and there is no object lock",
-        "locked": "versioning is on, and new objects are locked for 1 days (GOVERNANCE)",
+        "locked": "versioning is on, and new objects are locked for 1 day (GOVERNANCE)",
     }
     for bucket, text in words.items():
         assert str(bucket_protection(parse_address(server.url(bucket)))) == text

@@ -600,3 +600,24 @@ def test_no_verb_of_a_repository_starts_java(
     assert not met.exists()
     caught = repo.run("verify", "--level", "data", "--engine", "spark", code=1, env=env)
     assert "must not be loaded here" in caught.stderr, "the trap works"
+
+
+class TestCompletion:
+    def complete(self, repo: Filled, words: str, **env: str) -> list[str]:
+        """What bash is offered for the last word."""
+        asked = {"_LOGKEEP_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), **env}
+        done = logkeep(home=repo.home, env={"LOGKEEP_REPO": repo.url, **asked})
+        assert done.stderr == ""
+        return [line.removeprefix("plain,") for line in done.stdout.splitlines() if line]
+
+    def test_backups_sources_and_topics_of_the_repository(self, repo: Filled) -> None:
+        ids = [str(i) for i in sorted(repo.ids, reverse=True)]
+        assert self.complete(repo, "logkeep verify ") == ["latest", *ids]
+        assert self.complete(repo, f"logkeep hold {ids[0]}") == [ids[0]]
+        assert self.complete(repo, "logkeep list --source ") == ["prod"]
+        assert self.complete(repo, "logkeep info latest --topic ") == ["scripted"]
+        assert self.complete(repo, f"logkeep info -r {repo.url} ", LOGKEEP_REPO="") == ["latest", *ids]
+
+    def test_nothing_where_there_is_no_repository(self, repo: Filled) -> None:
+        assert self.complete(repo, "logkeep verify ", LOGKEEP_REPO=f"file://{repo.home}/none") == []
+        assert self.complete(repo, "logkeep verify ", LOGKEEP_REPO="") == []

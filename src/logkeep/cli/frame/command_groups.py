@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import click
 
@@ -104,7 +104,7 @@ class HelpCommand(click.Command):
 
     def _show(self, words: tuple[str, ...]) -> None:
         top = click.get_current_context().find_root()
-        settings = {"help_option_names": top.help_option_names}
+        settings: dict[str, Any] = {"help_option_names": top.help_option_names}
         self._root.main([*words, "--help"], prog_name=top.info_name, standalone_mode=False, obj=top.obj, **settings)
 
     def _complete(self, ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

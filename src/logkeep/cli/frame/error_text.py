@@ -16,7 +16,7 @@ import click
 from logkeep import __version__
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
-from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.messages import ENGLISH, Say, message
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.config.load import did_you_mean
 from logkeep.config.options import OPTIONS
@@ -32,9 +32,9 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
     """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
     labelled = (
-        ("error:", "red", say(error.what)),
-        ("at:", "bold", error.subject),
-        ("try:", "bold", say(error.remedy) if error.remedy else None),
+        (message("error:"), "red", say(error.what)),
+        (message("at:"), "bold", error.subject),
+        (message("try:"), "bold", say(error.remedy) if error.remedy else None),
     )
     return "\n".join(_labelled(say(label), style, one_line(text), look) for label, style, text in labelled if text)
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from logkeep.cli.frame.archived_name import ArchivedName
 from logkeep.cli.frame.command import FrameCommand, click_option
 from logkeep.cli.frame.execute import CommandOutcome, Run, VerbJob, carry_out
 from logkeep.cli.frame.exit_codes import possible
@@ -42,6 +43,12 @@ ReportT = TypeVar("ReportT", bound=msgspec.Struct)
 
 COMMON: tuple[Option[Any], ...] = (JSON, CONFIG, QUIET, VERBOSE, LOG_LEVEL, LOG_FORMAT, LOG_FILE, COLOR)
 """Options of every verb."""
+_COMPLETED = {
+    **dict.fromkeys(("backup", "backups", "before", "after", "erased_from"), "backups"),
+    "source": "sources",
+    **dict.fromkeys(("topics", "topic", "exclude"), "topics"),
+}
+"""Parameters that a shell completes from the repository."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,9 @@ class VerbParser(FrameCommand):
         self.options = (*own, *COMMON)
         flags = [flag for option in self.options for flag in _flags(option)]
         self._declared, self._parameters = own, dict(flags)
+        for parameter in (*declared.arguments, *(flag for _, flag in flags)):
+            if parameter.name in _COMPLETED:
+                parameter.type = ArchivedName(_COMPLETED[parameter.name])
         exits = possible(declared.exits, changes=declared.changes)
         super().__init__(arguments=declared.arguments, flags=flags, exits=exits, help_text=declared.help)
 

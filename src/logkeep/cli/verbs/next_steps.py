@@ -1,9 +1,10 @@
 """The next step after `init`, `backup`, `verify` and `restore`. The frame shows it to people, not to scripts."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
+from logkeep.config.option import Option
 from logkeep.config.options import CONFIG, REPO, SOURCE
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 def command(run: Run, *words: object) -> str:
     """A command of `logkeep` on the same repository: it repeats the flags by which this run found it."""
     flags: list[object] = []
-    for option, flag in ((REPO, "-r"), (CONFIG, "--config"), (SOURCE, "--source")):
+    named: tuple[tuple[Option[Any], str], ...] = ((REPO, "-r"), (CONFIG, "--config"), (SOURCE, "--source"))
+    for option, flag in named:
         if run.settings.typed(option):
             flags += [flag, redact(str(run.settings[option]))]
     return shell_line("logkeep", *words, *flags)

@@ -1,6 +1,5 @@
 """What goes wrong between a replay and its target, and who else meddles: exact, or said what is wrong."""
 
-import math
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from logkeep.kafka.restore.replay.task import ReplayTiming, replay
 from tests.integration.kafka.replay.attempts import KILLED, Attempts
 from tests.integration.kafka.replay.conftest import Archived
 from tests.support.kafka.backup_steps import beside
+from tests.support.kafka.clock_ahead import ClockAhead
 from tests.support.kafka.replay_into_topics import committed, expected, nothing, without_offsets
 from tests.support.processes import wait_for
 from tests.support.servers.proxied_kafka import Shaky
@@ -94,22 +94,20 @@ def test_a_broker_dies_and_comes_back(shaky: Shaky, logs: Archived, way: tuple[s
     _assert_exact(logs, source, unit)
 
 
-class _AwayFor:
-    """A clock whose pauses take no time until the broker is due back; when it is back, they are real."""
+class _AwayFor(ClockAhead):
+    """Runs ahead until the broker is due back; when it is back, pauses are real."""
 
     def __init__(self, away_s: float) -> None:
-        self._away_s, self._ahead_s = away_s, 0.0
+        super().__init__()
+        self._away_s = away_s
         self.due, self.back = threading.Event(), threading.Event()
-
-    def __call__(self) -> float:
-        return time.monotonic() + self._ahead_s
 
     def pause(self, seconds: float) -> None:
         if self.back.is_set():
             time.sleep(seconds)
             return
-        self._ahead_s += seconds
-        if self._ahead_s >= self._away_s:
+        super().pause(seconds)
+        if self.ahead_s >= self._away_s:
             self.due.set()
             assert self.back.wait(120)
 
@@ -117,7 +115,7 @@ class _AwayFor:
 def test_a_broker_dies_and_stays_away(shaky: Shaky, logs: Archived) -> None:
     """Waited for, and in the end said what to look at; as soon as it is back another attempt goes on."""
     unit = _through_proxy(shaky, logs.target.unit("smooth", "left-alone", Offsets.TRANSLATE))
-    clock = _AwayFor(math.inf)
+    clock = ClockAhead()
     with beside(lambda: replay(unit, nothing, ReplayTiming(pause=clock.pause, clock=clock))) as running:
         with shaky.held_after(12_000):
             shaky.kafka.kill()

@@ -16,10 +16,10 @@ from tests.e2e.test_bad_input import one_error
 from tests.integration.kafka.restore.scene import Scene, log_end, troubles
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.client_view_of_configs import own_configs
+from tests.support.kafka.clock_ahead import ClockAhead
 from tests.support.kafka.command_in_process import Said
 from tests.support.kafka.consumer_view import seen, watermarks
 from tests.support.kafka.kernel_cache import share_kernels
-from tests.support.kafka.replay_into_topics import nothing
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import new_place
 from tests.support.servers.small_disk_kafka import CrampedKafka
@@ -58,7 +58,8 @@ def cramped(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CrampedK
 
 def _impatient(unit: ReplayUnit, progress: Progress) -> ReplayResult:
     """The task as it is, but for the minutes that it would wait for the broker."""
-    return replay(unit, progress, ReplayTiming(pause=nothing))
+    clock = ClockAhead()
+    return replay(unit, progress, ReplayTiming(pause=clock.pause, clock=clock))
 
 
 def _until_full(scene: Scene, target: CrampedKafka, monkeypatch: pytest.MonkeyPatch) -> Said:
