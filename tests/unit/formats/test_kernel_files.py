@@ -68,6 +68,7 @@ def test_kernels_beside_the_package_are_used_first(tmp_path: Path) -> None:
     assert _COMPILING in _answer(tmp_path, 1, "new")[1]
 
 
+@pytest.mark.soak
 def test_a_damaged_file_is_compiled_anew(tmp_path: Path) -> None:
     _answer(tmp_path, 1)
     for stored in (tmp_path / "cache").rglob("*.nb?"):

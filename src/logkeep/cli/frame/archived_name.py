@@ -2,6 +2,7 @@
 
 import click
 from click.shell_completion import CompletionItem
+from click.types import StringParamType
 
 from logkeep.cli.frame.command_groups import named_object
 from logkeep.cli.frame.world import World
@@ -10,7 +11,7 @@ _READER = "logkeep.cli.verbs.archived_names:archived_names"
 """It opens the repository, so it is loaded only when a shell asks."""
 
 
-class ArchivedName(click.ParamType):
+class ArchivedName(StringParamType):
     """A text, with suggestions. `kind` is `backups`, `sources` or `topics`."""
 
     name = "text"

@@ -26,7 +26,6 @@ _PAGES: Final = {
     "List the backups of a directory.": "列出目录中的备份。",
     "Show all about one backup.": "显示一个备份的详细信息。",
     "Delete backups that are no longer needed.": "清理不再需要的备份。",
-    "Show the help of a command.": "显示一个命令的帮助。",
     "Copies the snapshots, then the logs up to the last complete record that the server has committed, and repeats "
     "until the newest snapshot is covered. The directory of the backup appears only when it is complete.": (
         "先复制 snapshot，再复制事务日志，直到服务器已提交的最后一条完整记录；重复执行，"

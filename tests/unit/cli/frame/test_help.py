@@ -12,10 +12,13 @@ from logkeep.config.help_groups import HELP_GROUPS, by_group
 from logkeep.config.options import ENGINE, REPO, RETRY_FOR
 from tests.support.cli.processes import logkeep
 
+HELP = ["-h", "--help"]
+"""As the program has them: click keeps the help option of a command's first context."""
+
 
 def parsed(words: str, *arguments: str) -> dict[str, Any]:
     entry = next(e for e in VERBS if e.words == words)
-    return entry.parser().make_context(words, list(arguments)).params
+    return entry.parser().make_context(words, list(arguments), help_option_names=HELP).params
 
 
 def section_titles(text: str) -> list[str]:
@@ -73,7 +76,7 @@ def test_flags_that_people_type() -> None:
     assert parsed("info", "--topics", "a", "--topic", "b")["topic"] == ("a", "b")
     assert parsed("zookeeper backup", "--zk-data-dir", "/x", "--data-dir", "/y")["data_dir"] == ("/x", "/y")
     zkbackup = next(e for e in COMMANDS if e.words == "backup").parser()
-    assert zkbackup.make_context("backup", ["--data-dir", "/x"]).params["zk_data_dir"] == "/x"
+    assert zkbackup.make_context("backup", ["--data-dir", "/x"], help_option_names=HELP).params["zk_data_dir"] == "/x"
 
 
 @pytest.mark.parametrize("words", ("info", "kafka groups", "receipts show", "verify", "zookeeper export"))
