@@ -23,6 +23,7 @@ from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.verify.checks import HashUnit, hash_objects
 from logkeep.store.local import LocalStore
 
@@ -51,7 +52,8 @@ def _measure(size: int, batch_bytes: int, total: int, rounds: int, directory: Pa
     objects = [p.expected for p in pieces]
     alone = _best(lambda: hash_objects(HashUnit(store, objects), lambda _: None).findings, rounds)
     data = _best(lambda: check_logs(HashUnit(store, objects), lambda _: None).findings, rounds)
-    records = _best(lambda: decode_pieces(RecordUnit(store, pieces), lambda _: None).findings, rounds)
+    place = SourceRef(store, "r", "s")
+    records = _best(lambda: decode_pieces(RecordUnit(place, pieces), lambda _: None).findings, rounds)
     stored = sum(p.segment.stored_bytes for p in pieces) / 1e6
     print(
         f"{size:5} B, {batch_bytes // 1000:3} kB batches: sha256 {stored / alone:6.0f} MB/s, data {stored / data:6.0f}"

@@ -18,6 +18,7 @@ from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
     from logkeep.kafka.client.settings import ClientSettings
+    from logkeep.model.findings import Finding
     from logkeep.model.segments import LogName
     from logkeep.repository.backups.manifest import Manifest
     from logkeep.repository.chain.fold import BackupEntry, Folded
@@ -68,6 +69,11 @@ class SourceKind:
     """What `info` shows of a backup besides its logs."""
     unreachable_without: "Callable[[SourceRef, Folded, tuple[int, ...]], tuple[str, ...]]" = lambda *_: ()
     """What can be restored today, and not without these backups."""
+    doubts: "Callable[[SourceRef, Folded, Manifest], tuple[Finding, ...]]" = lambda *_: ()
+    """What a whole backup may lack all the same, beyond the findings in its manifest."""
+    deletions_left: "Callable[[SourceRef, Manifest, int, int], float | None]" = lambda *_: None
+    """Seconds until the next backup can no longer prove deletions by time, from two times in ms: now, and when a run
+    last found nothing new (-1: none did)."""
     merge_way: "Callable[[], MergeWay] | None" = None
     """How `optimize` merges small objects."""
 
@@ -114,7 +120,7 @@ def _kafka_deeper(request: DeepRequest) -> "Deeper | None":
 
 
 def _kafka_contents(
-    place: SourceRef, _folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
+    place: SourceRef, folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
 ) -> msgspec.Struct | None:
     from logkeep.kafka.record.contents import report  # noqa: PLC0415
     from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
@@ -126,7 +132,47 @@ def _kafka_contents(
     if record is None:
         return None
     scram = read_attachment(place, manifest, SCRAM_ROLE, ScramDocument)
-    return report(record, manifest, totals, scram.credentials if scram is not None else None)
+    credentials = scram.credentials if scram is not None else None
+    return report(record, manifest, totals, credentials, _kafka_buried(place, folded, manifest))
+
+
+def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "dict[LogName, int]":
+    """How many offsets of each log's cut are buried. The objects are read only where there are some."""
+    if not folded.burials(manifest.id):
+        return {}
+    from logkeep.kafka.logs.burials import read_buried  # noqa: PLC0415
+    from logkeep.repository.backups.burials import burials_by_log  # noqa: PLC0415
+
+    found: dict[LogName, int] = {}
+    cuts = {c.log: c for c in manifest.cut}
+    for log, burials in burials_by_log(folded, manifest.id, cuts).items():
+        buried = read_buried(place, [b.object for b in burials])
+        found[log] = buried.within(cuts[log].start, cuts[log].end).count if buried is not None else 0
+    return found
+
+
+def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "tuple[Finding, ...]":
+    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
+    from logkeep.kafka.record.unproven_deletions import deletion_findings  # noqa: PLC0415
+    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+
+    def dense() -> "set[LogName]":
+        from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
+        from logkeep.repository.parts import dense_logs  # noqa: PLC0415
+
+        return dense_logs(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))
+
+    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    return tuple(f for f in deletion_findings(record, manifest, dense) if f not in manifest.findings)
+
+
+def _kafka_deletions_left(place: SourceRef, manifest: "Manifest", now_ms: int, seen_ms: int) -> float | None:
+    from logkeep.kafka.record.deletion_times import compacted_topics_of, least_left_s  # noqa: PLC0415
+    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
+    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+
+    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    return least_left_s(record.logs, compacted_topics_of(record), now_ms, seen_ms) if record is not None else None
 
 
 def _kafka_merge_way() -> "MergeWay":
@@ -182,6 +228,8 @@ KAFKA = SourceKind(
     read_task=_check_kafka_logs,
     deeper=_kafka_deeper,
     contents=_kafka_contents,
+    doubts=_kafka_doubts,
+    deletions_left=_kafka_deletions_left,
     merge_way=_kafka_merge_way,
 )
 ZOOKEEPER = SourceKind(

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 import pyarrow
 
+from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     ROLE,
     AclRecord,
@@ -67,6 +69,25 @@ LAST = LastBatch(
 WITH_LAST_BATCH = msgspec.structs.replace(
     RECORD, version=2, logs=(msgspec.structs.replace(RECORD.logs[0], last_batch=LAST),)
 )
+TIMES = Path(__file__).parent / "kafka" / "v3-deletion-times.json"
+WITH_TIMES = msgspec.structs.replace(
+    RECORD,
+    version=3,
+    logs=(
+        msgspec.structs.replace(
+            RECORD.logs[0],
+            deletions=DeletionTimes(
+                cut_ms=1763424000000,
+                clock=ClockName.BROKER,
+                read_begin_ms=1763424000100,
+                read_end_ms=1763424000900,
+                retention_ms=86400000,
+                unproven_from=4,
+                unproven_to=9,
+            ),
+        ),
+    ),
+)
 RECORD_2 = msgspec.structs.replace(RECORD, version=2, chosen=True)
 
 
@@ -110,3 +131,8 @@ def test_it_is_checked_by_hand_as_the_page_says() -> None:
 def test_a_record_with_last_batches_is_read_and_written_as_the_same_bytes() -> None:
     assert unseal(LAST_BATCHES.read_bytes(), ClusterRecord, "v2-last-batches.json") == WITH_LAST_BATCH
     assert seal(WITH_LAST_BATCH) == LAST_BATCHES.read_bytes()
+
+
+def test_a_record_with_the_times_that_prove_deletions_is_read_and_written_as_the_same_bytes() -> None:
+    assert unseal(TIMES.read_bytes(), ClusterRecord, "v3-deletion-times.json") == WITH_TIMES
+    assert seal(WITH_TIMES) == TIMES.read_bytes()

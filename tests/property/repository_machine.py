@@ -11,21 +11,24 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs, encode_runs
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin
+from logkeep.repository.backups.burials import put_burial, read_burial
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reader_holds, reading
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
-from logkeep.repository.chain.actions import HoldAction, ReleaseAction
+from logkeep.repository.chain.actions import BuriedLog, BuryAction, HoldAction, ReleaseAction
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import StoreFacts
@@ -93,6 +96,7 @@ class Machine(RuleBasedStateMachine):
         self.ends = {0: 0, 1: 0}
         self.sleeper: tuple[Callable[[], object], int] | None = None
         self.readers: list[Reader] = []
+        self.buried: list[tuple[int, int, set[int]]] = []
         self.changed: set[int] = set()
         self.steps = count()
 
@@ -168,6 +172,16 @@ class Machine(RuleBasedStateMachine):
         with self.writing("merge") as session:
             merge_neighbours(session, choice)
         self.changed.update(self.model)
+
+    @rule(partition=st.integers(0, 1), offsets=st.sets(st.integers(0, 30), min_size=1))
+    def offsets_are_buried(self, partition: int, offsets: set[int]) -> None:
+        """In the next backup and all later ones; earlier ones keep them."""
+        with self.writing("backup") as session:
+            first = session.folded.last_id + 1
+            runs = encode_runs(BuriedOffsets.of(np.array(sorted(offsets), np.int64)))
+            ref = put_burial(session.place, runs, self.token())
+            session.commit(BuryAction(first, (BuriedLog(log_of(partition), ref, len(offsets)),), "scripted"))
+        self.buried.append((first, partition, offsets))
 
     @rule(index=st.integers(0, 20))
     def a_reader_begins(self, index: int) -> None:
@@ -306,7 +320,18 @@ class Machine(RuleBasedStateMachine):
 
     def read_back(self, ids: Iterable[int]) -> None:
         for backup_id in set(ids) & set(self.model):
+            self.look_at_burials(backup_id)
             assert restored(self.place, backup_id) == expected(self.model[backup_id]), f"backup {backup_id}"
+
+    def look_at_burials(self, backup_id: int) -> None:
+        """Exactly those that were buried in it or before it, and their objects read back."""
+        expected_now = [(partition, offsets) for first, partition, offsets in self.buried if first <= backup_id]
+        found = []
+        for burial in read_chain(self.place).burials(backup_id):
+            runs = decode_runs(read_burial(self.place, burial.object), "buried")
+            every = np.arange(32)
+            found.append((burial.log.partition, set(every[runs.hides(every)].tolist())))
+        assert found == expected_now
 
     def data(self) -> set[str]:
         return {i.name for i in self.store.list("sources/prod/topics/")}
@@ -335,6 +360,7 @@ class Machine(RuleBasedStateMachine):
                 collect(session, GarbageRules())
         self.read_back(self.model)
         assert self.data() == set().union(*(self.objects_of(i) for i in self.model)), "garbage, or less than needed"
+        assert len(list(self.store.list("sources/prod/buried/"))) == len(self.buried)
 
     def writing(self, operation: str) -> AbstractContextManager[Writing]:
         return writing(self.place, operation, self.clock, self.token)

@@ -266,6 +266,17 @@ ALLOW_GAPS: Option[bool] = Option(
     "allow-gaps", Bool(), False, "Exit with 2 in place of 21 when retention was faster than the backup.",
     key="kafka.allow_gaps",
 )  # fmt: skip
+COMPACTED: Option[str] = Option(
+    "compacted", OneOf(("auto", "recopy", "incremental")), "auto",
+    "For compacted topics whose deletions are not proven: compare the archive with the live log and bury what was "
+    "deleted, copy the topic again, or only report it.",
+    key="kafka.compacted",
+)  # fmt: skip
+ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
+    "accept-deletions", TextList("TOPIC"), (),
+    "Bury deleted keys of this topic also if they are more than a tenth of its keys; may be repeated.",
+    where=Where.FLAG,
+)  # fmt: skip
 RESUME: Option[bool] = Option("resume", Bool(), False, "Resume the interrupted backup, under its id.", where=Where.FLAG)
 LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dirs", TextList("DIR,..."), (), "Log directories of stopped brokers; may be repeated.",

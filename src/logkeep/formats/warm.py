@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from logkeep.file_owners import who_can_replace
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
+from logkeep.formats.kafka.key_hash_kernels import key_hashes
 from logkeep.formats.kafka.merge_batches import BatchMergeRule, merged
 from logkeep.formats.kafka.outgoing import Outgoing, outgoing, stamp
 from logkeep.formats.kafka.partitioner import Share
@@ -42,6 +45,7 @@ def warm() -> None:
             stamp(part, -1, -1, -1)
     for records in visible_records([stretch], View(0, 1)):
         arrow_records(records)
+        key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
     twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2

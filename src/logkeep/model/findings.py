@@ -27,6 +27,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     remedy: str = ""
 
 
+DELETION_DOUBTS = frozenset({"deletions-unproven", "deletions-suspicious"})
+"""Codes of findings about a backup whose objects are good, but which may bring deleted keys back."""
+
+
 def worst(findings: list[Finding]) -> Severity | None:
     """The highest severity of the findings, or None if there are none."""
     order = (Severity.DAMAGE, Severity.WARNING, Severity.NOTE)

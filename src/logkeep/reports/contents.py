@@ -127,7 +127,7 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
         base=manifest.base,
         logs=tuple(logs),
         gaps=tuple(f"{g.log} [{g.start}, {g.end}): {g.reason}" for g in manifest.gaps),
-        findings=manifest.findings,
+        findings=(*manifest.findings, *kind.doubts(place, view.folded, manifest)),
         attachments=tuple(a.role for a in manifest.attachments),
         parts=len(parts),
         **({kind.name: found} if found is not None else {}),

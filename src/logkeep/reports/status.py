@@ -7,10 +7,13 @@ from datetime import datetime, timedelta
 import msgspec
 
 from logkeep.errors import Damaged, FormatTooNew, UnsafeName
+from logkeep.kinds import kind_named
+from logkeep.model.findings import DELETION_DOUBTS
 from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import BackupRow, VerifiedText, backup_row, health_of, read_source
 from logkeep.reports.restores import LastRestore, last_of_all, last_of_each
 from logkeep.reports.stored_size import StoredSize, stored_size, total_size
+from logkeep.repository.backups.source import SourceView, read_manifest
 from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
@@ -57,6 +60,9 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     lag_offsets: int | None = None
     """Offsets that the source had beyond the newest good backup then; null when that is not known."""
     objective_lag_offsets: int | None = None
+    deletions_left_seconds: float | None = None
+    """Until the next backup can no longer prove by time that it read every deletion of compacted topics; below 0: that
+    time has passed, and it proves them in other ways. Null: no such topic has times."""
     last_restore: LastRestore | None = None
     """The restore or drill of any backup that ended last."""
     last_verified_at: Rfc3339 | None = None
@@ -145,19 +151,36 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
         running=f"{held.operation} by {held.owner}, since {held.acquired}" if held else None,
         last_verified=verified.verified if verified else None,
-        warnings=(*view.warnings, *_future(newest.id if newest else None, age), *_stale(check, lag)),
+        warnings=(
+            *view.warnings,
+            *_future(newest.id if newest else None, age),
+            *_stale(check, lag),
+            *(_doubts(place, view, newest.id) if newest else ()),
+        ),
         last_look=check.looked if check else None,
         lag_offsets=lag,
         objective_lag_offsets=objectives.max_lag,
         last_verified_at=verified.verified_at if verified else None,
         last_verified_level=verified.verified_level if verified else None,
         size=stored_size(place),
+        deletions_left_seconds=_deletions_left(place, view, newest.id, check, now) if newest else None,
     )
 
 
 def _last_verified(rows: Iterable[BackupRow]) -> BackupRow | None:
     """The backup with the latest of the verifications that count; all times have the same form."""
     return max((row for row in rows if row.verified), key=lambda row: row.verified or "", default=None)
+
+
+def _deletions_left(
+    place: SourceRef, view: SourceView, newest_good: int, check: Freshness | None, now: datetime
+) -> float | None:
+    entry = view.folded.entry(newest_good)
+    if entry is None:
+        return None
+    manifest = read_manifest(place, entry)
+    seen = int(datetime.fromisoformat(check.looked).timestamp() * 1000) if check else -1
+    return kind_named(manifest.kind).deletions_left(place, manifest, int(now.timestamp() * 1000), seen)
 
 
 def last_check(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:
@@ -178,4 +201,20 @@ def _future(newest: int | None, age: timedelta | None) -> tuple[str, ...]:
         return ()
     return (
         f"backup {newest} is dated in the future: the clock of this machine or of the machine that took it is wrong",
+    )
+
+
+def _doubts(place: SourceRef, view: SourceView, newest_good: int) -> tuple[str, ...]:
+    """What the newest good backup does not prove. Logs of many topics are one line."""
+    entry = view.folded.entry(newest_good)
+    if entry is None:
+        return ()
+    manifest = read_manifest(place, entry)
+    doubts = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
+    doubts += kind_named(manifest.kind).doubts(place, view.folded, manifest)
+    if not doubts:
+        return ()
+    more = f" and {len(doubts) - 1} more logs" if len(doubts) > 1 else ""
+    return (
+        f"{doubts[0].code}: {doubts[0].where}{more} in backup {newest_good}; `logkeep info {newest_good}` says why",
     )

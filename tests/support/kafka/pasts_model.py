@@ -234,7 +234,7 @@ class ModelArchive:
     ) -> ModelBackup:
         (cut,) = assembled.cut
         before = {LOG: base.reach} if base else {}
-        (record,) = logs_of(before, facts(tuple(self._topics()), bounds, {}), assembled)
+        (record,) = logs_of(before, facts(tuple(self._topics()), bounds, {}), assembled, {})
         inherited = [r for r in (base.rows if base else ()) if r.log == cut.log and r.end > cut.start]
         reach = ArchivedReach(
             record.history, record.end, record.last_epoch, record.last_end, record.start, None, record.last_batch

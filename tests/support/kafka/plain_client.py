@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequ
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
+from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
@@ -83,6 +85,9 @@ class PlainBrokers:
         start, end = (self.offset(topic, partition, when) for when in (-2, -1))
         known = self.epoch_end(topic, partition, position.last_epoch) if position.last_epoch >= 0 else None
         return LogFacts(found.topic_id, start, end, known)
+
+    def now(self) -> ClockTime:
+        return ClockTime(int(time.time() * 1000), ClockName.OWN)
 
     def topic_id(self, topic: str) -> uuid.UUID:
         found: uuid.UUID = self.metadata(topic).topics[0].topic_id

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
+from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 
@@ -85,6 +86,9 @@ class Script:
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return self.facts_now
+
+    def now(self) -> ClockTime:
+        return ClockTime(int(self.clock() * 1000), ClockName.OWN)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from kafka.protocol.producer.produce import ProduceRequest
@@ -45,6 +45,13 @@ class Matrix:
         wait_for(lambda: self._led(topic) == partitions, f"the broker to lead {topic}")
         self.topics[topic] = partitions
         return topic
+
+    def change(self, topic: str, config: str, value: str) -> None:
+        """Set one config of a topic."""
+        entry = ConfigEntry(config, value, incremental_operation=AlterConfigOpType.SET)
+        wanted = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([wanted]).values():
+            future.result(60)
 
     def delete(self, *topics: str) -> None:
         """Until the broker knows it too: it tells of the topics no more, and their logs cannot be read."""

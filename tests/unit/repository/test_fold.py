@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, FormatTooNew
+from logkeep.model.segments import Collection, LogName
 from logkeep.repository.chain.actions import (
+    WITH_BURIAL,
     Action,
     BackupAction,
+    BuriedLog,
+    BuryAction,
     CheckpointAction,
     Commit,
     DeleteAction,
@@ -21,7 +26,9 @@ from logkeep.repository.chain.actions import (
     ReplaceAction,
     ReplayedAction,
     Summary,
+    version_for,
 )
+from logkeep.repository.chain.documents import SourceDocument, seal, unseal
 from logkeep.repository.chain.fold import Folded, Folding
 
 SUMMARY = Summary(started="t", logs=1, segments=1, records=1, stored_bytes=1, new_bytes=1)
@@ -119,3 +126,33 @@ def test_folding_in_two_parts_is_folding_at_once() -> None:
     actions: list[Action] = [backup(1), backup(2), HoldAction(1, "x"), FailedAction(5, "y"), DeleteAction((2,), "z")]
     for cut in range(len(actions)):
         assert folded(actions[cut:], folded(actions[:cut])) == folded(actions)
+
+
+BURIED = BuriedLog(LogName(Collection.TOPICS, "orders", "a", 0), ObjectRef(token(7), 24, "0" * 64), 2)
+
+
+def test_offsets_are_buried_from_one_backup_on() -> None:
+    result = folded([backup(3), BuryAction(9, (BURIED,), "compared"), backup(9), DeleteAction((9,), "x")])
+    assert [b.log for b in result.burials(9)] == [BURIED.log]
+    assert result.burials(10) == result.burials(9), "deleting a backup brings nothing back"
+    assert result.burials(3) == ()
+
+
+def test_a_chain_without_burials_is_written_as_before() -> None:
+    assert b"buried" not in msgspec.json.encode(folded([backup(3)]))
+
+
+def test_an_earlier_release_ends_at_a_commit_that_buries() -> None:
+    """Its newest version is 1, also where a repair replays the burial."""
+    bury = BuryAction(9, (BURIED,), "compared")
+    replayed = RepairAction(1, (ReplayedAction(2, "t", bury),), "lost")
+    for action in (bury, replayed):
+        assert version_for(action) == WITH_BURIAL
+        made = msgspec.structs.replace(commit(action, 2, "x"), version=version_for(action))
+
+        class EarlierCommit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
+            generation: int
+
+        with pytest.raises(FormatTooNew):
+            unseal(seal(made), EarlierCommit, "commit 2")
+    assert version_for(backup(3)) == 1

@@ -39,6 +39,7 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
+        **_deletion_facts(one),
         "last verified": _verified_text(one, look),
         "last restore": restore_line(one.last_restore, look),
         **_size_facts(one.size, look),
@@ -66,6 +67,14 @@ def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     when = look.moment(datetime.fromisoformat(one.last_look))
     lag = "no longer known" if one.lag_offsets is None else plural(one.lag_offsets, "offset")
     return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
+
+
+def _deletion_facts(one: SourceStatus) -> dict[str, str]:
+    left = one.deletions_left_seconds
+    if left is None:
+        return {}
+    text = f"proven by time for another {duration(left)}" if left > 0 else "no longer proven by time in the next backup"
+    return {"deletions": text}
 
 
 def _verified_text(one: SourceStatus, look: TerminalStyle) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from logkeep.cli.frame.execute import CommandOutcome, Run
@@ -17,13 +18,15 @@ from logkeep.config.options import (
 )
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import DeepRequest, SourceKind, kind_of
-from logkeep.model.findings import Severity
+from logkeep.model.findings import DELETION_DOUBTS, Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.reports.backups import read_source
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
+from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import UNIT_BYTES, VerifySample
 from logkeep.repository.verify.name_versions import DOUBTS
@@ -102,7 +105,7 @@ def _code(report: VerifyReport) -> int:
     if report.verdict != GOOD or _lost_transactions(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
-    doubtful = doubtful or any(f.code in DOUBTS for f in report.findings)
+    doubtful = doubtful or any(f.code in DOUBTS or f.code in DELETION_DOUBTS for f in report.findings)
     return 2 if doubtful or report.level != report.asked_level else 0
 
 
@@ -142,9 +145,17 @@ def verify(run: Run, backup: str) -> VerifyReport:
         expect_work(run, read_bytes, UNIT_BYTES, "verify")
         deeper = kind.deeper(request)
         engine = chosen_engine(run, read_bytes, work="verify")
-        verifier = Verifier(place, engine, owner, run.clock, run.token, kind.read_task(), deeper)
+        verifier = Verifier(
+            place, engine, owner, run.clock, run.token, kind.read_task(), deeper, partial(_doubts, kind, place)
+        )
         verified = verifier.verify(backup_id, run[LEVEL], VerifySample(share.numerator, share.denominator))
     return verify_report(place, run[LEVEL], verified, deeper)
+
+
+def _doubts(kind: SourceKind, place: SourceRef, folded: Folded, manifest: Manifest) -> tuple[Finding, ...]:
+    """Stored findings of the same kind too: a backup that says itself that deletions may be missing."""
+    stored = (f for f in manifest.findings if f.code in DELETION_DOUBTS)
+    return (*stored, *kind.doubts(place, folded, manifest))
 
 
 def _client_settings(run: Run) -> "ClientSettings":

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch, Bytes
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.partitioner import Share
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions
@@ -32,6 +33,8 @@ class View:
     """Records of this time or later are not visible; None: no limit."""
     share: Share | None = None
     """Only records of this share are visible; None: all."""
+    buried: BuriedOffsets | None = None
+    """Records at these offsets are not visible; None: there are none."""
 
     def touching(self, stretch: BatchStretch) -> BatchStretch:
         """The batches with an offset of the range between their first and last."""
@@ -52,6 +55,8 @@ class View:
         if self.share is not None:
             return np.zeros(len(batches), np.bool_)
         whole: Flags = (batches.base_offsets >= self.start) & (batches.last_offsets < self.end)
+        if self.buried is not None:
+            whole &= ~self.buried.touches(batches.base_offsets, batches.last_offsets)
         return whole if self.before_ms is None else whole & (batches.headers["max_time_ms"] < self.before_ms)
 
 
@@ -72,6 +77,8 @@ def readable(buffer: Bytes, batches: Batches, view: View) -> Iterator[RecordColu
         if isinstance(part, Malformed):
             raise Damaged(str(part))
         within = part.within(view.start, view.end)
+        if view.buried is not None:
+            within = within.chosen(~view.buried.hides(within.offsets))
         if view.before_ms is not None:
             within = within.chosen(within.times_ms < view.before_ms)
         if view.share is not None:

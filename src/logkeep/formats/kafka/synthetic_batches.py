@@ -28,6 +28,7 @@ from logkeep.formats.kafka.batches import (
     Batches,
     Bytes,
 )
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.compression import Unreadable, pack, sections
 from logkeep.formats.kafka.encode import encode
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
@@ -84,6 +85,32 @@ def cut_batch(buffer: Bytes, batch: Batches, end: int) -> bytes:
     checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
     latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
     struct.pack_into(">i", checked, 2, end - 1 - int(header["base_offset"]))
+    struct.pack_into(">q", checked, 14, latest)
+    struct.pack_into(">i", checked, 36, len(kept))
+    packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))
+    return _with_header(int(header["base_offset"]), bytes(checked) + packed.tobytes())
+
+
+def thinned_batch(buffer: Bytes, batch: Batches, buried: BuriedOffsets) -> bytes:
+    """A batch without its buried records, whose offsets stay holes, as after compaction; empty if none is left.
+
+    The records keep their bytes and are compressed again with the same codec. Raises Damaged if they are unreadable.
+    """
+    header, position = batch.headers[0], batch.start
+    if not header["records"] or int(header["attributes"]) & CONTROL:
+        return bytes(buffer[position : batch.end])
+    records, plain, start = _decode_one(buffer, batch)
+    left = ~buried.hides(records.offsets)
+    if not left.any():
+        return b""
+    if left.all():
+        return bytes(buffer[position : batch.end])
+    ends = records.spans[:, kernels.END_AT].astype(np.int64)
+    starts = np.concatenate(([start], ends[:-1]))
+    section = np.concatenate([plain[a:b] for a, b in zip(starts[left].tolist(), ends[left].tolist(), strict=True)])
+    attributes, kept = int(header["attributes"]), records.chosen(left)
+    checked = bytearray(buffer[position + CRC_FROM : position + HEADER_BYTES])
+    latest = int(header["max_time_ms"] if attributes & APPEND_TIME else kept.times_ms.max())
     struct.pack_into(">q", checked, 14, latest)
     struct.pack_into(">i", checked, 36, len(kept))
     packed = pack(attributes & CODEC_MASK, np.ascontiguousarray(section))

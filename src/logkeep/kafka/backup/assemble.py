@@ -15,6 +15,7 @@ from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.lost_offset import Cause
+from logkeep.kafka.logs.read_times import ReadTimes, all_times
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -40,6 +41,8 @@ class Assembled:
     """Of what was copied, by log; None if those of a part are not known."""
     last_batches: Mapping[LogName, LastBatch | None] = field(default_factory=dict)
     """The last batch that was copied, of each log with one; None if it is not known."""
+    times: Mapping[LogName, ReadTimes | None] = field(default_factory=dict)
+    """When each log with copied ranges was read; None if that of a range is not known."""
     offsets: int = 0
     """How many the segments cover."""
 
@@ -139,6 +142,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
         tips=_tips(done),
         traits=_traits(done),
         last_batches=_last_batches(done),
+        times=_times(done),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
     )
 
@@ -162,6 +166,7 @@ def join_rounds(first: Assembled, second: Assembled) -> Assembled:
         tips={**first.tips, **second.tips},
         traits={**first.traits, **second.traits},
         last_batches={**first.last_batches, **second.last_batches},
+        times={**first.times, **second.times},
         offsets=first.offsets + second.offsets,
     )
 
@@ -240,6 +245,13 @@ def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:
         for each in result.ranges:
             found.setdefault(each.log, []).append(each.traits)
     return {log: all_joined(some) for log, some in found.items()}
+
+
+def _times(results: Iterable[CopyResult]) -> dict[LogName, ReadTimes | None]:
+    found: dict[LogName, list[ReadTimes | None]] = {}
+    for each in (r for result in results for r in result.ranges):
+        found.setdefault(each.log, []).append(each.times)
+    return {log: all_times(some) for log, some in found.items()}
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:

@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+import msgspec
+
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, StoreFull
+from logkeep.kafka.admin.broker_clock import ClockTime
 from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
 from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
+from logkeep.kafka.logs.read_times import times_between
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
@@ -42,16 +46,26 @@ def copy_with(
     """The same with randomness and time as arguments."""
     unit = replace(unit, limits=paced(unit.limits))
     with _jobs(unit, tokens) as jobs, _space_freed(jobs):
+        begin = _now(unit)
         backoff, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:
             unit = _one_round(unit, todo, progress, backoff, limiter)
+        times = times_between(begin, _now(unit))
         result = CopyResult(
             unit=unit.name,
-            ranges=tuple(job.copy.result() for job in jobs),
+            ranges=tuple(msgspec.structs.replace(job.copy.result(), times=times) for job in jobs),
             segments=tuple(segment for job in jobs for segment in job.writer.segments),
         )
         put_receipt(unit.place, receipt_of(unit, result), tokens())
     return result
+
+
+def _now(unit: CopyUnit) -> ClockTime | None:
+    """None if the cluster does not answer: what was copied counts all the same."""
+    try:
+        return unit.brokers.now()
+    except ClusterError:
+        return None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
+from logkeep.kafka.admin.broker_clock import ClockTime, cluster_time
 from logkeep.kafka.admin.offsets import At, LogBounds, list_offsets
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
@@ -44,6 +45,10 @@ class Facts:
     """What exists and is hidden from this user, as far as that can be known."""
     chosen: bool = False
     """Whether the user chose topics: then a group that has no offset in them is not part of the backup."""
+    cut: ClockTime | None = None
+    """By the cluster's clock, before the first log end was asked; None if that is not known."""
+    named: frozenset[str] = frozenset()
+    """Topics that the user named, each by its whole name."""
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -84,6 +89,7 @@ def gather(
     replicas = _replicas(cluster)
     local_sizes = _sizes(replicas or (), metadata, partitions)
     sized(local_sizes)
+    cut = cluster_time(cluster)
     log_ends = read_log_ends(cluster, metadata, partitions, pause)
     acls, quotas, notes = _security(cluster)
     configs = topic_configs(cluster, [t.name for t in topics])
@@ -100,6 +106,8 @@ def gather(
         notes=notes,
         findings=_hidden(cluster, replicas, metadata, selects),
         chosen=bool(include or exclude),
+        cut=cut,
+        named=frozenset(t.name for t in topics if t.name in include),
     )
 
 

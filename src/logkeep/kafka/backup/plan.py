@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from logkeep.errors import BackupFailed
+from logkeep.errors import BackupFailed, UsageError
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import Topic, TopicPartition
@@ -80,6 +80,15 @@ def refuse_no_topics(topics: Collection[Topic], reached: Collection[TopicPartiti
             subject=plural(len(reached), "log"),
             remedy="check whether this user may still describe the topics, and what --exclude says; "
             "a cluster that is meant to be empty needs no more backups",
+        )
+
+
+def refuse_unknown(accepted: Collection[str], topics: Collection[Topic]) -> None:
+    """Raise UsageError if deletions are accepted of a topic that is not backed up."""
+    unknown = sorted(set(accepted) - {t.name for t in topics})
+    if unknown:
+        raise UsageError(
+            "this backup has no such topic", subject=f"--accept-deletions {unknown[0]}", remedy="check its name"
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from logkeep.kafka.backup.assemble import assemble
+from logkeep.kafka.backup.deletion_proof import KnownLogs, expected_doubts, known_logs, with_later_cuts
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import cluster_findings, gone_topics, undecided_past
 from logkeep.kafka.backup.history_check import BrokenLog
@@ -13,6 +14,7 @@ from logkeep.kafka.backup.record_builder import groups_of
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.repository.chain.fold import BackupEntry
 
@@ -28,9 +30,19 @@ class PreviousBackup:
     tips: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """Those of `reached` whose last batch is not in the record, with that batch."""
 
+    unproven: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    """Of logs whose times this backup does not have: offsets whose deletions may be missing."""
+    later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
+    """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
+
     @cached_property
     def reached(self) -> dict[TopicPartition, ArchivedReach]:
-        return {**(reached_in(self.record) if self.record is not None else {}), **self.tips}
+        stored = {**(reached_in(self.record) if self.record is not None else {}), **self.tips}
+        return with_later_cuts(stored, self.later)
+
+    @property
+    def known(self) -> KnownLogs:
+        return known_logs(self.reached, self.record, self.unproven)
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,33 @@ class PreparedBackup:
     """Of the chain that the plan continues."""
     undecided: tuple[LogName, ...] = ()
     """Logs that are continued although it is not known whether they have the same past."""
+    recopied: tuple[TopicPartition, ...] = ()
+    """Logs that are copied again, because deletions of the old copy are not proven."""
+
+    @property
+    def comparisons(self) -> list[tuple[LogName, str, int]]:
+        """Logs that a run would compare with the live ones: why, and about how many bytes it would read there."""
+        return [
+            (
+                each.log,
+                each.why or "an earlier backup left its deletions unproven",
+                self.facts.sizes.get(TopicPartition(each.log.name, each.log.partition), 0),
+            )
+            for each in expected_doubts(self.base.known, self.facts, self.plan.cut)
+        ]
+
+    @property
+    def recopy_notes(self) -> list[Finding]:
+        return [
+            Finding(
+                code="new-history",
+                severity=Severity.NOTE,
+                where=f"{log.topic}/{log.partition}",
+                what="copied again as a new history, because deletions of the old copy were not proven; earlier "
+                "backups keep the old one",
+            )
+            for log in self.recopied
+        ]
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -9,6 +9,7 @@ from logkeep.kafka.backup.log_ends import GroupFacts
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     AclRecord,
     ArchivedReach,
@@ -19,6 +20,7 @@ from logkeep.kafka.record.documents import (
     TopicRecord,
 )
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
 
 
 def topics_of(facts: Facts) -> tuple[TopicRecord, ...]:
@@ -85,7 +87,10 @@ def quotas_of(facts: Facts) -> tuple[QuotaRecord, ...]:
 
 
 def logs_of(
-    before: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
+    before: Mapping[TopicPartition, ArchivedReach],
+    facts: Facts,
+    assembled: Assembled,
+    deletions: Mapping[LogName, DeletionTimes | None],
 ) -> tuple[PartitionRecord, ...]:
     """One record for each log; a log without new batches keeps the values of the last backup."""
     open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
@@ -108,6 +113,7 @@ def logs_of(
                 last_end=tip.end,
                 traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
                 last_batch=assembled.last_batches.get(cut.log, old.last_batch),
+                deletions=deletions.get(cut.log),
             )
         )
     return tuple(records)

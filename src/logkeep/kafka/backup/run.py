@@ -6,7 +6,7 @@ only to resume an interrupted run, or when another run committed between the pla
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -29,8 +29,11 @@ from logkeep.kafka.backup.assemble import (
     refuse_unconfirmed_deletions,
     results_in_plan,
 )
+from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before
 from logkeep.kafka.backup.continuity import ArchivedRows, LogContinuity
 from logkeep.kafka.backup.copy_task import copy_ranges
+from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, first_pass
+from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
 from logkeep.kafka.backup.history_check import (
@@ -49,7 +52,15 @@ from logkeep.kafka.backup.past_check import (
     partition_of,
     trusted_logs,
 )
-from logkeep.kafka.backup.plan import Plan, expected_bytes, next_history, plan_backup, refuse_no_topics, same_topic
+from logkeep.kafka.backup.plan import (
+    Plan,
+    expected_bytes,
+    next_history,
+    plan_backup,
+    refuse_no_topics,
+    refuse_unknown,
+    same_topic,
+)
 from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult, CopyUnit, RangeResult
@@ -71,13 +82,15 @@ from logkeep.kafka.record.documents import (
 )
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record
-from logkeep.model.findings import Finding
+from logkeep.kafka.record.unproven_deletions import unproven_by_rows
+from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap, Manifest
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
@@ -85,6 +98,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import PACKED_RECORDS, ZSTD_FRAMES, require_feature
 from logkeep.repository.chain.write_session import Writing, writing
+from logkeep.repository.parts import dense_logs
 from logkeep.repository.resume import usable_receipts
 from logkeep.store.throttled import shared_by
 
@@ -111,6 +125,23 @@ class KafkaBackupOptions:
     """Bytes per second from all brokers to all tasks together."""
     lease_ttl: timedelta = timedelta(minutes=5)
     scram: ScramOptions | None = None
+    compacted: CompactedMode = CompactedMode.AUTO
+    accept_deletions: tuple[str, ...] = ()
+    """Topics whose deletions are buried, however many they are."""
+
+
+@dataclass(frozen=True)
+class CopiedLogs:
+    """What was copied up to one cut."""
+
+    assembled: Assembled
+    facts: Facts
+    results: tuple[CopyResult, ...] = ()
+    """Of all ranges; another cut continues them."""
+    added: tuple[CopyResult, ...] = ()
+    """Of those, the ones that were copied last."""
+    steady: bool = True
+    """False: logs changed their history meanwhile, and were copied again; no other cut follows in this run."""
 
 
 @dataclass(frozen=True)
@@ -161,14 +192,19 @@ class KafkaBackup:
                 return run.carry_out(session, prepared, engine)
 
     def run_if_changed(
-        self, options: KafkaBackupOptions, engine_for: EngineFor, seen: SeenLogs | None = None
+        self,
+        options: KafkaBackupOptions,
+        engine_for: EngineFor,
+        seen: SeenLogs | None = None,
+        later: Mapping[TopicPartition, ArchivedReach] | None = None,
     ) -> KafkaBackupDone:
         """The same, unless the last backup still describes the cluster: then nothing is written but the lease.
 
-        `seen`: the logs as the round before saw them, if no broker was restarted since.
+        `seen`: the logs as the round before saw them, if no broker was restarted since. `later`: the logs of that round
+        if it stored nothing; the times of its cuts count.
         """
         with self._writing(options) as session, Cluster(self.settings) as cluster:
-            run = _BackupRun(self, options, cluster, seen or {})
+            run = _BackupRun(self, options, cluster, seen or {}, later or {})
             prepared = run.plan(session.folded)
             unchanged = run.unchanged(session, prepared)
             return unchanged or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes))
@@ -185,6 +221,7 @@ class _BackupRun:
     options: KafkaBackupOptions
     cluster: Cluster
     seen: SeenLogs = field(default_factory=dict)
+    later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     expect: Callable[[int], None] = lambda _: None
     _records: dict[int, tuple[Manifest, ClusterRecord | None]] = field(default_factory=dict)
 
@@ -209,7 +246,8 @@ class _BackupRun:
 
     def plan(self, folded: Folded, facts: Facts | None = None) -> PreparedBackup:
         facts = facts or self._gather(folded)
-        base = self._read_base(folded.completed[-1] if folded.completed else None)
+        refuse_unknown(self.options.accept_deletions, facts.topics)
+        base = self._read_base(folded.completed[-1] if folded.completed else None, folded)
         refuse_no_topics(facts.topics, base.reached)
         return self._planned(facts, base, folded.generation)
 
@@ -220,8 +258,12 @@ class _BackupRun:
             return None
         if any(tip.last_batch is not None for tip in base.tips.values()):
             return None  # an older release did not record these batches: the next record does, so they are read once
-        record, found = self._record(base.entry.id, base.reached, facts, assemble(plan, ()))
-        findings = (*found, *map(undecided_past, prepared.undecided))
+        nothing = assemble(plan, ())
+        passes = first_pass(judge_logs(base.known, facts, nothing), facts, nothing)
+        counts = buried_counts(session.folded, base.entry.id, {}, [c.log for c in nothing.cut])
+        record, found = self._record(base.entry.id, base, facts, nothing, passes, counts)
+        # The record compares which deletions are unproven; the finding also says why, which only the first run knows.
+        findings = (*(f for f in found if f.code not in DELETION_DOUBTS), *map(undecided_past, prepared.undecided))
         if base.record is None or not same_cluster(base.record, record) or not set(findings) <= set(base.findings):
             return None
         return KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
@@ -235,13 +277,45 @@ class _BackupRun:
         earlier = self.continuity.copied(earlier_results(usable_receipts(session, ongoing, engine).values()))
         base = prepared.base
         if ongoing.base != base.entry:
-            base = self._read_base(ongoing.base)  # a resumed run continues the backup that it began from
+            # A resumed run continues the backup that it began from.
+            base = self._read_base(ongoing.base, session.folded)
         if earlier or base is not prepared.base:
             prepared = self._planned(prepared.facts, base, prepared.generation, earlier)
-        assembled, facts = self._copy(ongoing, prepared, earlier, engine)
-        known = (*new_histories(prepared.broken), *map(undecided_past, prepared.undecided))
+        copied = self._copy(ongoing, prepared, earlier, engine)
+        prepared, copied, passes = self._prove(session, ongoing, prepared, copied, engine)
+        assembled, facts = copied.assembled, copied.facts
+        known = (*new_histories(prepared.broken), *prepared.recopy_notes, *map(undecided_past, prepared.undecided))
         assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))
-        return self._complete(session, ongoing, replace(prepared, facts=facts), assembled, scram)
+        bury(session, ongoing.id, passes.buried())
+        done = self._complete(session, ongoing, replace(prepared, facts=facts), assembled, passes, scram)
+        if passes.held_back():
+            hold_before(session, prepared.base.entry)
+        return done
+
+    def _prove(
+        self, session: Writing, ongoing: OngoingBackup, prepared: PreparedBackup, copied: CopiedLogs, engine: Engine
+    ) -> tuple[PreparedBackup, CopiedLogs, DeletionPasses]:
+        """Compare or copy again what is not proven, and read what came since, at most three times."""
+        judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
+        passes = first_pass(judged, copied.facts, copied.assembled, self.options.accept_deletions)
+        mode, base = self.options.compacted, prepared.base
+        for number in range(PASSES):
+            doubtful = passes.doubtful()
+            if not doubtful or not copied.steady or mode is CompactedMode.INCREMENTAL:
+                break
+            recopied: frozenset[str] = frozenset()
+            if mode is CompactedMode.RECOPY:
+                recopied = frozenset(log.name for log in doubtful)
+            else:
+                there = ArchivedLogs(self.place, session.folded, ongoing.id, base.entry, copied.assembled)
+                units = there.units(doubtful, copied.facts, SettingsBrokers(self.task.settings))
+                passes = passes.compared(compare_logs(units, engine), last=number == PASSES - 1)
+            prepared = self._planned(self._gather(), base, prepared.generation, copied.results, recopied)
+            copied = self._copy(ongoing, prepared, copied.results, engine)
+            passes = passes.extended(copied.facts, assemble(prepared.plan, copied.added))
+            if recopied:
+                break
+        return prepared, copied, passes
 
     def _gather(self, folded: Folded | None = None) -> Facts:
         """All facts; read from the beginning again when a topic is deleted between two requests."""
@@ -283,17 +357,26 @@ class _BackupRun:
         resumed = resume(session, source) if self.options.resume else None
         return resumed or begin(session, source, wanted=self.options.wanted_id, tags=self.options.tags)
 
-    def _read_base(self, entry: BackupEntry | None) -> PreviousBackup:
+    def _read_base(self, entry: BackupEntry | None, folded: Folded) -> PreviousBackup:
         if entry is None:
             return PreviousBackup()
         manifest, record = self._record_of(entry)
         base = PreviousBackup(entry, manifest.findings, record)
-        return replace(base, tips=self.continuity.unrecorded(entry, base.reached))
+        dense = lambda: dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))  # noqa: E731
+        unproven = unproven_by_rows(base.record, manifest, dense) if base.record is not None else {}
+        tips = self.continuity.unrecorded(entry, base.reached)
+        return replace(base, tips=tips, unproven=unproven, later=self.later)
 
     def _planned(
-        self, facts: Facts, base: PreviousBackup, generation: int, earlier: Sequence[CopyResult] = ()
+        self,
+        facts: Facts,
+        base: PreviousBackup,
+        generation: int,
+        earlier: Sequence[CopyResult] = (),
+        recopied: Collection[str] = (),
     ) -> PreparedBackup:
-        """Where each log continues. One that does not continue its archived history begins the next one."""
+        """Where each log continues. One that does not continue its archived history begins the next one, and so do all
+        logs of topics that are copied again."""
         now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
@@ -301,24 +384,32 @@ class _BackupRun:
         wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, earlier, trusted)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
-        anew = {b.log: ArchivedReach(next_history(b.history), facts.bounds[b.log].start, -1) for b in broken}
+        ended = {**{log: r.history for log, r in now.reached.items() if log.topic in recopied}}
+        ended |= {b.log: b.history for b in broken}
+        anew = {
+            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1)
+            for log, history in ended.items()
+            if log in facts.bounds
+        }
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
         ended_histories = (*truncated_since(base.reached, now), *broken)
-        return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided)
+        again = tuple(sorted(log for log in ended if log.topic in recopied))
+        return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
 
     def _copy(
         self, ongoing: OngoingBackup, prepared: PreparedBackup, earlier: Sequence[CopyResult], engine: Engine
-    ) -> tuple[Assembled, Facts]:
+    ) -> CopiedLogs:
         """Copy, and copy once more each log that turned out not to be the planned one."""
         plan, facts = prepared.plan, prepared.facts
-        results = [*results_in_plan(plan, earlier), *self._copy_units(ongoing, plan, engine)]
+        added = self._copy_units(ongoing, plan, engine)
+        results = [*results_in_plan(plan, earlier), *added]
         refuse_failures(results)
         changed, undecided = self._changed(results, plan, prepared.base, facts)
         assembled = assemble(plan, results, {r.log for r in changed})
         assembled = replace(assembled, findings=(*assembled.findings, *map(undecided_past, undecided)))
         if not changed:
-            return assembled, facts
+            return CopiedLogs(assembled, facts, tuple(results), tuple(added))
         again = self._gather()
         second = self._plan_again(again, changed)
         repeated = self._copy_units(ongoing, second, engine)
@@ -328,7 +419,7 @@ class _BackupRun:
             raise BackupFailed("logs keep changing their history while they are copied", subject=str(changing[0].log))
         whole = join_rounds(assembled, assemble(second, repeated))
         findings = (*whole.findings, *changed_log_findings(changed), *map(undecided_past, doubtful))
-        return replace(whole, findings=findings), _with_new(facts, again, changed)
+        return CopiedLogs(replace(whole, findings=findings), _with_new(facts, again, changed), steady=False)
 
     def _changed(
         self, results: Sequence[CopyResult], plan: Plan, base: PreviousBackup, facts: Facts
@@ -396,9 +487,11 @@ class _BackupRun:
         ongoing: OngoingBackup,
         prepared: PreparedBackup,
         assembled: Assembled,
+        passes: DeletionPasses,
         scram: SealedScram | None,
     ) -> KafkaBackupDone:
-        record, findings = self._record(ongoing.id, prepared.base.reached, prepared.facts, assembled)
+        counts = buried_counts(session.folded, ongoing.id, {}, [c.log for c in assembled.cut])
+        record, findings = self._record(ongoing.id, prepared.base, prepared.facts, assembled, passes, counts)
         check_consistent(record, assembled.cut)
         refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
@@ -417,7 +510,13 @@ class _BackupRun:
         )
 
     def _record(
-        self, backup_id: int, reached: Mapping[TopicPartition, ArchivedReach], facts: Facts, assembled: Assembled
+        self,
+        backup_id: int,
+        base: PreviousBackup,
+        facts: Facts,
+        assembled: Assembled,
+        passes: DeletionPasses,
+        buried: Mapping[LogName, int],
     ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
         """What is archived of the cluster besides its logs, and everything that the user should know."""
         groups, clamped = groups_of(facts)
@@ -427,14 +526,15 @@ class _BackupRun:
             id=backup_id,
             cluster_id=facts.metadata.cluster_id,
             topics=topics_of(facts),
-            logs=logs_of(reached, facts, assembled),
+            logs=logs_of(base.reached, facts, assembled, passes.times(assembled, buried)),
             open_transactions=facts.open_transactions,
             groups=groups,
             acls=acls_of(facts),
             quotas=quotas_of(facts),
             chosen=facts.chosen or msgspec.UNSET,
         )
-        return record, (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(reached, facts))
+        found = (*assembled.findings, *clamped, *cluster_findings(facts), *gone_topics(base.reached, facts))
+        return record, (*found, *passes.findings())
 
 
 def _identity(facts: Facts) -> dict[str, str]:

@@ -17,6 +17,7 @@ from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, Gap
 from logkeep.kafka.logs.lost_offset import Cause
+from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.model.segments import Codec, Collection, LogName, Segment
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.chain.commits import SourceRef
@@ -108,6 +109,8 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of the batches that were copied; None in receipts of older releases."""
     last_batch: LastBatch | None = None
     """The last one that was copied; None if there was none, and in receipts of older releases."""
+    times: ReadTimes | None = None
+    """When the unit's ranges were read; None if that is not known, and in receipts of older releases."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):

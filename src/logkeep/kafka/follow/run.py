@@ -27,10 +27,12 @@ from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.past_check import SeenLog, SeenLogs
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.follow.broker_watch import BrokerWatch
 from logkeep.kafka.follow.retention_race import LogReading, Retention, Threat, near_s, retention_of, threats, total_lag
 from logkeep.kafka.merge import optimizing
+from logkeep.kafka.record.deletion_times import cleanup_rule, least_left_s
+from logkeep.kafka.record.documents import ArchivedReach, reached_by
 from logkeep.model.work import EngineFor
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.follow import MERGE_LEAST, RetryPause, SourceState
@@ -49,6 +51,8 @@ class Lag:
     offsets: int
     size_bytes: int
     threats: tuple[Threat, ...]
+    deletions_left_s: float | None = None
+    """Until a round can no longer prove by time that it read every deletion; None: no compacted topic has times."""
 
 
 @dataclass
@@ -65,6 +69,8 @@ class FollowedCluster:
     _checked: bool = False
     _seen: SeenLogs = field(default_factory=dict)
     """The logs in the last round that ended well."""
+    _later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
+    """The logs of the last round, if it stored nothing: the times of its cuts are in no record yet."""
     _anchors: list[Readings] = field(default_factory=list)
     """Earlier readings, some minutes apart: rates are measured against the first."""
 
@@ -104,8 +110,9 @@ class FollowedCluster:
             # Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease.
             self.backup.prepare(self.options)
             self._checked = True
-        done = self.backup.run_if_changed(self.options, self.engine_for, seen)
+        done = self.backup.run_if_changed(self.options, self.engine_for, seen, self._later)
         self._seen = _seen(done.facts)
+        self._later = {} if done.changed else reached_by(done.logs)
         return done
 
     def changed(self, done: KafkaBackupDone) -> bool:
@@ -124,7 +131,7 @@ class FollowedCluster:
         near = near_s(max(self.interval_s, took_s), lag_offsets, done.plan.records / took_s if done.changed else 0.0)
         found = threats(readings, self._anchors[0] if self._anchors else {}, retention, near)
         self._remember(readings)
-        self.lag = Lag(lag_offsets, lag_bytes, found)
+        self.lag = Lag(lag_offsets, lag_bytes, found, _deletions_left_s(done, took_s))
         return SourceState(done.entry.id, lag_offsets, max(600, int(10 * max(self.interval_s, took_s))))
 
     def _read(self, cluster: Cluster, done: KafkaBackupDone, began_s: float) -> dict[TopicPartition, LogReading]:
@@ -161,6 +168,14 @@ class FollowedCluster:
 def _seen(facts: Facts) -> dict[TopicPartition, SeenLog]:
     epochs = {TopicPartition(t.name, p.index): p.leader_epoch for t in facts.topics for p in t.partitions}
     return {log: SeenLog(epoch, facts.bounds[log].high_watermark) for log, epoch in epochs.items()}
+
+
+def _deletions_left_s(done: KafkaBackupDone, took_s: float) -> float | None:
+    facts = done.facts
+    rules = {name: cleanup_rule(each.own, each.inherited) for name, each in facts.configs.items()}
+    compacted = {t.name for t in facts.topics if rules[t.name].compacts and not is_internal(t.name, t.internal)}
+    now_ms = facts.cut.ms + int(took_s * 1000) if facts.cut is not None else 0
+    return least_left_s(done.logs, compacted, now_ms)
 
 
 def _retention(cluster: Cluster, topics: list[str]) -> dict[str, Retention]:

@@ -5,6 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
+from logkeep.kafka.admin.broker_clock import ClockTime, cluster_time
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
@@ -34,6 +35,9 @@ class Brokers(Protocol):
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         """The topic's current id, log start and end, and OffsetForLeaderEpoch's answer for `position.last_epoch`."""
+
+    def now(self) -> ClockTime:
+        """The time by the cluster's clock."""
 
 
 class WireFetchConnection:
@@ -74,6 +78,10 @@ class SettingsBrokers:
         with Cluster(self.settings) as cluster:
             return _facts(cluster, TopicPartition(topic, partition), position)
 
+    def now(self) -> ClockTime:
+        with Cluster(self.settings) as cluster:
+            return cluster_time(cluster)
+
 
 class UnitBrokers:
     """`Brokers` for all logs of a unit, over the cluster that its task has open.
@@ -102,6 +110,9 @@ class UnitBrokers:
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return _facts(self._cluster, TopicPartition(topic, partition), position)
+
+    def now(self) -> ClockTime:
+        return cluster_time(self._cluster)
 
 
 def _leader(cluster: Cluster, log: TopicPartition) -> Leader | None:

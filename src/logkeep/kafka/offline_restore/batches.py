@@ -1,9 +1,10 @@
 """The archived batches of one log up to its end, and the batches that have to follow them.
 
 Batches are unchanged, including the one with the log start, because a broker's log may start inside a batch. A batch
-that crosses an earlier end is cut. Where needed, an empty batch follows (if compaction left no batch before the end,
-the restored log must still end there), and an abort marker for each open transaction. The archive alone determines all
-bytes: every replica gets the same.
+that crosses an earlier end is cut, and one with buried offsets loses these records, as compaction would remove them.
+Where needed, an empty batch follows (if compaction left no batch before the end, the restored log must still end
+there), and an abort marker for each open transaction. The archive alone determines all bytes: every replica gets the
+same.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, walk
-from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets
+from logkeep.formats.kafka.synthetic_batches import abort_marker, cut_batch, empty_batches, thinned_batch
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.batch_check import proven_batches
+from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.offline_restore.values import OfflineRestoreLog
 from logkeep.model.work import Progress
 from logkeep.repository.chain.commits import SourceRef
@@ -47,14 +50,15 @@ class LogBatches:
             yield BatchStretch(closing, walk(closing).batches)
 
     def _archived(self) -> Iterator[BatchStretch]:
-        after = -1
+        after, buried = -1, read_buried(self._place, self._planned.buried)
         for segment in self._planned.segments:
             for buffer, batches in proven_batches(self._place, segment, after, self._progress):
                 low, high = max(segment.start, self._planned.start), min(segment.end, self._planned.end)
                 own = BatchStretch(buffer, batches).touching(low, high)
                 if len(own.batches):
                     after = int(own.batches.last_offsets[-1])
-                    yield from self._up_to_end(own)
+                    for left in (own,) if buried is None else _without(own, buried):
+                        yield from self._up_to_end(left)
 
     def _up_to_end(self, stretch: BatchStretch) -> Iterator[BatchStretch]:
         if stretch.last < self._planned.end:
@@ -99,3 +103,19 @@ class LogBatches:
             for number, each in enumerate(hanging)
         )
         return made + b"".join(markers)
+
+
+def _without(stretch: BatchStretch, buried: BuriedOffsets) -> Iterator[BatchStretch]:
+    """The stretch in pieces: batches with a buried offset are made anew without it, others stay as they are."""
+    buffer, batches = stretch.buffer, stretch.batches
+    touched = np.flatnonzero(buried.touches(batches.base_offsets, batches.last_offsets)).tolist()
+    done = 0
+    for at in touched:
+        if at > done:
+            yield BatchStretch(buffer, batches[done:at])
+        made = thinned_batch(buffer, batches[at : at + 1], buried)
+        if made:
+            yield BatchStretch(made, walk(made).batches)
+        done = at + 1
+    if done < len(batches):
+        yield BatchStretch(buffer, batches[done:])

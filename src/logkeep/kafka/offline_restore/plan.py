@@ -64,7 +64,7 @@ def plan_offline_restore(
     here = _find_directories(disks)
     roots = {str(root): open_root(root) for root in options.roots}
     logs = [
-        _plan_log(log, ranges[log.log], segments[log.log], here[log.target], roots, place, options)
+        _plan_log(log, ranges[log.log], segments[log.log], here[log.target], roots, view, options)
         for log in chosen.logs
         if log.target in here
     ]
@@ -125,7 +125,7 @@ def _plan_log(
     segments: Sequence[Segment],
     found: FoundCopy,
     roots: Mapping[str, Folder],
-    place: SourceRef,
+    view: KafkaBackupView,
     options: OfflineRestoreOptions,
 ) -> OfflineRestoreLog:
     root, name = os.path.split(found.copy.directory)
@@ -138,12 +138,13 @@ def _plan_log(
         start=wanted.start,
         end=wanted.end,
         segments=tuple(s for s in segments if s.has_object),
+        buried=tuple(b.object for b in view.burials.get(log.log, ())),
         root=root,
         topic_id=found.topic_id.hex if found.topic_id else "",
         state=DirectoryState.EMPTY,
         old_files=files,
     )
-    origin = origin_of(unit_of(planned, place, options))
+    origin = origin_of(unit_of(planned, view.place, options))
     return msgspec.structs.replace(planned, state=directory_state(directory, files, origin))
 
 
@@ -189,6 +190,7 @@ def _not_restored(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[L
         _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
         for gap in view.gaps(ranges)
     ]
+    found += view.unproven_deletions(ranges)
     if chosen.internal:
         what = "internal topics are not restored as files; `logkeep kafka groups restore` sets the groups"
         where = ", ".join(chosen.internal)

@@ -10,6 +10,7 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
@@ -85,6 +86,8 @@ class OfflineRestoreLog(msgspec.Struct, frozen=True, kw_only=True):
     """Source offsets `[start, end)` are restored, at the same offsets."""
     segments: tuple[Segment, ...]
     """In order; only segments that overlap the range and have an object."""
+    buried: tuple[ObjectRef, ...] = ()
+    """Objects with offsets that are not restored, because their keys were deleted at the source."""
     root: str
     topic_id: str
     """The target's topic id, in hex."""

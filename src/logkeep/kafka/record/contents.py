@@ -50,12 +50,15 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     """Records from here on were salvaged above every known high watermark: the cluster may not have committed them."""
     segments: int
     records: int
+    """Without buried ones."""
     stored_bytes: int
     plain_bytes: int
     oldest_ms: int | None
     newest_ms: int | None
     at_most: bool
     """Records, bytes and newest time are upper limits: they are those of merged objects, which reach beyond the cut."""
+    buried: int = 0
+    """Archived records that this backup leaves out, because their keys were deleted at the source."""
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,8 +131,10 @@ def report(
     manifest: "Manifest",
     totals: "Mapping[LogName, LogTotals]",
     scram_credentials: int | None = None,
+    buried: "Mapping[LogName, int] | None" = None,
 ) -> KafkaReport:
-    """`totals` are those of the backup's segment rows."""
+    """`totals` are those of the backup's segment rows, `buried` the number of buried offsets in its cut, by log."""
+    hidden = {(log.name, log.partition): number for log, number in (buried or {}).items()}
     logs = _by_topic(record.logs)
     found = {(log.name, log.partition): each for log, each in totals.items()}
     gaps = _gaps(manifest.gaps)
@@ -138,7 +143,10 @@ def report(
     for each in record.open_transactions:
         opened[each.topic] = opened.get(each.topic, 0) + 1
     topics = [
-        _topic(t, [_partition(log, found.get((t.name, log.partition)), began) for log in logs.get(t.name, ())],
+        _topic(t, [
+            _partition(log, found.get((t.name, log.partition)), began, hidden.get((t.name, log.partition), 0))
+            for log in logs.get(t.name, ())
+        ],
                gaps.get(t.name, ()), opened.get(t.name, 0))
         for t in record.topics
     ]  # fmt: skip
@@ -183,7 +191,9 @@ def _gaps(known: "Iterable[KnownGap]") -> dict[str, list[GapReport]]:
     return found
 
 
-def _partition(log: "PartitionRecord", totals: "LogTotals | None", began: Mapping[str, str]) -> PartitionReport:
+def _partition(
+    log: "PartitionRecord", totals: "LogTotals | None", began: Mapping[str, str], buried: int
+) -> PartitionReport:
     _, _, number = log.history.partition("-")
     return PartitionReport(
         partition=log.partition,
@@ -195,12 +205,13 @@ def _partition(log: "PartitionRecord", totals: "LogTotals | None", began: Mappin
         last_stable=log.last_stable,
         unproven_from=log.unproven_from if log.unproven_from >= 0 else None,
         segments=totals.segments if totals else 0,
-        records=totals.records if totals else 0,
+        records=max(totals.records - buried, 0) if totals else 0,
         stored_bytes=totals.stored_bytes if totals else 0,
         plain_bytes=totals.plain_bytes if totals else 0,
         oldest_ms=_known(totals.base_time_ms if totals else -1),
         newest_ms=_known(totals.max_time_ms if totals else -1),
         at_most=totals is not None and totals.end > log.end,
+        buried=buried,
     )
 
 

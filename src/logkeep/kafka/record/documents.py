@@ -5,7 +5,7 @@ One document per backup, pinned by its manifest under the role `cluster`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -13,8 +13,10 @@ from logkeep.errors import BackupFailed
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.model.ids import StoredId
-from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, WITH_PACKED, LogCut
+from logkeep.model.ranges import Range
+from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, LogCut
 from logkeep.repository.chain.documents import SourceDocument
 
 
@@ -47,8 +49,12 @@ class ArchivedReach:
     """Of the archived batches; None if that is not known."""
     last_batch: LastBatch | None = None
     """The last archived batch; None if there is none or it is not known."""
+    deletions: DeletionTimes | None = None
+    """None if that is not known: an older release, or a salvage, made the backup."""
 
 
+WITH_TIMES: Final = 3
+"""The version of a record whose logs have the times that prove deletions: an earlier release ends at it."""
 ROLE = "cluster"
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -85,6 +91,8 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """Left out if not known: a part of the log was archived by an older release."""
     last_batch: LastBatch | None = None
     """The last archived batch. Left out if nothing is archived, or by an older release."""
+    deletions: DeletionTimes | None = None
+    """Left out by an older release, and by a salvage."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,7 +132,7 @@ class QuotaRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClusterRecord(SourceDocument, frozen=True, kw_only=True, tag="kafka-cluster"):
     limit: ClassVar[int] = LARGEST_ATTACHMENT
     """Some four million group offsets."""
-    newest: ClassVar[int] = WITH_PACKED
+    newest: ClassVar[int] = WITH_TIMES
 
     id: StoredId
     cluster_id: str
@@ -149,18 +157,23 @@ def check_consistent(record: ClusterRecord, cut: Iterable[LogCut]) -> None:
 
 def reached_in(record: ClusterRecord) -> dict[TopicPartition, ArchivedReach]:
     """How far a backup reaches: where the next one continues."""
+    return reached_by(record.logs)
+
+
+def reached_by(logs: Iterable[PartitionRecord]) -> dict[TopicPartition, ArchivedReach]:
     return {
         TopicPartition(r.topic, r.partition): ArchivedReach(
-            r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits, r.last_batch
+            r.history, r.end, r.last_epoch, r.last_end, r.start, r.traits, r.last_batch, r.deletions
         )
-        for r in record.logs
+        for r in logs
     }
 
 
 def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
     """Whether two records are equal but for the id, the order, the states of groups, and what older releases left out.
 
-    The last batch belongs to the end of its log, which is compared.
+    The last batch belongs to the end of its log, which is compared. Times of reads do not make two records differ; the
+    offsets whose deletions are unproven do.
     """
     return _essence(one) == _essence(other)
 
@@ -169,7 +182,8 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     stateless = tuple(msgspec.structs.replace(g, state="") for g in record.groups)
     lists = {
         "topics": record.topics,
-        "logs": tuple(msgspec.structs.replace(r, last_batch=None) for r in record.logs),
+        "logs": tuple(msgspec.structs.replace(r, last_batch=None, deletions=None) for r in record.logs),
+        "unproven": tuple((r.topic, r.partition, span) for r in record.logs if (span := _unproven(r))),
         "open": record.open_transactions,
         "groups": stateless,
         "acls": record.acls or (),
@@ -177,3 +191,7 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     }
     encoded = {name: sorted(map(_encoder.encode, each)) for name, each in lists.items()}
     return {**encoded, "cluster": record.cluster_id, "authorizer": record.acls is not None}
+
+
+def _unproven(log: PartitionRecord) -> Range | None:
+    return log.deletions.unproven if log.deletions is not None else None

@@ -2,21 +2,24 @@
 
 A record names every position of every group: 200 groups with 1,000 partitions each are 18 MB of JSON. From the first
 packed record on, the repository requires a feature, so that an earlier release refuses it. One that is running already
-meets the manifest, or the record, in version 2.
+meets the manifest in version 2. A record with times that prove deletions has version 3, and requires another feature.
 """
 
 import msgspec
 
-from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ROLE, WITH_TIMES, ClusterRecord
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.attachments import put_packed_attachment
 from logkeep.repository.backups.manifest import WITH_PACKED, AttachmentRef
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.format import PACKED_RECORDS, require_feature
+from logkeep.repository.chain.format import DELETION_TIMES, PACKED_RECORDS, require_feature
 
 
 def put_record(place: SourceRef, backup_id: BackupId, record: ClusterRecord, token: str) -> AttachmentRef:
     """Store the record for an ongoing backup; it is valid once the manifest names the reference."""
     require_feature(place.store, PACKED_RECORDS)
-    stored = msgspec.structs.replace(record, version=WITH_PACKED)
+    timed = any(log.deletions is not None for log in record.logs)
+    if timed:
+        require_feature(place.store, DELETION_TIMES)
+    stored = msgspec.structs.replace(record, version=WITH_TIMES if timed else WITH_PACKED)
     return put_packed_attachment(place, backup_id, ROLE, stored, token)

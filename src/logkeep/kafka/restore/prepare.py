@@ -12,6 +12,7 @@ from logkeep.errors import LogkeepError, TargetUnsafe
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
@@ -22,7 +23,14 @@ from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.groups import read_groups
 from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
-from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, gap_findings, plan_restore
+from logkeep.kafka.restore.plan.plan import (
+    CheckedPlan,
+    PlanOptions,
+    RestorePlan,
+    gap_findings,
+    plan_restore,
+    with_buried,
+)
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
@@ -118,6 +126,7 @@ def prepare(
         checked = plan_restore(
             view.record, chosen, surveys, target, options.plan, tasks, source.mark, source.now_ms, tears
         )
+        checked = replace(checked, plan=with_buried(checked.plan, view.burials))
         groups, live = _plan_groups(cluster, view, checked.plan)
         checked = replace(checked, refusals=(*checked.refusals, *live))
         findings = [*checked.findings, *not_compared, *_left_out(chosen, groups), *_credentials(view, checked.plan)]
@@ -128,7 +137,8 @@ def prepare(
             new = [f for f in difference_findings(checked.plan.topics) if f not in known]
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in checked.plan.logs}
-    return PreparedKafkaRestore(view, target, checked, groups, (*findings, *gap_findings(view.gaps(ranges))))
+    findings += [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges)]
+    return PreparedKafkaRestore(view, target, checked, groups, tuple(findings))
 
 
 def _tears(
@@ -179,7 +189,16 @@ def survey_logs(
     units = survey_units(view.place, logs)
     # Indexes are read, not logs: a rate in bytes would be misleading.
     found = engine.map(survey, units, SurveyResult, label="survey", weight=lambda _: 0)
-    return {each.log: each for result in found for each in result.logs}, engine
+    return {each.log: _with_buried(view, each) for result in found for each in result.logs}, engine
+
+
+def _with_buried(view: KafkaBackupView, survey: LogSurvey) -> LogSurvey:
+    """Buried records are holes too."""
+    buried = read_buried(view.place, [b.object for b in view.burials.get(survey.log, ())])
+    if buried is None:
+        return survey
+    left_out = buried.within(survey.start, survey.end)
+    return msgspec.structs.replace(survey, missing=survey.missing + left_out.count, holes=survey.holes + left_out.runs)
 
 
 def _plan_groups(

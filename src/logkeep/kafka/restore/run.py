@@ -40,6 +40,7 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import (
+    WITH_BURIED,
     NewRestore,
     ReceiptDocument,
     RestoredGroup,
@@ -145,7 +146,7 @@ class KafkaRestore:
             body=msgspec.json.encode(prepared.plan),
             options=dict(options),
             drill=drill,
-            version=_LATER_FIELDS if prepared.plan.merges or prepared.plan.torn else 1,
+            version=_version(prepared.plan),
         )
         restore = StoredRestore.begin(self.state, new, self.clock, self.tokens)
         begun(restore.id)
@@ -315,7 +316,14 @@ class KafkaRestore:
 def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
     """Findings of the plan that still hold when it is resumed."""
     ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
-    return [*tear_findings(plan), *difference_findings(plan.topics), *gap_findings(view.gaps(ranges))]
+    lost = [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges)]
+    return [*tear_findings(plan), *difference_findings(plan.topics), *lost]
+
+
+def _version(plan: RestorePlan) -> int:
+    if plan.buries:
+        return WITH_BURIED
+    return _LATER_FIELDS if plan.merges or plan.torn else 1
 
 
 def _verdict(plan: RestorePlan) -> RestoreVerdict:

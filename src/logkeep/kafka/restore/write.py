@@ -280,6 +280,7 @@ class KafkaLogWriter:
                         segments=segments[each.log],
                         transactional=each.transactional,
                         left_out=each.left_out or (),
+                        buried=each.buried or (),
                     )
                     for each in planned
                 ),

@@ -5,28 +5,34 @@ lengths, and a segment as many as its row says. Units read segments in any order
 order of the log. Digests are of the records inside the backup's cut.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 
+from logkeep.errors import Damaged
 from logkeep.formats.compare.digest import NOTHING, Digest, digest_of, warm
 from logkeep.formats.kafka.batches import Batches, Bytes
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.records import Malformed, decode
 from logkeep.kafka.logs.batch_check import checked_batches
+from logkeep.kafka.logs.burials import read_buried
 from logkeep.model.findings import Finding
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.verification import LogDigest
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import Burial
 from logkeep.repository.parts import Expected
 from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
-from logkeep.store.base import Store
 
 T = TypeVar("T")
 _UNIT_BYTES = 256 << 20
@@ -42,6 +48,8 @@ class SegmentRange(msgspec.Struct, frozen=True):
     name: str
     start: int
     end: int
+    buried: tuple[ObjectRef, ...] = ()
+    """Objects with offsets that the backup leaves out."""
 
     @property
     def expected(self) -> Expected:
@@ -52,7 +60,7 @@ class SegmentRange(msgspec.Struct, frozen=True):
 class RecordUnit(msgspec.Struct, frozen=True):
     """What one task decodes."""
 
-    store: Store
+    place: SourceRef
     pieces: list[SegmentRange]
 
     @property
@@ -83,12 +91,14 @@ def check_records(asked: BackupToCheck) -> DeeperCheck:
 
 def decode_backup(asked: BackupToCheck) -> Decoded:
     warm()
-    pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments()))
+    folded = read_chain(asked.place)
+    burials = burials_by_log(folded, asked.manifest.id, [c.log for c in asked.manifest.cut])
+    pieces = list(covered(asked.place.source, asked.manifest, asked.rows.to_segments(), burials))
     missing = {f.where for f in asked.checked.findings if f.code == "object-missing"}
     taken = [p for p in pieces if p.name not in missing and asked.sample.takes(p.segment.token, asked.day)]
     stored = [p for p in taken if p.segment.has_object]
     pieces_of_units = bounded(stored, lambda p: p.segment.stored_bytes, _UNIT_PIECES)
-    units = [RecordUnit(asked.place.store, some) for some in pieces_of_units]
+    units = [RecordUnit(asked.place, some) for some in pieces_of_units]
     asked.checked.read_objects = sum(len(unit.pieces) for unit in units)
     found: dict[str, str] = {}
     results = asked.engine.map(decode_pieces, units, RecordResult, label="verify records", weight=lambda u: u.bytes)
@@ -98,14 +108,20 @@ def decode_backup(asked: BackupToCheck) -> Decoded:
     return Decoded(pieces, taken, found)
 
 
-def covered(source: str, manifest: Manifest, segments: Iterator[Segment]) -> Iterator[SegmentRange]:
+def covered(
+    source: str,
+    manifest: Manifest,
+    segments: Iterator[Segment],
+    burials: Mapping[LogName, Sequence[Burial]] | None = None,
+) -> Iterator[SegmentRange]:
     """Every segment with the offsets of it that lie inside the cut, in order of log and offset."""
+    refs = {log: tuple(b.object for b in some) for log, some in (burials or {}).items()}
     cuts = {c.log: Range(c.start, c.end) for c in manifest.cut}
     for segment in segments:
         cut = cuts[segment.log]
         start, end = max(segment.start, cut.start), min(segment.end, cut.end)
         if start < end:
-            yield SegmentRange(segment, layout.segment(source, segment), start, end)
+            yield SegmentRange(segment, layout.segment(source, segment), start, end, refs.get(segment.log, ()))
 
 
 def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -126,14 +142,19 @@ def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
     """A task: read every object once, check its hash and batches, decode its records."""
     checked = CheckedObjects([])
-    digests = [_decode(unit.store, piece, checked, progress) for piece in unit.pieces]
+    digests = [_decode(unit.place, piece, checked, progress) for piece in unit.pieces]
     return RecordResult(checked.findings, digests)
 
 
-def _decode(store: Store, piece: SegmentRange, checked: CheckedObjects, progress: Progress) -> str:
-    before, reading = len(checked.findings), _Reading(piece)
+def _decode(place: SourceRef, piece: SegmentRange, checked: CheckedObjects, progress: Progress) -> str:
+    before = len(checked.findings)
+    try:
+        reading = _Reading(piece, read_buried(place, piece.buried))
+    except Damaged as error:
+        checked.from_error("buried-offsets-damaged", error)
+        return ""
     segment = piece.segment
-    for buffer, batches in checked_batches(store, piece.expected, checked, progress):
+    for buffer, batches in checked_batches(place.store, piece.expected, checked, progress):
         reading.take(buffer, batches)
     for problem in reading.problems[:_MOST_FINDINGS]:
         checked.damage("record-malformed", piece.name, f"{segment.log}: {problem}")
@@ -150,8 +171,8 @@ def _decode(store: Store, piece: SegmentRange, checked: CheckedObjects, progress
 class _Reading:
     """The digest, count and problems of one object so far."""
 
-    def __init__(self, piece: SegmentRange) -> None:
-        self._start, self._end = piece.start, piece.end
+    def __init__(self, piece: SegmentRange, buried: BuriedOffsets | None) -> None:
+        self._start, self._end, self._buried = piece.start, piece.end, buried
         self.digest, self.records = NOTHING, 0
         self.problems: list[Malformed] = []
 
@@ -161,7 +182,10 @@ class _Reading:
                 self.problems.append(part)
             else:
                 self.records += len(part)
-                self.digest = self.digest.then(digest_of(part.within(self._start, self._end)))
+                within = part.within(self._start, self._end)
+                if self._buried is not None:
+                    within = within.chosen(~self._buried.hides(within.offsets))
+                self.digest = self.digest.then(digest_of(within))
 
 
 def log_digests(manifest: Manifest, decoded: Decoded) -> tuple[LogDigest, ...]:

@@ -1,11 +1,11 @@
 """The actions of commits. The list is closed: a reader that meets another action cannot know what is live."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from logkeep.model.ids import StoredId
-from logkeep.model.segments import Position, Sha256, Token
+from logkeep.model.segments import LogName, Position, Sha256, Token
 from logkeep.repository.chain.documents import MIB, SourceDocument
 
 FIRST_GENERATION = 1
@@ -98,7 +98,34 @@ class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field=
     reason: str
 
 
-PlainAction = BackupAction | FailedAction | DeleteAction | HoldAction | ReleaseAction | ReplaceAction | CheckpointAction
+class BuriedLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Offsets of one history of one log; the object has them as runs."""
+
+    log: LogName
+    object: ObjectRef
+    offsets: Position
+    """How many."""
+
+
+class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forbid_unknown_fields=True):
+    """This backup and all later ones leave these archived records out: their keys were deleted at the source."""
+
+    first: StoredId
+    logs: tuple[BuriedLog, ...]
+    proof: str
+    """How that was found, for users and for `verify`."""
+
+
+PlainAction = (
+    BackupAction
+    | FailedAction
+    | DeleteAction
+    | HoldAction
+    | ReleaseAction
+    | ReplaceAction
+    | CheckpointAction
+    | BuryAction
+)
 
 
 class ReplayedAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,11 +151,22 @@ class RepairAction(msgspec.Struct, frozen=True, tag="repair", tag_field="kind", 
 Action = PlainAction | RepairAction
 
 
+WITH_BURIAL: Final = 2
+"""The version of a commit that buries offsets, and of a checkpoint that has some: an earlier release ends at either."""
+
+
+def version_for(action: Action) -> int:
+    """The version of the commit of an action."""
+    every = (action, *(each.action for each in action.replayed)) if isinstance(action, RepairAction) else (action,)
+    return WITH_BURIAL if any(isinstance(each, BuryAction) for each in every) else 1
+
+
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
     """One link of the chain."""
 
     limit: ClassVar[int] = 64 * MIB
     """Large enough for a repair; every other commit is small."""
+    newest: ClassVar[int] = WITH_BURIAL
 
     generation: Position
     previous: str

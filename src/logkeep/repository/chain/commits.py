@@ -14,6 +14,7 @@ from logkeep.errors import AlreadyExists, CommitConflict, Damaged, FormatTooNew,
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import (
+    WITH_BURIAL,
     Action,
     CheckpointAction,
     Commit,
@@ -21,6 +22,7 @@ from logkeep.repository.chain.actions import (
     PartRef,
     RepairAction,
     ReplaceAction,
+    version_for,
 )
 from logkeep.repository.chain.documents import open_in_place, put_own, seal, seal_of
 from logkeep.repository.chain.fold import Checkpoint, Folded, Folding
@@ -170,6 +172,7 @@ def append(
     action is impossible here. Only a repair may `skip_to` a later generation.
     """
     commit = Commit(
+        version=version_for(action),
         repository=place.repository,
         source=place.source,
         generation=skip_to or folded.generation + 1,
@@ -202,7 +205,8 @@ def _confirm(store: Store, name: str, data: bytes) -> None:
 
 def put_checkpoint(place: SourceRef, folded: Folded, token: str) -> ObjectRef:
     """Store the folded chain. It is valid once a commit pins it."""
-    data = seal(Checkpoint(repository=place.repository, source=place.source, folded=folded))
+    version = WITH_BURIAL if folded.buried else 1
+    data = seal(Checkpoint(version=version, repository=place.repository, source=place.source, folded=folded))
     place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
     return ObjectRef(token, len(data), seal_of(data))
 

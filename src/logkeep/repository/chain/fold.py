@@ -6,12 +6,14 @@ import msgspec
 
 from logkeep.errors import Damaged
 from logkeep.model.ids import StoredId
-from logkeep.model.segments import Token
+from logkeep.model.segments import LogName, Token
 from logkeep.repository.chain.actions import (
     FIRST_GENERATION,
     NO_PREDECESSOR,
+    WITH_BURIAL,
     Action,
     BackupAction,
+    BuryAction,
     CheckpointAction,
     Commit,
     DeleteAction,
@@ -59,6 +61,15 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keep_old: bool
 
 
+class Burial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Offsets that backups from `first` on leave out. Never forgotten: the next backup may continue the log."""
+
+    log: LogName
+    first: StoredId
+    object: ObjectRef
+    offsets: int
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a source after the commits up to a generation."""
 
@@ -74,9 +85,15 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     replacements: tuple[Replacement, ...] = ()
     repaired_generation: int = 0
     """The last repair after a loss: garbage collection spares objects older than its commit for a while."""
+    buried: tuple[Burial, ...] | msgspec.UnsetType = msgspec.UNSET
+    """In order of commit; absent if there are none."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
+
+    def burials(self, backup_id: int) -> tuple[Burial, ...]:
+        """Those that apply to a backup."""
+        return tuple(b for b in self.buried or () if b.first <= backup_id)
 
     def failure(self, backup_id: int) -> FailedEntry | None:
         return next((f for f in self.failed if f.id == backup_id), None)
@@ -86,6 +103,7 @@ class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
     """A stored folded chain, so that old commits need not be read. Valid only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
+    newest: ClassVar[int] = WITH_BURIAL
 
     folded: Folded
 
@@ -99,6 +117,7 @@ class Folding:
         self._completed = {e.id: e for e in start.completed}
         self._failed = {f.id: f for f in start.failed}
         self._replacements = {r.old: r for r in start.replacements}
+        self._buried = list(start.buried or ())
 
     @property
     def generation(self) -> int:
@@ -137,6 +156,7 @@ class Folding:
             failed=tuple(self._failed.values()),
             replacements=tuple(self._replacements.values()),
             repaired_generation=self._repaired_generation,
+            buried=tuple(self._buried) or msgspec.UNSET,
         )
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
@@ -162,6 +182,11 @@ class Folding:
                 self._repaired_generation = generation
                 for each in action.replayed:
                     self.replay(each, where)
+            case BuryAction():
+                self._buried += [
+                    Burial(log=each.log, first=action.first, object=each.object, offsets=each.offsets)
+                    for each in action.logs
+                ]
             case CheckpointAction():
                 pass
 

@@ -30,7 +30,11 @@ ZSTD_FRAMES = "zstd-frames"
 """Some logs are stored as zstd frames: a reader that expects plain batches would report them as damaged."""
 PACKED_RECORDS = "packed-records"
 """Some attachments are stored as zstd frames, and their manifests have version 2."""
-KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, PACKED_RECORDS})
+DELETION_TIMES = "deletion-times"
+"""Some cluster records keep when logs were read, and have version 3."""
+BURIED_OFFSETS = "buried-offsets"
+"""Some archived records are left out by later backups: a reader that does not know it would bring them back."""
+KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, PACKED_RECORDS, DELETION_TIMES, BURIED_OFFSETS})
 """Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
 _TRIES = 10
 

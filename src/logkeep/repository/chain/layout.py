@@ -94,6 +94,11 @@ def part(source: str, token: str) -> str:
     return f"{source_root(source)}parts/{token}.parquet"
 
 
+def buried(source: str, token: str) -> str:
+    """Runs of offsets of one log that later backups leave out."""
+    return f"{source_root(source)}buried/{token}.runs"
+
+
 def verifications(source: str) -> str:
     return f"{source_root(source)}verifications/"
 
@@ -199,7 +204,7 @@ _PLACED = re.compile(rf"(?:.*/)?{_NUMBER}(?:\.{_TOKEN})?\.json")
 _COLLECTABLE = re.compile(
     r"(?:topics|txnlogs|snapshots)/[A-Za-z0-9._-]{1,249}/[A-Za-z0-9._-]{1,64}/partition=[0-9]{1,10}/"
     r"[0-9]{20}\.[0-9a-f]{16}\.(?:log|snapshot|index)(?:\.zst|\.gz)?"
-    r"|parts/[0-9a-f]{16}\.parquet"
+    r"|parts/[0-9a-f]{16}\.parquet|buried/[0-9a-f]{16}\.runs"
     r"|backups/[0-9]{20}/(?:journal/.+|attachments/.+|manifest\.[0-9a-f]{16}\.json)"
 )
 _IN_BACKUP = re.compile(rf".*/backups/{_NUMBER}/.+")
@@ -234,7 +239,8 @@ def data_token(name: str) -> str | None:
 
 
 _DOCUMENT = re.compile(
-    rf".*/(?:parts/{_TOKEN}\.parquet|backups/[0-9]{{20}}/(?:manifest\.(?P<manifest>[0-9a-f]{{16}})\.json"
+    rf".*/(?:parts/{_TOKEN}\.parquet|buried/(?P<buried>[0-9a-f]{{16}})\.runs"
+    r"|backups/[0-9]{20}/(?:manifest\.(?P<manifest>[0-9a-f]{16})\.json"
     r"|attachments/[a-z0-9-]+\.(?P<attachment>[0-9a-f]{16})\.json(?:\.zst)?))"
 )
 _IN_JOURNAL = re.compile(r".*/backups/[0-9]{20}/journal/.+")
@@ -242,9 +248,9 @@ _MANIFEST = re.compile(r".*/backups/[0-9]{20}/manifest\.[0-9a-f]{16}\.json")
 
 
 def document_token(name: str) -> str | None:
-    """The token of a part, a manifest or an attachment."""
+    """The token of a part, of buried offsets, of a manifest or an attachment."""
     match = _DOCUMENT.fullmatch(name)
-    return (match["token"] or match["manifest"] or match["attachment"]) if match else None
+    return (match["token"] or match["buried"] or match["manifest"] or match["attachment"]) if match else None
 
 
 def in_journal(name: str) -> bool:

@@ -12,6 +12,7 @@ Importing this package imports pyarrow; verbs that need no segment rows do not.
 from logkeep.repository.parts.answers import (
     Expected,
     LogTotals,
+    dense_logs,
     expected,
     log_totals,
     objects,
@@ -31,6 +32,7 @@ __all__ = [
     "MergePlan",
     "SegmentTable",
     "decode",
+    "dense_logs",
     "encode",
     "expected",
     "log_totals",

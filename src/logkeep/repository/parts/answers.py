@@ -91,6 +91,17 @@ def log_totals(rows: SegmentTable) -> dict[LogName, LogTotals]:
     return {log: LogTotals(last - first, *numbers) for (log, first, last), numbers in zip(runs, lists, strict=True)}
 
 
+def dense_logs(rows: SegmentTable) -> set[LogName]:
+    """Logs whose rows all have a record at every position that they cover."""
+    runs = list(rows.log_runs())
+    if not runs:
+        return set()
+    first, start, end, records = (_numbers(rows, name) for name in ("first", "start", "end", "records"))
+    whole = rows.arrow.column("has_object").to_numpy() & (first <= start) & (records == end - first)
+    every = np.logical_and.reduceat(whole, np.array([at for _, at, _ in runs]))
+    return {log for (log, _, _), one in zip(runs, every.tolist(), strict=True) if one}
+
+
 def _numbers(rows: SegmentTable, column: str) -> NDArray[np.int64]:
     numbers: NDArray[np.int64] = rows.arrow.column(column).to_numpy()
     return numbers

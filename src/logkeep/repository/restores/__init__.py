@@ -21,6 +21,7 @@ from logkeep.repository.restores.attempts import (
     topic_ids,
 )
 from logkeep.repository.restores.documents import (
+    WITH_BURIED,
     AbortedDocument,
     ProducerRow,
     ProducersDocument,
@@ -55,6 +56,7 @@ from logkeep.repository.restores.storing import (
 
 __all__ = [
     "FIRST",
+    "WITH_BURIED",
     "AbortedDocument",
     "NewRestore",
     "ProducerRow",

@@ -7,7 +7,7 @@ several: a copy under another name is refused. Size limits are for 100,000 parti
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
@@ -71,12 +71,16 @@ class RestoreTargetRef(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """For display."""
 
 
+WITH_BURIED: Final = 3
+
+
 class RestorePlanDocument(RestoreDocument, frozen=True, kw_only=True, tag="restore-plan"):
     """What was decided before anything was changed. Never deleted."""
 
     limit: ClassVar[int] = BODY_LIMIT + 4 * MIB
-    newest: ClassVar[int] = 2
-    """2: the body has a rule by which small batches are merged; an earlier release would send others."""
+    newest: ClassVar[int] = WITH_BURIED
+    """2: the body has a rule by which small batches are merged; an earlier release would send others. 3: it names
+    records that are not restored, because their keys were deleted at the source."""
 
     backup: StoredId
     kind: Word

@@ -53,6 +53,7 @@ class LiveObjects:
 def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], now: datetime) -> LiveObjects:
     """Find the live objects. Raises Damaged if that is impossible."""
     live, reader = LiveObjects(), PartReader(place)
+    live.tokens.update(each.object.token for each in folded.buried or ())
     held = set(readers)
     ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:

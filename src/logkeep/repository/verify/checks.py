@@ -17,6 +17,7 @@ from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine, Progress, Task
+from logkeep.repository.backups.burials import read_burial
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, Manifest
 from logkeep.repository.backups.source import read_manifest
@@ -103,6 +104,7 @@ def check_backup(place: SourceRef, folded: Folded, entry: BackupEntry, checked: 
         checked.from_error("metadata-damaged", error)
         return None
     check_attachments(place, manifest, checked)
+    check_burials(place, folded, manifest, checked)
     check_tiling(place, manifest, rows, checked)
     check_presence(place, rows, checked)
     return rows
@@ -118,6 +120,17 @@ def check_attachments(place: SourceRef, manifest: Manifest, checked: CheckedObje
             continue
         if len(data) != ref.size or hashlib.sha256(data).hexdigest() != ref.sha256:
             checked.damage("hash-mismatch", name, "it is not the attachment that was committed", _BRING_BACK)
+
+
+def check_burials(place: SourceRef, folded: Folded, manifest: Manifest, checked: CheckedObjects) -> None:
+    """Every object with offsets that the backup leaves out is the one that was committed."""
+    logs = {c.log for c in manifest.cut}
+    for burial in folded.burials(manifest.id):
+        if burial.log in logs:
+            try:
+                read_burial(place, burial.object)
+            except (Damaged, UnsafeName) as error:
+                checked.from_error("buried-offsets-damaged", error)
 
 
 def check_tiling(place: SourceRef, manifest: Manifest, rows: SegmentTable, checked: CheckedObjects) -> None:

@@ -99,6 +99,8 @@ class Verifier:
     """How objects are read at the level `data`."""
     deeper: Deeper | None = None
     """A check of a kind of source that goes beyond the bytes of objects; replaces `read`."""
+    doubts: Callable[[Folded, Manifest], tuple[Finding, ...]] = lambda *_: ()
+    """What a backup may lack although all its objects are good."""
 
     def verify(self, backup_id: BackupId, level: str, sample: VerifySample = EVERYTHING) -> VerifyResult:
         """Check one backup at a level and store the result."""
@@ -125,6 +127,8 @@ class Verifier:
         rows = check_backup(self.place, folded, entry, checked)
         if versioned is not None and rows is not None:
             checked.findings += backup_findings(versioned, self.place, folded, entry, rows)
+        if rows is not None:
+            checked.findings += self.doubts(folded, read_manifest(self.place, entry))
         if rows is None or level == "files":
             return DeeperCheck(level)
         if self.deeper is None:

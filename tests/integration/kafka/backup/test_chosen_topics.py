@@ -39,8 +39,8 @@ def test_an_idle_topic_makes_no_backup_because_other_groups_move(
 
     record, manifest = archive.record(first.entry.id), archive.manifest(first.entry.id)
     assert [(g.name, [(c.topic, c.offset) for c in g.commits]) for g in record.groups] == [("reads-both", [(quiet, 1)])]
-    assert (record.version, record.chosen, manifest.version) == (2, True, 2)
-    assert open_format(archive.place.store).document.required_features == ("packed-records",)
+    assert (record.version, record.chosen, manifest.version) == (3, True, 2)
+    assert open_format(archive.place.store).document.required_features == ("deletion-times", "packed-records")
     archive.check(first.entry.id)
 
     commit(kafka.bootstrap, "reads-both", {(quiet, 0): 2})

@@ -68,16 +68,19 @@ def test_a_release_that_does_not_know_frames_refuses_the_repository(topics: Matr
     topic = topics.create("required")
     _write(topics, topic, 10)
     archive.back_up(topic)
-    assert open_format(archive.place.store).document.required_features == ("packed-records",)
+    assert open_format(archive.place.store).document.required_features == ("deletion-times", "packed-records")
     for _ in range(2):
         _write(topics, topic, 10)
         archive.back_up(topic, compression=Codec.ZSTD)
     opened = open_format(archive.place.store)
-    assert (opened.document.required_features, opened.warnings) == (("packed-records", "zstd-frames"), ())
+    assert (opened.document.required_features, opened.warnings) == (
+        ("deletion-times", "packed-records", "zstd-frames"),
+        (),
+    )
     root = Path(archive.place.store.url.removeprefix("file://"))
     assert (root / "logkeep.json").read_bytes() == (root / "logkeep.copy.json").read_bytes()
     with pytest.raises(FormatTooNew, match="does not know: zstd-frames"):
-        check_features(opened.document, known=frozenset({"packed-records"}))
+        check_features(opened.document, known=frozenset({"deletion-times", "packed-records"}))
 
 
 class StopBeforeCommit(RuntimeError):
@@ -142,7 +145,7 @@ def test_the_flags_as_a_user_types_them(kafka: EmbeddedKafka, topics: Matrix, tm
     done = repo.json(*words, "--compression", "zstd", "--limit-download", "100MB", "--client-rack", "here")
     assert 0 < done["stored_bytes"] < 3000 * 200
     required = json.loads((repo.root / "logkeep.json").read_text().splitlines()[0])["required_features"]
-    assert required == ["packed-records", "zstd-frames"]
+    assert required == ["deletion-times", "packed-records", "zstd-frames"]
     repo.run("verify", "--level", "data")
     (path,) = repo.root.rglob("*.log.zst")
     path.chmod(0o600)

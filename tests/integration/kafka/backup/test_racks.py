@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
+from logkeep.kafka.admin.broker_clock import ClockTime
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
@@ -86,6 +87,9 @@ class Counting:
 
     def facts(self, topic: str, partition: int, position: LogPosition) -> LogFacts:
         return self.inner.facts(topic, partition, position)
+
+    def now(self) -> ClockTime:
+        return self.inner.now()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def plain(number: int, sequence: int) -> ProducerState:
 
 
 @dataclass
-class Moment:
+class ClockTime:
     """What the cluster says at one time."""
 
     bounds: Mapping[TopicPartition, LogBounds]
@@ -38,13 +38,13 @@ class Moment:
 class Cluster:
     """Answers with one moment after the other; reading ends again leads to the next, the last one stays."""
 
-    def __init__(self, *moments: Moment) -> None:
+    def __init__(self, *moments: ClockTime) -> None:
         self.moments, self.at = moments, 0
         self.pauses: list[float] = []
         self.reread_logs: list[list[TopicPartition]] = []
 
     @property
-    def now(self) -> Moment:
+    def now(self) -> ClockTime:
         return self.moments[min(self.at, len(self.moments) - 1)]
 
     def producers(self, some: list[TopicPartition]) -> Mapping[TopicPartition, Iterable[ProducerState]]:
@@ -102,21 +102,21 @@ def test_only_logs_with_something_undecided_can_be_torn() -> None:
 
 
 def test_quiet_logs_cost_no_question() -> None:
-    cluster = Cluster(Moment({A: bounds(0, 10)}, {A: (producer(1, 3),)}))
+    cluster = Cluster(ClockTime({A: bounds(0, 10)}, {A: (producer(1, 3),)}))
     assert cluster.settle() == ({A: bounds(0, 10)}, ())
     assert (cluster.pauses, cluster.reread_logs) == ([], [])
 
 
 def test_an_ongoing_transaction_is_recorded_and_the_cut_stays() -> None:
-    cluster = Cluster(Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)}, {1}))
+    cluster = Cluster(ClockTime({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)}, {1}))
     assert cluster.settle() == ({A: bounds(0, 10, stable=5)}, (OpenTransaction("a", 0, 1, 5),))
     assert cluster.reread_logs == []
 
 
 def test_a_decided_transaction_moves_the_cut_behind_its_marker() -> None:
     cluster = Cluster(
-        Moment({A: bounds(0, 10, stable=5), B: bounds(0, 4)}, {A: (producer(1, 5),)}),
-        Moment({A: bounds(0, 11), B: bounds(0, 8)}, {A: (producer(1, IDLE),)}),
+        ClockTime({A: bounds(0, 10, stable=5), B: bounds(0, 4)}, {A: (producer(1, 5),)}),
+        ClockTime({A: bounds(0, 11), B: bounds(0, 8)}, {A: (producer(1, IDLE),)}),
     )
     settled, still_open = cluster.settle()
     assert settled == {A: bounds(0, 11), B: bounds(0, 4)}
@@ -127,8 +127,8 @@ def test_a_decided_transaction_moves_the_cut_behind_its_marker() -> None:
 def test_one_that_was_decided_before_anybody_asked_moves_the_cut_too() -> None:
     """Its records lie below the end that was read, its marker behind it, and no producer has it open any more."""
     cluster = Cluster(
-        Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, IDLE),)}),
-        Moment({A: bounds(0, 11)}, {A: (producer(1, IDLE),)}),
+        ClockTime({A: bounds(0, 10, stable=5)}, {A: (producer(1, IDLE),)}),
+        ClockTime({A: bounds(0, 11)}, {A: (producer(1, IDLE),)}),
     )
     assert cluster.settle() == ({A: bounds(0, 11)}, ())
     assert cluster.pauses == [], "nobody waits for a marker that is there"
@@ -137,8 +137,8 @@ def test_one_that_was_decided_before_anybody_asked_moves_the_cut_too() -> None:
 def test_one_that_hides_behind_a_longer_one_moves_the_cut_too() -> None:
     """Producer 1 goes on all the time; 2 was decided between the reading of the end and the question."""
     cluster = Cluster(
-        Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5), producer(2, IDLE, sequence=4))}, {1}),
-        Moment({A: bounds(0, 11, stable=5)}, {A: (producer(1, 5), producer(2, IDLE, sequence=4))}, {1}),
+        ClockTime({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5), producer(2, IDLE, sequence=4))}, {1}),
+        ClockTime({A: bounds(0, 11, stable=5)}, {A: (producer(1, 5), producer(2, IDLE, sequence=4))}, {1}),
     )
     assert cluster.settle() == ({A: bounds(0, 11, stable=5)}, (OpenTransaction("a", 0, 1, 5),))
     assert cluster.reread_logs == [[A]]
@@ -146,14 +146,14 @@ def test_one_that_hides_behind_a_longer_one_moves_the_cut_too() -> None:
 
 def test_a_busy_log_without_transactions_is_not_asked_again() -> None:
     """Its end moved between two questions: nothing is undecided."""
-    cluster = Cluster(Moment({A: bounds(0, 10, stable=8)}, {A: (plain(1, 7),)}))
+    cluster = Cluster(ClockTime({A: bounds(0, 10, stable=8)}, {A: (plain(1, 7),)}))
     assert cluster.settle() == ({A: bounds(0, 10, stable=8)}, ())
     assert cluster.reread_logs == []
 
 
 def test_a_marker_that_comes_late_is_waited_for_with_growing_patience() -> None:
-    late = Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)})
-    cluster = Cluster(late, late, late, Moment({A: bounds(0, 11)}, {A: (producer(1, IDLE),)}))
+    late = ClockTime({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)})
+    cluster = Cluster(late, late, late, ClockTime({A: bounds(0, 11)}, {A: (producer(1, IDLE),)}))
     assert cluster.settle() == ({A: bounds(0, 11)}, ())
     assert cluster.pauses == sorted(cluster.pauses)
     assert len(cluster.pauses) == 3
@@ -162,15 +162,15 @@ def test_a_marker_that_comes_late_is_waited_for_with_growing_patience() -> None:
 def test_decided_and_then_a_new_one_that_goes_on() -> None:
     """Behind the marker, and before the next transaction: nothing reaches over the last stable offset."""
     cluster = Cluster(
-        Moment({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)}),
-        Moment({A: bounds(0, 14, stable=11)}, {A: (producer(1, 11),)}, {1}),
+        ClockTime({A: bounds(0, 10, stable=5)}, {A: (producer(1, 5),)}),
+        ClockTime({A: bounds(0, 14, stable=11)}, {A: (producer(1, 11),)}, {1}),
     )
     assert cluster.settle() == ({A: bounds(0, 11)}, ())
 
 
 def test_a_new_transaction_in_every_round_does_not_keep_the_cut_from_settling() -> None:
     moments = [
-        Moment({A: bounds(0, 10 + 10 * n, stable=5 + 10 * n)}, {A: (producer(1, 5 + 10 * n, sequence=n),)})
+        ClockTime({A: bounds(0, 10 + 10 * n, stable=5 + 10 * n)}, {A: (producer(1, 5 + 10 * n, sequence=n),)})
         for n in range(100)
     ]
     assert Cluster(*moments).settle() == ({A: bounds(0, 15)}, ())
@@ -179,7 +179,7 @@ def test_a_new_transaction_in_every_round_does_not_keep_the_cut_from_settling() 
 def test_decisions_without_end_behind_an_ongoing_transaction_come_to_an_end() -> None:
     """And what is said to be open belongs to the cut that is returned, not to an earlier one."""
     moments = [
-        Moment(
+        ClockTime(
             {A: bounds(0, 10 + 10 * n, stable=5)},
             {A: (producer(1, 5), producer(2, 6 + 10 * n, sequence=n))},
             {1},
@@ -196,20 +196,20 @@ def test_decisions_without_end_behind_an_ongoing_transaction_come_to_an_end() ->
 
 def test_the_log_start_is_kept_as_it_was_read_first() -> None:
     cluster = Cluster(
-        Moment({A: bounds(2, 10, stable=5)}, {A: (producer(1, 5),)}),
-        Moment({A: bounds(7, 11)}, {A: (producer(1, IDLE),)}),
+        ClockTime({A: bounds(2, 10, stable=5)}, {A: (producer(1, 5),)}),
+        ClockTime({A: bounds(7, 11)}, {A: (producer(1, IDLE),)}),
     )
     assert cluster.settle()[0] == {A: bounds(2, 11)}
 
 
 def test_every_log_settles_by_itself() -> None:
     cluster = Cluster(
-        Moment(
+        ClockTime(
             {A: bounds(0, 10, stable=5), B: bounds(0, 20, stable=15)},
             {A: (producer(1, 5),), B: (producer(2, 15),)},
             {2},
         ),
-        Moment({A: bounds(0, 11), B: bounds(0, 99)}, {A: (producer(1, IDLE),), B: ()}, {2}),
+        ClockTime({A: bounds(0, 11), B: bounds(0, 99)}, {A: (producer(1, IDLE),), B: ()}, {2}),
     )
     settled, still_open = cluster.settle()
     assert settled == {A: bounds(0, 11), B: bounds(0, 20, stable=15)}
@@ -228,7 +228,7 @@ def test_positions_in_logs_that_are_not_archived_stay_as_they_are() -> None:
 
 
 def test_one_that_nobody_calls_ongoing_and_that_gets_no_marker_is_named() -> None:
-    hangs = Moment({A: bounds(0, 10, 4)}, {A: (producer(1, 4), producer(2, 6))}, {2}, {1})
+    hangs = ClockTime({A: bounds(0, 10, 4)}, {A: (producer(1, 4), producer(2, 6))}, {2}, {1})
     cluster = Cluster(hangs)
     settled = cluster.settled()
     assert sum(cluster.pauses) < 1, "it may hang for years"
@@ -238,8 +238,8 @@ def test_one_that_nobody_calls_ongoing_and_that_gets_no_marker_is_named() -> Non
 
 def test_it_is_named_also_when_another_log_takes_longer_to_settle() -> None:
     states = {A: (producer(1, 4),), B: (producer(2, 3),)}
-    waiting = [Moment({A: bounds(0, 10, 4), B: bounds(0, 9, 3)}, states, set(), {1})] * 10
-    marked = Moment({A: bounds(0, 10, 4), B: bounds(0, 12)}, {A: states[A], B: (producer(2, IDLE),)}, set(), {1})
+    waiting = [ClockTime({A: bounds(0, 10, 4), B: bounds(0, 9, 3)}, states, set(), {1})] * 10
+    marked = ClockTime({A: bounds(0, 10, 4), B: bounds(0, 12)}, {A: states[A], B: (producer(2, IDLE),)}, set(), {1})
     settled = Cluster(*waiting, marked).settled()
     assert settled.undecided == (OpenTransaction("a", 0, 1, 4),)
     assert settled.bounds[B].high_watermark == 12

@@ -5,6 +5,7 @@ import hashlib
 from logkeep.formats.compare.digest import Digest
 from logkeep.kafka.verify.records import RecordUnit, SegmentRange, decode_pieces
 from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.slow_records import Slow, batch_of, slow_digest
 
@@ -31,7 +32,8 @@ def _decoded(stored: bytes, records: int, start: int = 0, end: int = 50) -> tupl
         sha256=digest,
         plain_sha256=digest,
     )
-    result = decode_pieces(RecordUnit(store, [SegmentRange(segment, "object.log", start, end)]), lambda _: None)
+    unit = RecordUnit(SourceRef(store, "r", "s"), [SegmentRange(segment, "object.log", start, end)])
+    result = decode_pieces(unit, lambda _: None)
     return [(f.code, f.what) for f in result.findings], result.digests[0]
 
 

@@ -23,11 +23,13 @@ from logkeep.cli.verbs.kafka.declarations import BACKUP
 from logkeep.cli.verbs.next_steps import after_kafka_backup
 from logkeep.cli.wiring import chosen_engine, expect_work, refuse_contradictions, written_source
 from logkeep.config.options import (
+    ACCEPT_DELETIONS,
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
     CLIENT_RACK,
     COMMAND_CONFIG,
+    COMPACTED,
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
@@ -44,6 +46,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
+from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
@@ -85,7 +88,10 @@ def backup(run: Run) -> KafkaBackupReport:
         return _follow(run, task, options)
     if run.dry_run:
         prepared = task.prepare(options)
-        return _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+        planned = _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+        wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
+        lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
+        return msgspec.structs.replace(planned, to_compare=lines)
     done = task.run(
         options,
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
@@ -154,6 +160,8 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],
         scram=_scram(run, settings),
+        compacted=CompactedMode(run[COMPACTED]),
+        accept_deletions=run[ACCEPT_DELETIONS],
     )
 
 

@@ -36,6 +36,8 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     allow_gaps: bool
     dry_run: bool
+    to_compare: tuple[str, ...] = ()
+    """On a dry run: logs that would be compared with the live ones unless no offset is missing, why, and the bytes."""
 
 
 class TopicThreat(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +71,9 @@ class KafkaRound(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the error that failed the round, or that followed its commit."""
     message: str | None
     again_in_seconds: float
+    deletions_left_seconds: float | None = None
+    """Until a round can no longer prove by time that it read every deletion of compacted topics; null: there are none,
+    or the cluster did not answer."""
 
 
 class KafkaFollowSummary(FollowCounts, frozen=True, kw_only=True):
@@ -94,6 +99,7 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
         f"{plural(report.topics, 'topic')} · {plural(report.partitions, 'partition')} · "
         f"{plural(report.groups, 'group')} · {plural(report.open_transactions, 'open transaction')} · "
         f"cluster {report.cluster_id}{beside}",
+        *(f"COMPARE {log}" for log in report.to_compare),
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]

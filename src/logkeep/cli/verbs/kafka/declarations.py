@@ -5,12 +5,14 @@ import click
 from logkeep.cli.frame.exit_codes import STORE_EXITS
 from logkeep.cli.frame.verb import Declaration
 from logkeep.config.options import (
+    ACCEPT_DELETIONS,
     ALL,
     ALLOW_GAPS,
     BACKUP_ID,
     BROKERS,
     BY_RECORD,
     CLIENT_RACK,
+    COMPACTED,
     COMPRESSION,
     CONFIRM_CLUSTER,
     CONTROLLER_CONFIG,
@@ -63,6 +65,10 @@ BACKUP = Declaration(
     partition, moved past the markers of transactions that ended meanwhile. Records that retention removed before they
     were copied are a gap: the backup is completed, the gap is recorded, and the run ends with 21.
 
+    Of a compacted topic, a run proves that it read every deletion: within `delete.retention.ms` of the last cut, or
+    because no offset is missing. Otherwise it compares the archive with the live log (--compacted) and buries archived
+    records of keys that were deleted. What stays unproven is a finding, and the run ends with 2.
+
     With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
@@ -80,6 +86,8 @@ BACKUP = Declaration(
         SEGMENT_BYTES,
         COMPRESSION,
         ALLOW_GAPS,
+        COMPACTED,
+        ACCEPT_DELETIONS,
         RESUME,
         FOLLOW,
         INTERVAL,

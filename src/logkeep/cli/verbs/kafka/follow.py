@@ -43,6 +43,10 @@ def follow_cluster(
         return follow(run, interval_s, begin)
 
 
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
+
+
 class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRound]):
     summed = ("new_offsets", "new_bytes")
 
@@ -73,6 +77,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
             lag_bytes=lag.size_bytes if lag else None,
             threats=tuple(TopicThreat(topic=t.topic, overtaken_in_seconds=round(t.left_s, 1)) for t in threats),
             gaps=report.gaps if report else (),
+            deletions_left_seconds=_rounded(lag.deletions_left_s if lag else None),
         )
 
     def text(self, one: KafkaRound) -> str:

@@ -183,6 +183,8 @@ def _log_notes(log: PartitionReport, gaps: Iterable[GapReport]) -> Iterator[str]
         yield f"unproven from {log.unproven_from}"
     if log.last_stable < log.end:
         yield "open tx"
+    if log.buried:
+        yield f"{count(log.buried)} buried"
 
 
 def _position_notes(lag: int | None, below_start: int, clamped: int) -> Iterator[str]:

@@ -1,20 +1,23 @@
 """A backup as a restore reads it: its manifest, its cluster record, and the segments of the selected logs."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.unproven_deletions import deletion_findings
+from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import KnownGap, Manifest
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.fold import BackupEntry
-from logkeep.repository.parts import SegmentTable
+from logkeep.repository.chain.fold import BackupEntry, Burial
+from logkeep.repository.parts import SegmentTable, dense_logs
 
 KIND = "kafka"
 
@@ -26,6 +29,8 @@ class KafkaBackupView:
     manifest: Manifest
     record: ClusterRecord
     rows: SegmentTable
+    burials: Mapping[LogName, tuple[Burial, ...]] = field(default_factory=dict)
+    """Of logs with archived records that this backup leaves out."""
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
         """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""
@@ -42,6 +47,10 @@ class KafkaBackupView:
             if gap.log in wanted and gap.start < wanted[gap.log].end and gap.end > wanted[gap.log].start
         ]
 
+    def unproven_deletions(self, logs: Iterable[LogName]) -> list[Finding]:
+        """Logs among these whose archive may lack a deletion."""
+        return deletion_findings(self.record, self.manifest, lambda: dense_logs(self.rows), map(str, logs))
+
 
 def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     """Raises Damaged when a part of it is missing, UsageError when it is not a backup of a Kafka cluster."""
@@ -53,5 +62,21 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     record = read_attachment(place, manifest, ROLE, ClusterRecord)
     if record is None:
         raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
-    rows = rows_of(PartReader(place), manifest, served_parts(manifest, read_chain(place)))
-    return KafkaBackupView(place, entry, manifest, record, rows)
+    folded = read_chain(place)
+    rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
+    burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
+    refuse_lost_burials(record, burials)
+    return KafkaBackupView(place, entry, manifest, record, rows, burials)
+
+
+def refuse_lost_burials(record: ClusterRecord, burials: Mapping[LogName, tuple[Burial, ...]]) -> None:
+    """Raise Damaged if the chain lost a burial that the backup knows of: it would bring deleted keys back."""
+    there = {(log.name, log.partition, log.history): sum(b.offsets for b in some) for log, some in burials.items()}
+    for each in record.logs:
+        found = there.get((each.topic, each.partition, each.history), 0)
+        if each.deletions is not None and each.deletions.buried > found:
+            raise Damaged(
+                "the chain lost the commit that buries offsets of it: a restore would bring deleted keys back",
+                subject=f"{each.topic}/{each.partition}",
+                remedy="take a new backup, or restore another one",
+            )

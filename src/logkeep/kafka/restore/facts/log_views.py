@@ -11,6 +11,7 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.logs.archived import stretches
+from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, RestoreIsolation, SourceLog
 from logkeep.repository.chain.commits import SourceRef
 
@@ -37,16 +38,17 @@ def settled_of(place: SourceRef, source: SourceLog, isolation: RestoreIsolation)
     return settling.settled().without(source.left_out)
 
 
-def view_of(log: ReplayLog, source: SourceLog, settled: SettledTransactions | None) -> View:
-    """Which records of the source are restored to the partition."""
+def view_of(place: SourceRef, log: ReplayLog, source: SourceLog, settled: SettledTransactions | None) -> View:
+    """Which records of the source are restored to the partition. Raises Damaged."""
+    buried = read_buried(place, source.buried)
     share = Share(log.partition, log.spread_over, source.log.partition) if log.spread_over else None
-    return View(source.start, source.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms, share)
+    return View(source.start, source.end, settled, log.offsets is Offsets.PRESERVE, log.before_ms, share, buried)
 
 
 def share_of(place: SourceRef, log: ReplayLog, source: SourceLog) -> Iterator[RecordColumns]:
     """The source's records for a partition that gets a share of it. Reads the transactions first."""
     try:
-        view = view_of(log, source, settled_of(place, source, log.isolation))
+        view = view_of(place, log, source, settled_of(place, source, log.isolation))
         yield from visible_records(archived_batches(place, source), view)
     except Damaged as error:
         raise Damaged(error.what, subject=error.subject or f"the archive of {source.log}") from error

@@ -14,6 +14,7 @@ from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 
@@ -59,6 +60,8 @@ class SourceLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Where only the beginning of the log is read: the offset up to which transactions are settled; -1: its end."""
     left_out: tuple[AbortedRange, ...] = ()
     """Parts of transactions that are not restored."""
+    buried: tuple[ObjectRef, ...] = ()
+    """Objects with offsets that are not restored, because their keys were deleted at the source."""
 
 
 class ReplayLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

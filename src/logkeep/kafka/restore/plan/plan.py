@@ -39,6 +39,8 @@ from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.fold import Burial
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
 DEFAULT_PARTS = ("data", "configs", "groups")
@@ -89,6 +91,8 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The number of partitions over which records are spread by their keys; this one gets a share. 0: no spread."""
     left_out: tuple[AbortedRange, ...] | msgspec.UnsetType = msgspec.UNSET
     """Parts of transactions that are not restored, because the cut tears them. Absent: none."""
+    buried: tuple[ObjectRef, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Objects with offsets that are not restored, because their keys were deleted at the source. Absent: none."""
     merge: BatchMergeRule | msgspec.UnsetType = msgspec.UNSET
     """How small batches are merged; absent in plans of earlier releases, which sent every batch by itself."""
 
@@ -142,6 +146,11 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def merges(self) -> bool:
         """Whether an earlier release would send other batches."""
         return any(log.merge for log in self.logs)
+
+    @property
+    def buries(self) -> bool:
+        """Whether an earlier release would bring deleted keys back."""
+        return any(log.buried for log in self.logs)
 
     @property
     def records(self) -> int:
@@ -245,6 +254,15 @@ def with_tears(plan: RestorePlan, tears: TearReport, *, whole: bool) -> RestoreP
         for log in plan.logs
     ]
     return msgspec.structs.replace(plan, torn=tears.torn, whole_transactions=True, logs=tuple(logs))
+
+
+def with_buried(plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]]) -> RestorePlan:
+    """The plan without records that the chain buries in this backup."""
+    logs = [
+        msgspec.structs.replace(log, buried=tuple(b.object for b in burials[log.log])) if log.log in burials else log
+        for log in plan.logs
+    ]
+    return msgspec.structs.replace(plan, logs=tuple(logs)) if burials else plan
 
 
 def tear_findings(plan: RestorePlan) -> list[Finding]:

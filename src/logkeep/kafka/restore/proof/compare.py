@@ -105,7 +105,7 @@ class _Proof:
     def _archive(self, stack: ExitStack, start: int = -1) -> LogSide:
         """The archived records that the target should hold, from an offset on."""
         source = self.log.first if start < 0 else msgspec.structs.replace(self.log.first, start=start)
-        view = view_of(self.log, source, self.settled)
+        view = view_of(self.place, self.log, source, self.settled)
         batches = stack.enter_context(closing(read_ahead(archived_batches(self.place, source), "archive")))
         return LogSide(batches, view, view.visible, f"the archive of {source.log}")
 

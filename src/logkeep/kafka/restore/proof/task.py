@@ -51,7 +51,7 @@ def beginning_of(place: SourceRef, log: ReplayLog, settled: SettledTransactions 
     left = end - log.base
     if log.spread_over:
         return _beginning_of_shares(place, log, left)
-    for records in visible_records(archived_batches(place, log.first), view_of(log, log.first, settled)):
+    for records in visible_records(archived_batches(place, log.first), view_of(place, log, log.first, settled)):
         if left < len(records):
             return log.up_to(0, int(records.offsets[left]))
         left -= len(records)

@@ -55,5 +55,6 @@ class StreamReader:
         else:
             source = self._log.first
             self.settled = settled_of(self._place, source, self._log.isolation)
-            parts = outgoing(archived_batches(self._place, source), view_of(self._log, source, self.settled))
+            view = view_of(self._place, self._log, source, self.settled)
+            parts = outgoing(archived_batches(self._place, source), view)
             yield from parts if self._log.merge is None else merged(parts, self._log.merge)

@@ -1,0 +1,49 @@
+"""The time by the cluster's own clock: the leading controller reports it with the state of its quorum.
+
+A cluster without a quorum, or a user who may not describe the cluster, leaves only the clock of this machine. Times of
+the two clocks are never subtracted from each other, so each one says which clock it was read from.
+"""
+
+import time
+from enum import StrEnum
+
+import msgspec
+
+from logkeep.errors import ClusterTooOld, NotAuthorised
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.error_codes import check
+
+_METADATA_LOG = "__cluster_metadata"
+_QUORUM = {"topics": [{"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}]}
+
+
+class ClockName(StrEnum):
+    BROKER = "broker"
+    OWN = "own"
+    """Of the machine that ran the backup, or one of its tasks."""
+
+
+class ClockTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Milliseconds since 1970 by one clock."""
+
+    ms: int
+    clock: ClockName
+
+
+def cluster_time(cluster: Cluster) -> ClockTime:
+    """The time now. Raises errors of the cluster, but not for a missing permission."""
+    try:
+        reported = _controller_ms(cluster)
+    except (NotAuthorised, ClusterTooOld):
+        reported = -1
+    return ClockTime(reported, ClockName.BROKER) if reported >= 0 else ClockTime(int(time.time() * 1000), ClockName.OWN)
+
+
+def _controller_ms(cluster: Cluster) -> int:
+    """-1 if the controllers do not report times: their first version of this request had none."""
+    reply = cluster.ask_any("DescribeQuorum", _QUORUM)
+    check(reply.error_code, subject=_METADATA_LOG, doing="DescribeQuorum")
+    found = reply.topics[0].partitions[0]
+    check(found.error_code, subject=_METADATA_LOG, doing="DescribeQuorum")
+    times = [int(v.last_fetch_timestamp) for v in found.current_voters if v.replica_id == found.leader_id]
+    return max(times, default=-1)

@@ -1,0 +1,158 @@
+"""What a run knows of the deletions of each log, pass by pass. Pure.
+
+A pass compares the archive of doubtful logs with the live ones, and then reads what came since. What it could not prove
+of that is compared again by the next pass.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import msgspec
+
+from logkeep.formats.compare.vanished_keys import suspicious
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs
+from logkeep.kafka.backup.assemble import Assembled
+from logkeep.kafka.backup.deletion_compare import DeletionsFound
+from logkeep.kafka.backup.deletion_proof import JudgedLog, KnownLogs, judge_logs, proof_findings
+from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.client.topology import TopicPartition, is_internal
+from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule
+from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import LogName
+from logkeep.model.shell_words import shell_word
+
+SUSPICIOUS = "deletions-suspicious"
+PASSES = 3
+
+
+class CompactedMode(StrEnum):
+    """What a run does with compacted logs whose deletions it cannot prove."""
+
+    AUTO = "auto"
+    RECOPY = "recopy"
+    INCREMENTAL = "incremental"
+
+
+@dataclass(frozen=True)
+class DeletionPasses:
+    """The logs after some passes."""
+
+    judged: Mapping[LogName, JudgedLog]
+    facts: Facts
+    ends: Mapping[LogName, int]
+    found: Mapping[LogName, DeletionsFound] = field(default_factory=dict)
+    """The last comparison of each log that was compared."""
+    accepted: frozenset[str] = frozenset()
+    """Topics whose deletions the user accepts, however many they are."""
+
+    def doubtful(self) -> tuple[LogName, ...]:
+        """Logs to compare: unproven ones that are not Kafka's own, or that the user named, and not suspicious."""
+        internal = {t.name for t in self.facts.topics if is_internal(t.name, t.internal)} - self.facts.named
+        return tuple(
+            log
+            for log, each in self.judged.items()
+            if each.unproven is not None and log.name not in internal and not self._suspicious(log)
+        )
+
+    def compared(self, results: Iterable[DeletionsFound], *, last: bool) -> "DeletionPasses":
+        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before."""
+        found = {**self.found, **{each.log: each for each in results}}
+        after = replace(self, found=found)
+        cleared = {
+            each.log: _cleared(self.judged[each.log], each)
+            for each in results
+            if not each.problem and not after._suspicious(each.log) and not (each.unclear if last else each.odd)
+        }
+        return replace(after, judged={**self.judged, **cleared})
+
+    def extended(self, facts: Facts, added: Assembled) -> "DeletionPasses":
+        """After the copy of what came since: only that is judged."""
+        reached = {
+            TopicPartition(log.name, log.partition): ArchivedReach(
+                log.history, self.ends[log], -1, deletions=each.times
+            )
+            for log, each in self.judged.items()
+        }
+        rules = {
+            log.name: _rule(facts, log.name, each) for log, each in self.judged.items() if log.name in facts.configs
+        }
+        judged = judge_logs(KnownLogs(reached, rules, {}), facts, added)
+        whys = {log: each.why for log, each in self.judged.items()}
+        judged = {
+            log: replace(each, why=each.why or whys.get(log, "")) if each.unproven is not None else each
+            for log, each in judged.items()
+        }
+        return replace(self, judged=judged, facts=facts, ends={c.log: c.end for c in added.cut})
+
+    def _suspicious(self, log: LogName) -> bool:
+        each = self.found.get(log)
+        return each is not None and log.name not in self.accepted and suspicious(each.keys, each.vanished)
+
+    def buried(self) -> dict[LogName, BuriedOffsets]:
+        """What this run buries."""
+        runs = {
+            log: decode_runs(each.runs, str(log))
+            for log, each in self.found.items()
+            if log in self.judged and not each.problem and not self._suspicious(log)
+        }
+        return {log: offsets for log, offsets in runs.items() if offsets.count}
+
+    def held_back(self) -> tuple[LogName, ...]:
+        return tuple(log for log in self.found if log in self.judged and self._suspicious(log))
+
+    def times(self, whole: Assembled, buried: Mapping[LogName, int]) -> dict[LogName, DeletionTimes | None]:
+        """What the record keeps: read times over all receipts, and how many offsets are buried in this backup."""
+        return {log: _recorded(each, whole, buried.get(log, 0)) for log, each in self.judged.items()}
+
+    def findings(self) -> list[Finding]:
+        held = set(self.held_back())
+        plain = [each for each in self.judged.values() if each.log not in held]
+        return [*proof_findings(plain, self.facts), *(_suspicion(self.found[log]) for log in held)]
+
+
+def first_pass(
+    judged: Mapping[LogName, JudgedLog], facts: Facts, assembled: Assembled, accepted: Collection[str] = ()
+) -> DeletionPasses:
+    return DeletionPasses(judged, facts, {c.log: c.end for c in assembled.cut}, accepted=frozenset(accepted))
+
+
+def _cleared(judged: JudgedLog, found: DeletionsFound) -> JudgedLog:
+    if judged.times is None:
+        return judged
+    times = msgspec.structs.replace(
+        judged.times, cut_ms=found.begin.ms, clock=found.begin.clock, unproven_from=-1, unproven_to=-1
+    )
+    return replace(judged, times=times, why="")
+
+
+def _rule(facts: Facts, topic: str, judged: JudgedLog) -> CleanupRule:
+    now = cleanup_rule(facts.configs[topic].own, facts.configs[topic].inherited)
+    least = judged.times.retention_ms if judged.times is not None else now.retention_ms
+    return CleanupRule(now.compacts, min(now.retention_ms, least))
+
+
+def _recorded(judged: JudgedLog, whole: Assembled, buried: int) -> DeletionTimes | None:
+    if judged.times is None:
+        return None
+    read = whole.times.get(judged.log)
+    same = read is not None and read.clock is judged.times.clock
+    return msgspec.structs.replace(
+        judged.times,
+        read_begin_ms=read.begin_ms if read is not None and same else -1,
+        read_end_ms=read.end_ms if read is not None and same else -1,
+        buried=buried,
+    )
+
+
+def _suspicion(found: DeletionsFound) -> Finding:
+    return Finding(
+        code=SUSPICIOUS,
+        severity=Severity.WARNING,
+        where=str(found.log),
+        what=f"{found.vanished:,} of {found.keys:,} keys are gone from the live log, and no tombstone of them is "
+        "archived; nothing was buried, so a restore brings them back, and the backup before this one is held",
+        remedy=f"if they were meant to be deleted: --accept-deletions {shell_word(found.log.name)}, then release the "
+        "backup that is held; if not, restore the topic from that backup",
+    )
