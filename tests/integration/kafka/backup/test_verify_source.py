@@ -176,7 +176,7 @@ def test_a_topic_that_was_made_again_or_is_gone_cannot_be_compared(topics: Matri
     assert sorted(told) == ["again/0", "gone/0"]
     assert "re-created" in told["again/0"]
     assert "does not exist" in told["gone/0"]
-    assert _summary(verified).startswith("1 logs compared: 20 records")
+    assert _summary(verified).startswith("1 log compared: 20 records")
     assert source.standing(done) == (False, "records"), "the source proved nothing for two of three logs"
 
 
