@@ -118,6 +118,7 @@ CALLS: dict[str, tuple[str, ...]] = {
                       "list --backup-base-dir {bundles} --output-format simple"),
     "zkbackup info": ("info one --backup-base-dir {bundles}", "info one --backup-base-dir {bundles} --format json"),
     "zkbackup prune": ("prune --backup-base-dir {bundles} --keep-days 1 --keep-min-count 1 --keep-count 1",),
+    "zkbackup completion": ("completion bash",),
 }  # fmt: skip
 """Options that the text contains are split at spaces before the names are filled in."""
 

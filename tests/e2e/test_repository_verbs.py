@@ -217,9 +217,9 @@ class TestVerify:
         repo.run("verify", "--level", "data", code=10)
         flip(path)
         for words in ((), ("--level", "data", "--sample", "1/2")):
-            shown = repo.run("verify", *words).stdout
+            shown = repo.run("verify", *words, code=2).stdout
             assert "damage that an earlier verification found at level data remains" in shown
-            assert repo.json("verify", *words)["health"] == "damaged"
+            assert repo.json("verify", *words, code=2)["health"] == "damaged"
             assert "damaged: data, just now" in repo.run("list").stdout
         assert repo.json("verify", "--level", "data")["health"] == "good"
         assert repo.json("list")["backups"][-1]["health"] == "good"

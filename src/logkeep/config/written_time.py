@@ -78,6 +78,7 @@ def _in_zone(local: datetime, name: str) -> datetime:
 
 def _since_1970(moment: datetime) -> int:
     since = moment - _EPOCH
-    if since < timedelta():
-        raise ValueError("before 1970")
-    return since // timedelta(milliseconds=1)
+    after_ms = since // timedelta(milliseconds=1)
+    if not 0 <= after_ms <= _LATEST_MS:
+        raise ValueError("before 1970 or after 9999")
+    return after_ms

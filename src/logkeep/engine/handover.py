@@ -14,7 +14,7 @@ from typing import Generic, Protocol
 from logkeep.engine.inline import InlineRun
 from logkeep.engine.outcomes import UnitDone, UnitFailed, to_error
 from logkeep.engine.stop import Background, SignalStop
-from logkeep.errors import EngineUnavailable
+from logkeep.errors import EngineUnavailable, Interrupted
 from logkeep.model.work import SPARK_STARTS, ProgressSink, ResultT, Task, UnitT
 
 _POLL_S = 0.25
@@ -114,6 +114,10 @@ class _OtherCounts:
     def finish(self) -> None: ...
 
 
+class _LateFailed(Interrupted):
+    """The other engine failed. Tasks do not catch it: a task would take the other's lost broker for its own."""
+
+
 class SharedWork(Generic[UnitT]):
     """The units of one `map`. `run_here` works in the main thread, `run_there` in another."""
 
@@ -143,7 +147,11 @@ class SharedWork(Generic[UnitT]):
         self._progress.waiting("" if self._late.running else SPARK_STARTS)
         run = InlineRun(self._progress, partial(self._check, there))
         while (position := self._unbegun.next()) is not None:
-            outcome = run.unit(task, self._units[position])
+            try:
+                outcome = run.unit(task, self._units[position])
+            except _LateFailed:
+                there.result()
+                raise
             if isinstance(outcome, UnitFailed):
                 raise to_error(outcome)
             yield position, outcome
@@ -154,7 +162,7 @@ class SharedWork(Generic[UnitT]):
         """The outcomes of the late engine."""
         while not there.wait(_POLL_S):
             self._progress.report()
-            self._check(there)
+            self._check_here()
         return {} if self.start_failure(there) else there.result()
 
     def start_failure(self, there: LatePart) -> EngineUnavailable | None:
@@ -173,9 +181,12 @@ class SharedWork(Generic[UnitT]):
         there.wait(_CANCEL_S)
 
     def _check(self, there: LatePart) -> None:
+        self._check_here()
+        if there.wait(0) and not self.start_failure(there) and there.failed:
+            raise _LateFailed("the other engine failed")
+
+    def _check_here(self) -> None:
         self._stop.check()
         if self._handed_over and not self._shown:
             self._shown = True
             self._progress.waiting("")
-        if there.wait(0) and not self.start_failure(there):
-            there.result()

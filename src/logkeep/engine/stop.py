@@ -110,6 +110,11 @@ class Background(Generic[T]):
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended with an error, which `result` raises."""
+        return self._error is not None
+
     def result(self) -> T:
         """What the function returned, or raise what it raised. Only after it has ended."""
         if self._error is not None:

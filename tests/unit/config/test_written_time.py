@@ -54,7 +54,19 @@ def test_an_unclear_time_is_refused_with_the_reason(text: str, why: str) -> None
         Timestamp().parse(text)
 
 
-@pytest.mark.parametrize("text", ("-60y", "-", "-999999999w", "-80w60d999999h", "10m", "2026-11-17 25:00", "now"))
+@pytest.mark.parametrize(
+    "text",
+    (
+        "-60y",
+        "-",
+        "-999999999w",
+        "-80w60d999999h",
+        "10m",
+        "2026-11-17 25:00",
+        "now",
+        "9999-12-31 23:00 America/New_York",
+    ),
+)
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must be a time such as"):
         Timestamp(clock=lambda: datetime(1971, 1, 1, tzinfo=UTC)).parse(text)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from logkeep.engine.stop import SignalStop
-from logkeep.errors import EngineUnavailable, Interrupted, LeaseLost, StoreFull, Terminated
+from logkeep.errors import ClusterUnreachable, EngineUnavailable, Interrupted, LeaseLost, StoreFull, Terminated
 from logkeep.model.time import random_token, utc_now
 from logkeep.model.work import Progress
 from logkeep.repository.access import create_repository
@@ -105,6 +105,29 @@ def test_the_counts_of_both_engines_are_added_up_in_one_thread(late: ThreadedLat
     assert ("waiting", "") in sink.calls
     assert sink.calls[-2:] == [(33, 3, 0), ("finish",)]
     assert sink.threads == {threading.main_thread().name}
+
+
+def test_a_failure_there_ends_a_task_here_that_waits_for_lost_brokers(late: ThreadedLateEngine, tmp_path: Path) -> None:
+    """A task that catches a lost connection must not take the other engine's error for its own."""
+    rounds, reconnect = list[int](), threading.Event()
+
+    def task(unit: int, progress: Progress) -> Done:
+        if not _is_main():
+            raise ClusterUnreachable("the other engine's broker")
+        late.may_start.set()
+        assert late.took_over.wait(PATIENCE_S)
+        while len(rounds) < 1000:
+            try:
+                rounds.append(unit)
+                reconnect.wait(0.01)
+                progress(1)
+            except ClusterUnreachable:
+                continue
+        return Done(unit)
+
+    with pytest.raises(ClusterUnreachable, match="the other engine's broker"):
+        auto_engine(late, tmp_path).map(task, [1, 2], Done, label="x", weight=_weight)
+    assert len(rounds) < 1000
 
 
 def test_a_spark_that_cannot_start_leaves_all_work_here_with_a_finding(

@@ -26,6 +26,8 @@ from logkeep.model.time import rfc3339
 
 SCHEMA_VERSION = 1
 _LABEL_WIDTH = len("error:")
+_OF_THE_MACHINE = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+"""Errors of a file that say nothing about the path that a user named."""
 _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{o.short}") if flag}
 
 
@@ -90,7 +92,7 @@ def from_os_error(error: OSError) -> LogkeepError | None:
     if error.errno == errno.ENOENT and error.filename is None:  # of a relative path: `os.getcwd` names no file
         what, remedy = "the working directory does not exist any more", "change to another directory and run again"
         return UsageError(what, remedy=remedy)
-    if not isinstance(error.filename, str | bytes):
+    if not isinstance(error.filename, str | bytes) or error.errno in _OF_THE_MACHINE:
         return None
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return StoreDenied(what, subject=subject, remedy="check the owner and the permissions of this path")

@@ -11,6 +11,10 @@ _PAGES: Final = {
     "Show the version and exit.": "显示版本。",
     "Show this message and exit.": "显示此帮助。",
     "Show the help of a command.": "显示命令的帮助。",
+    "Print the completion script for a shell.": "输出 shell 的补全脚本。",
+    'For bash, put `eval "$(zkbackup completion bash)"` into ~/.bashrc.': (
+        '使用 bash 时，把 `eval "$(zkbackup completion bash)"` 写入 ~/.bashrc。'
+    ),
     "Back up, verify and restore one ZooKeeper server, any version from 3.4 to 3.9.": (
         "备份、验证和恢复一台 ZooKeeper 服务器，支持 3.4 到 3.9 的所有版本。"
     ),

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.config.option import Option
-from logkeep.config.options import CONFIG, REPO, SOURCE
+from logkeep.config.options import CONFIG, REPO, SOURCE, STATE_DIR
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
-from logkeep.repository.backups.verdicts import GOOD
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 
 if TYPE_CHECKING:
     from logkeep.cli.verbs.init import InitReport
@@ -51,7 +51,7 @@ def _verify(run: Run, backup: int | None, level: str) -> NextStep | None:
 
 def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
     """A drill proves the restore itself. Of a damaged backup, the report says what to do."""
-    if report.verdict != GOOD:
+    if report.verdict != GOOD or report.health == DAMAGED:
         return None
     return NextStep("prove that it can be restored", (command(run, "drill", report.id, "--embedded"),))
 
@@ -59,4 +59,5 @@ def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
 def after_restore(run: Run, report: "KafkaRestoreReport | ZooKeeperRestoreReport") -> NextStep | None:
     if report.restore is None:
         return None
-    return NextStep("see what was restored and proven", (command(run, "receipts", "show", report.restore),))
+    where = ("--state-dir", run[STATE_DIR]) if run.settings.typed(STATE_DIR) else ()
+    return NextStep("see what was restored and proven", (command(run, "receipts", "show", report.restore, *where),))

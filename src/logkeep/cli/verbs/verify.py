@@ -23,7 +23,7 @@ from logkeep.model.ids import BackupId
 from logkeep.reports.backups import read_source
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
 from logkeep.repository.backups.manifest import Manifest
-from logkeep.repository.backups.verdicts import GOOD
+from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
@@ -106,7 +106,13 @@ def _code(report: VerifyReport) -> int:
         return 10
     doubtful = zookeeper is not None and any(f.severity is Severity.WARNING for f in report.findings)
     doubtful = doubtful or any(f.code in DOUBTS or f.code in DELETION_DOUBTS for f in report.findings)
+    doubtful = doubtful or _damage_remains(report)
     return 2 if doubtful or report.level != report.asked_level else 0
+
+
+def _damage_remains(report: VerifyReport) -> bool:
+    """This run found none, but a deeper one before it did."""
+    return report.health == DAMAGED
 
 
 def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
@@ -118,7 +124,7 @@ def _metrics(outcome: CommandOutcome[VerifyReport]) -> Iterator[MetricSample]:
         yield sample("logkeep_verify_valid_files", max(0, report.objects - bad), source=source)
         yield sample("logkeep_verify_corrupted_files", bad, source=source)
         yield sample("logkeep_verify_repaired_files", 0, source=source)
-        if _code(report) != Damaged.exit_code:
+        if _code(report) != Damaged.exit_code and not _damage_remains(report):
             ended = outcome.ended.timestamp()
             yield sample("logkeep_verify_last_success_timestamp_seconds", ended, source=source)
 

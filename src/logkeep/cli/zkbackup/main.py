@@ -1,4 +1,4 @@
-"""The entry point of `zkbackup`, with its six commands.
+"""The entry point of `zkbackup`, with its seven commands.
 
 With `--format=json` an error is one JSON document on stderr.
 """
@@ -32,6 +32,7 @@ COMMANDS: Final = tuple(
         ("list", "list:COMMAND", "List the backups of a directory."),
         ("info", "info:COMMAND", "Show all about one backup."),
         ("prune", "prune:COMMAND", "Delete backups that are no longer needed."),
+        ("completion", "completion:COMMAND", "Print the completion script for a shell."),
     )
 )
 """The summary is the first line of the command's help text, repeated here so that `zkbackup --help` loads nothing."""

@@ -93,7 +93,8 @@ class SparkJob:
             if self.seat is not None:
                 self.seat.free_if_wanted()
             done_units, failed_attempts = _task_counts(self.session, group)
-            self.sink.update(done_bytes, done_units, failed_attempts)
+            freed = self.seat is not None and not self.seat.file.exists()  # its task has no unit
+            self.sink.update(done_bytes, max(done_units - freed, 0), failed_attempts)
         return failed_attempts
 
     def _finished(self, action: Background[dict[int, Outcome]], receiver: CounterReceiver) -> dict[int, UnitDone]:

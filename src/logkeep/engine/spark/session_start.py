@@ -19,12 +19,19 @@ class SessionStart:
     def __init__(self, settings: SparkSettings, workers: int = 0) -> None:
         """So many workers are started too: the first unit need not wait for them."""
         self._session, self._started_s = EngineSession(settings), time.monotonic()
-        self._background = Background(partial(_start, self._session, workers))
+        self._ended_s: float | None = None
+        self._background = Background(partial(self._run, workers))
 
     @property
     def seconds(self) -> float:
-        """Since its beginning."""
-        return time.monotonic() - self._started_s
+        """How long it took, or has taken so far. It may have ended long before this is asked."""
+        return (self._ended_s or time.monotonic()) - self._started_s
+
+    def _run(self, workers: int) -> None:
+        try:
+            _start(self._session, workers)
+        finally:
+            self._ended_s = time.monotonic()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait at most so long; return whether it has ended, well or not."""

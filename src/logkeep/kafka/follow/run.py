@@ -14,6 +14,7 @@ from functools import cached_property
 from logkeep.errors import (
     BackupFailed,
     ClusterUnreachable,
+    InvalidAnswer,
     Locked,
     LogkeepError,
     OldMessageFormat,
@@ -92,12 +93,12 @@ class FollowedCluster:
     def round(self) -> KafkaBackupDone:
         """Commits nothing when nothing changed; the result then names the newest backup.
 
-        After the first contact a listener with another protocol counts as a broker that does not answer: a port that a
-        restarting broker or a proxy serves in another way for a while must not end a run of months.
+        After the first contact a listener with another protocol, or an answer that cannot be read, counts as a broker
+        that does not answer: what a restarting broker or a proxy sends for a while must not end a run of months.
         """
         try:
             return self._round()
-        except ProtocolMismatch as error:
+        except (ProtocolMismatch, InvalidAnswer) as error:
             if not self._checked:
                 raise
             raise ClusterUnreachable(error.what, subject=error.subject, remedy=error.remedy) from error

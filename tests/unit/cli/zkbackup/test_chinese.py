@@ -83,7 +83,7 @@ def test_help_is_translated_and_fits_the_terminal(tmp_path: Path) -> None:
     assert "退出码:" in page
     assert max(cell_width(line) for line in page.splitlines()) <= 80
     assert not CJK.search(zkbackup("backup", "--help", home=tmp_path).stdout)
-    assert "命令:\n  backup   在线备份一台服务器。" in zkbackup("--help", home=tmp_path, env=ZH).stdout
+    assert re.search("命令:\n  backup +在线备份一台服务器。", zkbackup("--help", home=tmp_path, env=ZH).stdout)
 
 
 @pytest.mark.parametrize("english", CHINESE)
