@@ -186,7 +186,7 @@ def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytes
     """A real server, of whose answer one node is kept back."""
     real = booting.boot_of
 
-    def lying(version: str, cache: Path) -> Boot:
+    def lying(version: str, cache: Path, _say: object = None) -> Boot:
         @contextmanager
         def start(data_dir: Path) -> Iterator[RunningServer]:
             with real(version, cache)(data_dir) as server:
