@@ -43,7 +43,7 @@ class DeletionPasses:
     facts: Facts
     ends: Mapping[LogName, int]
     found: Mapping[LogName, DeletionsFound] = field(default_factory=dict)
-    """The last comparison of each log that was compared."""
+    """The last comparison of each log that was compared; the last complete one, if there is one."""
     accepted: frozenset[str] = frozenset()
     """Topics whose deletions the user accepts, however many they are."""
 
@@ -57,9 +57,13 @@ class DeletionPasses:
         )
 
     def compared(self, results: Iterable[DeletionsFound], *, last: bool) -> "DeletionPasses":
-        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before."""
-        found = {**self.found, **{each.log: each for each in results}}
-        after = replace(self, found=found)
+        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before.
+
+        One that is not complete leaves an earlier complete one in force: what that one proved is not compared again.
+        """
+        results = tuple(results)
+        found = {each.log: each for each in results if not (each.problem and self._complete(each.log))}
+        after = replace(self, found={**self.found, **found})
         cleared = {
             each.log: _cleared(self.judged[each.log], each)
             for each in results
@@ -85,6 +89,10 @@ class DeletionPasses:
             for log, each in judged.items()
         }
         return replace(self, judged=judged, facts=facts, ends={c.log: c.end for c in added.cut})
+
+    def _complete(self, log: LogName) -> bool:
+        each = self.found.get(log)
+        return each is not None and not each.problem
 
     def _suspicious(self, log: LogName) -> bool:
         each = self.found.get(log)
