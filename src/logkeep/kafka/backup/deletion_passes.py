@@ -72,7 +72,13 @@ class DeletionPasses:
         return replace(after, judged={**self.judged, **cleared})
 
     def extended(self, facts: Facts, added: Assembled) -> "DeletionPasses":
-        """After the copy of what came since: only that is judged."""
+        """After the copy of what came since: only that is judged.
+
+        By density alone where something is buried. A key may be gone from the archived offsets because a later value
+        replaced it, and that value may be replaced and cleaned before it is read: then no value would be left.
+        """
+        buried = self.buried()
+        added = replace(added, times={log: read for log, read in added.times.items() if log not in buried})
         reached = {
             TopicPartition(log.name, log.partition): ArchivedReach(
                 log.history, self.ends[log], -1, deletions=each.times
@@ -85,7 +91,7 @@ class DeletionPasses:
         judged = judge_logs(KnownLogs(reached, rules, {}), facts, added)
         whys = {log: each.why for log, each in self.judged.items()}
         judged = {
-            log: replace(each, why=each.why or whys.get(log, "")) if each.unproven is not None else each
+            log: replace(each, why=_why(each, whys.get(log, ""), log in buried)) if each.unproven is not None else each
             for log, each in judged.items()
         }
         return replace(self, judged=judged, facts=facts, ends={c.log: c.end for c in added.cut})
@@ -133,6 +139,12 @@ def _cleared(judged: JudgedLog, found: DeletionsFound) -> JudgedLog:
         judged.times, cut_ms=found.begin.ms, clock=found.begin.clock, unproven_from=-1, unproven_to=-1
     )
     return replace(judged, times=times, why="")
+
+
+def _why(judged: JudgedLog, before: str, buried: bool) -> str:
+    if judged.why and buried:
+        return "the log was cleaned while it was compared, and offsets are missing among those that came since"
+    return judged.why or before
 
 
 def _rule(facts: Facts, topic: str, judged: JudgedLog) -> CleanupRule:

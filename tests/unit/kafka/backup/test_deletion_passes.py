@@ -66,3 +66,13 @@ def test_a_comparison_that_is_not_complete_leaves_what_an_earlier_one_buried() -
     alone = _doubtful().compared(iter([_found(3, problem="the leader changed")]), last=True)
     assert (alone.buried(), alone.doubtful()) == ({}, (LOG,))
     assert alone.compared(iter([_found(3)]), last=True).doubtful() == ()
+
+
+def test_what_came_during_a_comparison_that_buries_is_proven_only_without_missing_offsets() -> None:
+    """A later value replaced a key that is buried; it may be replaced and cleaned too before it is read."""
+    burying, plain = (_doubtful().compared([found], last=False) for found in (_found(3), _found()))
+    sparse = burying.extended(_facts(30), _added(7))
+    assert sparse.judged[LOG].unproven == Range(20, 30)
+    assert "cleaned while it was compared" in sparse.judged[LOG].why
+    assert burying.extended(_facts(30), _added(10)).judged[LOG].unproven is None
+    assert plain.extended(_facts(30), _added(7)).judged[LOG].unproven is None
