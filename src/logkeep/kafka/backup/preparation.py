@@ -1,7 +1,7 @@
 """What a backup continues, and what it will do: values between the steps of a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from logkeep.kafka.backup.assemble import assemble
@@ -35,14 +35,18 @@ class PreviousBackup:
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
 
+    lost: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    """Logs of which the chain lost a burial: all their offsets. Their times prove nothing, until they are compared."""
+
     @cached_property
     def reached(self) -> dict[TopicPartition, ArchivedReach]:
         stored = {**(reached_in(self.record) if self.record is not None else {}), **self.tips}
-        return with_later_cuts(stored, self.later)
+        moved = with_later_cuts(stored, self.later)
+        return {log: replace(reach, deletions=None) if log in self.lost else reach for log, reach in moved.items()}
 
     @property
     def known(self) -> KnownLogs:
-        return known_logs(self.reached, self.record, self.unproven)
+        return known_logs(self.reached, self.record, {**self.unproven, **self.lost})
 
 
 @dataclass(frozen=True)

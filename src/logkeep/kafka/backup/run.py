@@ -80,16 +80,19 @@ from logkeep.kafka.record.documents import (
     reached_in,
     same_cluster,
 )
+from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap, Manifest
@@ -365,7 +368,12 @@ class _BackupRun:
         dense = lambda: dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))  # noqa: E731
         unproven = unproven_by_rows(base.record, manifest, dense) if base.record is not None else {}
         tips = self.continuity.unrecorded(entry, base.reached)
-        return replace(base, tips=tips, unproven=unproven, later=self.later)
+        burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
+        lost = {
+            TopicPartition(log.topic, log.partition): Range(log.start, log.end)
+            for log in (lost_burials(record, burials) if record is not None else ())
+        }
+        return replace(base, tips=tips, unproven=unproven, later=self.later, lost=lost)
 
     def _planned(
         self,
