@@ -65,6 +65,11 @@ class PreparedBackup:
     recopied: tuple[TopicPartition, ...] = ()
     """Logs that are copied again, because deletions of the old copy are not proven."""
 
+    def removed_topics(self, now: Facts) -> set[str]:
+        """Topics that were deleted since, or created again under the same name: another plan would leave them out."""
+        there = {(topic.name, topic.id) for topic in now.topics}
+        return {topic.name for topic in self.facts.topics if (topic.name, topic.id) not in there}
+
     @property
     def comparisons(self) -> list[tuple[LogName, str, int]]:
         """Logs that a run would compare with the live ones: why, and about how many bytes it would read there."""

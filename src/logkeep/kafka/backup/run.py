@@ -298,12 +298,16 @@ class _BackupRun:
     def _prove(
         self, session: Writing, ongoing: OngoingBackup, prepared: PreparedBackup, copied: CopiedLogs, engine: Engine
     ) -> tuple[PreparedBackup, CopiedLogs, DeletionPasses]:
-        """Compare or copy again what is not proven, and read what came since, at most three times."""
+        """Compare or copy again what is not proven, and read what came since, at most three times.
+
+        Not where a topic was deleted meanwhile: another cut would leave out what was copied of it, perhaps the only
+        copy left. A comparison counts only with what came since.
+        """
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
         passes = first_pass(judged, copied.facts, copied.assembled, self.options.accept_deletions)
         mode, base = self.options.compacted, prepared.base
         for number in range(PASSES):
-            doubtful = passes.doubtful()
+            before, doubtful = passes, passes.doubtful()
             if not doubtful or not copied.steady or mode is CompactedMode.INCREMENTAL:
                 break
             recopied: frozenset[str] = frozenset()
@@ -313,7 +317,10 @@ class _BackupRun:
                 there = ArchivedLogs(self.place, session.folded, ongoing.id, base.entry, copied.assembled)
                 units = there.units(doubtful, copied.facts, SettingsBrokers(self.task.settings))
                 passes = passes.compared(compare_logs(units, engine), last=number == PASSES - 1)
-            prepared = self._planned(self._gather(), base, prepared.generation, copied.results, recopied)
+            facts = self._gather()
+            if prepared.removed_topics(facts):
+                return prepared, copied, before
+            prepared = self._planned(facts, base, prepared.generation, copied.results, recopied)
             copied = self._copy(ongoing, prepared, copied.results, engine)
             passes = passes.extended(copied.facts, assemble(prepared.plan, copied.added))
             if recopied:
