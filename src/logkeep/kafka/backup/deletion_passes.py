@@ -35,6 +35,13 @@ class CompactedMode(StrEnum):
     INCREMENTAL = "incremental"
 
 
+def copied_again(mode: CompactedMode, doubtful: Collection[LogName], unreadable: Collection[LogName]) -> dict[str, str]:
+    """Topics to copy again, and why. In any mode those with burials that cannot be read: no later backup could be
+    restored."""
+    again = {log.name: "deletions of the old copy were not proven" for log in doubtful if mode is CompactedMode.RECOPY}
+    return again | {log.name: "its buried offsets are missing or damaged" for log in unreadable}
+
+
 @dataclass(frozen=True)
 class DeletionPasses:
     """The logs after some passes."""

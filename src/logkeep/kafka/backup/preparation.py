@@ -62,8 +62,8 @@ class PreparedBackup:
     """Of the chain that the plan continues."""
     undecided: tuple[LogName, ...] = ()
     """Logs that are continued although it is not known whether they have the same past."""
-    recopied: tuple[TopicPartition, ...] = ()
-    """Logs that are copied again, because deletions of the old copy are not proven."""
+    recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Logs that are copied again, and why."""
 
     def removed_topics(self, now: Facts) -> set[str]:
         """Topics that were deleted since, or created again under the same name: another plan would leave them out."""
@@ -89,10 +89,9 @@ class PreparedBackup:
                 code="new-history",
                 severity=Severity.NOTE,
                 where=f"{log.topic}/{log.partition}",
-                what="copied again as a new history, because deletions of the old copy were not proven; earlier "
-                "backups keep the old one",
+                what=f"copied again as a new history, because {why}; earlier backups keep the old one",
             )
-            for log in self.recopied
+            for log, why in sorted(self.recopied.items())
         ]
 
     @property

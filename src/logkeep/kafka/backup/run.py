@@ -6,7 +6,7 @@ only to resume an interrupted run, or when another run committed between the pla
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ from logkeep.kafka.backup.assemble import (
 from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before
 from logkeep.kafka.backup.continuity import ArchivedRows, LogContinuity
 from logkeep.kafka.backup.copy_task import copy_ranges
-from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, first_pass
+from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, copied_again, first_pass
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
@@ -70,6 +70,7 @@ from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.burials import unreadable_burials
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import (
     ROLE,
@@ -306,16 +307,18 @@ class _BackupRun:
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
         passes = first_pass(judged, copied.facts, copied.assembled, self.options.accept_deletions)
         mode, base = self.options.compacted, prepared.base
+        compares = mode is not CompactedMode.INCREMENTAL
+        burials = burials_by_log(session.folded, ongoing.id, [c.log for c in copied.assembled.cut])
+        unreadable = unreadable_burials(self.place, session.folded, burials, passes.doubtful() if compares else ())
         for number in range(PASSES):
-            before, doubtful = passes, passes.doubtful()
-            if not doubtful or not copied.steady or mode is CompactedMode.INCREMENTAL:
+            before, doubtful = passes, passes.doubtful() if compares else ()
+            recopied = copied_again(mode, doubtful, unreadable)
+            if not copied.steady or not (doubtful or recopied):
                 break
-            recopied: frozenset[str] = frozenset()
-            if mode is CompactedMode.RECOPY:
-                recopied = frozenset(log.name for log in doubtful)
-            else:
+            compared = [log for log in doubtful if log.name not in recopied]
+            if compared:
                 there = ArchivedLogs(self.place, session.folded, ongoing.id, base.entry, copied.assembled)
-                units = there.units(doubtful, copied.facts, SettingsBrokers(self.task.settings))
+                units = there.units(compared, copied.facts, SettingsBrokers(self.task.settings))
                 passes = passes.compared(compare_logs(units, engine), last=number == PASSES - 1)
             facts = self._gather()
             if prepared.removed_topics(facts):
@@ -388,10 +391,11 @@ class _BackupRun:
         base: PreviousBackup,
         generation: int,
         earlier: Sequence[CopyResult] = (),
-        recopied: Collection[str] = (),
+        recopied: Mapping[str, str] | None = None,
     ) -> PreparedBackup:
         """Where each log continues. One that does not continue its archived history begins the next one, and so do all
         logs of topics that are copied again."""
+        recopied = recopied or {}
         now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
@@ -409,7 +413,7 @@ class _BackupRun:
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
         ended_histories = (*truncated_since(base.reached, now), *broken)
-        again = tuple(sorted(log for log in ended if log.topic in recopied))
+        again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
 
     def _copy(
