@@ -178,9 +178,12 @@ def _deletions_left(
     entry = view.folded.entry(newest_good)
     if entry is None:
         return None
-    manifest = read_manifest(place, entry)
     seen = int(datetime.fromisoformat(check.looked).timestamp() * 1000) if check else -1
-    return kind_named(manifest.kind).deletions_left(place, manifest, int(now.timestamp() * 1000), seen)
+    try:
+        manifest = read_manifest(place, entry)
+        return kind_named(manifest.kind).deletions_left(place, manifest, int(now.timestamp() * 1000), seen)
+    except Damaged:  # among the warnings
+        return None
 
 
 def last_check(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:
@@ -209,9 +212,12 @@ def _doubts(place: SourceRef, view: SourceView, newest_good: int) -> tuple[str, 
     entry = view.folded.entry(newest_good)
     if entry is None:
         return ()
-    manifest = read_manifest(place, entry)
-    doubts = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
-    doubts += kind_named(manifest.kind).doubts(place, view.folded, manifest)
+    try:
+        manifest = read_manifest(place, entry)
+        doubts = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
+        doubts += kind_named(manifest.kind).doubts(place, view.folded, manifest)
+    except Damaged as error:
+        return (f"backup {newest_good}: {error}; verify it",)
     if not doubts:
         return ()
     more = f" and {len(doubts) - 1} more logs" if len(doubts) > 1 else ""

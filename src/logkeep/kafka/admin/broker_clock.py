@@ -1,7 +1,8 @@
 """The time by the cluster's own clock: the leading controller reports it with the state of its quorum.
 
-A cluster without a quorum, or a user who may not describe the cluster, leaves only the clock of this machine. Times of
-the two clocks are never subtracted from each other, so each one says which clock it was read from.
+A cluster without a quorum or without a leading controller, an odd answer, or a user who may not describe the cluster,
+leave only the clock of this machine: brokers may serve records while controllers are lost, and a backup matters most
+then. Times of the two clocks are never subtracted from each other, so each one says which clock it was read from.
 """
 
 import time
@@ -9,9 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
-from logkeep.errors import ClusterTooOld, NotAuthorised
+from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, ProtocolMismatch, TlsFailed
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.client.error_codes import check
+from logkeep.kafka.client.error_codes import check, the_only
 
 _METADATA_LOG = "__cluster_metadata"
 _QUORUM = {"topics": [{"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}]}
@@ -31,10 +32,12 @@ class ClockTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def cluster_time(cluster: Cluster) -> ClockTime:
-    """The time now. Raises errors of the cluster, but not for a missing permission."""
+    """The time now. Raises ClusterUnreachable if no broker answers, and errors of credentials and TLS."""
     try:
         reported = _controller_ms(cluster)
-    except (NotAuthorised, ClusterTooOld):
+    except (AuthenticationFailed, ClusterUnreachable, ProtocolMismatch, TlsFailed):
+        raise
+    except ClusterError:
         reported = -1
     return ClockTime(reported, ClockName.BROKER) if reported >= 0 else ClockTime(int(time.time() * 1000), ClockName.OWN)
 
@@ -43,7 +46,8 @@ def _controller_ms(cluster: Cluster) -> int:
     """-1 if the controllers do not report times: their first version of this request had none."""
     reply = cluster.ask_any("DescribeQuorum", _QUORUM)
     check(reply.error_code, subject=_METADATA_LOG, doing="DescribeQuorum")
-    found = reply.topics[0].partitions[0]
+    topic = the_only(reply.topics, doing="DescribeQuorum", subject=_METADATA_LOG)
+    found = the_only(topic.partitions, doing="DescribeQuorum", subject=_METADATA_LOG)
     check(found.error_code, subject=_METADATA_LOG, doing="DescribeQuorum")
     times = [int(v.last_fetch_timestamp) for v in found.current_voters if v.replica_id == found.leader_id]
     return max(times, default=-1)

@@ -27,6 +27,7 @@ from logkeep.kafka.restore.plan.plan import (
     CheckedPlan,
     PlanOptions,
     RestorePlan,
+    deleted_later_findings,
     gap_findings,
     plan_restore,
     with_buried,
@@ -138,6 +139,8 @@ def prepare(
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in checked.plan.logs}
     findings += [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges)]
+    cuts = {cut.log: cut.end for cut in view.manifest.cut}
+    findings += deleted_later_findings(checked.plan, view.burials, cuts, options.plan.until_ms)
     return PreparedKafkaRestore(view, target, checked, groups, tuple(findings))
 
 

@@ -7,6 +7,7 @@ order of the log. Digests are of the records inside the backup's cut.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import msgspec
@@ -35,6 +36,9 @@ from logkeep.repository.verify.checks import CheckedObjects
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 T = TypeVar("T")
+ReadBuried = Callable[[tuple[ObjectRef, ...]], BuriedOffsets | None]
+_CACHED_LOGS = 8
+"""A unit reads the segments of a log one after another: its buried offsets are read once."""
 _UNIT_BYTES = 256 << 20
 _UNIT_PIECES = 1_000
 _MOST_FINDINGS = 20
@@ -142,14 +146,17 @@ def bounded(items: Iterable[T], stored_bytes: Callable[[T], int], most: int) -> 
 def decode_pieces(unit: RecordUnit, progress: Progress) -> RecordResult:
     """A task: read every object once, check its hash and batches, decode its records."""
     checked = CheckedObjects([])
-    digests = [_decode(unit.place, piece, checked, progress) for piece in unit.pieces]
+    buried_of = lru_cache(_CACHED_LOGS)(partial(read_buried, unit.place))
+    digests = [_decode(unit.place, piece, buried_of, checked, progress) for piece in unit.pieces]
     return RecordResult(checked.findings, digests)
 
 
-def _decode(place: SourceRef, piece: SegmentRange, checked: CheckedObjects, progress: Progress) -> str:
+def _decode(
+    place: SourceRef, piece: SegmentRange, buried_of: ReadBuried, checked: CheckedObjects, progress: Progress
+) -> str:
     before = len(checked.findings)
     try:
-        reading = _Reading(piece, read_buried(place, piece.buried))
+        reading = _Reading(piece, buried_of(piece.buried))
     except Damaged as error:
         checked.from_error("buried-offsets-damaged", error)
         return ""

@@ -127,7 +127,7 @@ class Verifier:
         rows = check_backup(self.place, folded, entry, checked)
         if versioned is not None and rows is not None:
             checked.findings += backup_findings(versioned, self.place, folded, entry, rows)
-        if rows is not None:
+        if rows is not None and worst(checked.findings) is not Severity.DAMAGE:  # doubts are read from what is whole
             checked.findings += self.doubts(folded, read_manifest(self.place, entry))
         if rows is None or level == "files":
             return DeeperCheck(level)

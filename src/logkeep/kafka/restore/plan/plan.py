@@ -265,6 +265,26 @@ def with_buried(plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]]) 
     return msgspec.structs.replace(plan, logs=tuple(logs)) if burials else plan
 
 
+def deleted_later_findings(
+    plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]], cuts: Mapping[LogName, int], until_ms: int | None
+) -> list[Finding]:
+    """Logs that end earlier than the backup: keys that were deleted after that point are left out all the same."""
+    early = [log for log in plan.logs if log.log in burials and (until_ms is not None or log.end < cuts[log.log])]
+    return [_deleted_later(log.log, burials[log.log]) for log in early]
+
+
+def _deleted_later(log: LogName, burials: Sequence[Burial]) -> Finding:
+    first = min(b.first for b in burials)
+    return Finding(
+        code="deleted-later",
+        severity=Severity.WARNING,
+        where=str(log),
+        what=f"records of keys that were deleted before backup {first} are left out, although some of these keys may "
+        "have existed at the chosen point",
+        remedy=f"restore a backup before {first} to get them",
+    )
+
+
 def tear_findings(plan: RestorePlan) -> list[Finding]:
     return torn_findings(plan.torn or (), left_out=bool(plan.whole_transactions))
 
