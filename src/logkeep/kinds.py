@@ -153,8 +153,10 @@ def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
 
 def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "tuple[Finding, ...]":
     from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
+    from logkeep.kafka.record.lost_burials import lost_burial_findings  # noqa: PLC0415
     from logkeep.kafka.record.unproven_deletions import deletion_findings  # noqa: PLC0415
     from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+    from logkeep.repository.backups.burials import burials_by_log  # noqa: PLC0415
 
     def dense() -> "set[LogName]":
         from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
@@ -163,7 +165,11 @@ def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
         return dense_logs(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))
 
     record = read_attachment(place, manifest, ROLE, ClusterRecord)
-    return tuple(f for f in deletion_findings(record, manifest, dense) if f not in manifest.findings)
+    if record is None:
+        return ()
+    doubts = (f for f in deletion_findings(record, manifest, dense) if f not in manifest.findings)
+    burials = burials_by_log(folded, manifest.id, [c.log for c in manifest.cut])
+    return (*doubts, *lost_burial_findings(record, burials))
 
 
 def _kafka_deletions_left(place: SourceRef, manifest: "Manifest", now_ms: int, seen_ms: int) -> float | None:

@@ -24,6 +24,7 @@ from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import put_burial, read_burial
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reader_holds, reading
+from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.backups.verdicts import GOOD
@@ -175,9 +176,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(partition=st.integers(0, 1), offsets=st.sets(st.integers(0, 30), min_size=1))
     def offsets_are_buried(self, partition: int, offsets: set[int]) -> None:
-        """In the next backup and all later ones; earlier ones keep them."""
+        """In an interrupted backup or the next one, and in all later ones unless it fails; earlier ones keep them."""
         with self.writing("backup") as session:
-            first = session.folded.last_id + 1
+            last = session.folded.last_id
+            first = (*open_ids(self.place, last), last + 1)[0]
             runs = encode_runs(BuriedOffsets.of(np.array(sorted(offsets), np.int64)))
             ref = put_burial(session.place, runs, self.token())
             session.commit(BuryAction(first, (BuriedLog(log_of(partition), ref, len(offsets)),), "scripted"))
@@ -325,13 +327,18 @@ class Machine(RuleBasedStateMachine):
 
     def look_at_burials(self, backup_id: int) -> None:
         """Exactly those that were buried in it or before it, and their objects read back."""
-        expected_now = [(partition, offsets) for first, partition, offsets in self.buried if first <= backup_id]
+        expected_now = [(partition, offsets) for first, partition, offsets in self.in_force() if first <= backup_id]
         found = []
         for burial in read_chain(self.place).burials(backup_id):
             runs = decode_runs(read_burial(self.place, burial.object), "buried")
             every = np.arange(32)
             found.append((burial.log.partition, set(every[runs.hides(every)].tolist())))
         assert found == expected_now
+
+    def in_force(self) -> list[tuple[int, int, set[int]]]:
+        """Without the burials of backups that failed."""
+        failed = {each.id for each in read_chain(self.place).failed}
+        return [each for each in self.buried if each[0] not in failed]
 
     def data(self) -> set[str]:
         return {i.name for i in self.store.list("sources/prod/topics/")}
@@ -360,7 +367,7 @@ class Machine(RuleBasedStateMachine):
                 collect(session, GarbageRules())
         self.read_back(self.model)
         assert self.data() == set().union(*(self.objects_of(i) for i in self.model)), "garbage, or less than needed"
-        assert len(list(self.store.list("sources/prod/buried/"))) == len(self.buried)
+        assert len(list(self.store.list("sources/prod/buried/"))) == len(self.in_force())
 
     def writing(self, operation: str) -> AbstractContextManager[Writing]:
         return writing(self.place, operation, self.clock, self.token)

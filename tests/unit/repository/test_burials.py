@@ -15,6 +15,8 @@ from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import burials_by_log, put_burial, read_burial
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import ensure_source
+from logkeep.repository.backups.verdicts import DAMAGED
+from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BuriedLog, BuryAction
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
@@ -91,6 +93,19 @@ def test_a_damaged_burial_is_damage_of_every_backup_that_it_applies_to(data: byt
     found = verifier.verify(BackupId(folded.last_id), "files")
     assert [f.code for f in found.findings] == ["buried-offsets-damaged"]
     assert verifier.verify(BackupId(made.first), "files").findings == ()
+
+
+def test_the_next_backup_inherits_the_damage_of_a_burial() -> None:
+    made = Repository()
+    made.bury()
+    folded = read_chain(made.place)
+    made.store.delete(layout.buried("prod", folded.burials(folded.last_id)[0].object.token))
+    verifier = Verifier(made.place, InlineEngine(), this_process("verify"), made.clock, made.token)
+    verifier.verify(BackupId(folded.last_id), "files")
+    made.now += timedelta(hours=1)
+    newest = back_up(made.place, {0: 10, 1: 5}, InlineEngine(), made.clock, made.token)
+    found = {parsed.backup: parsed.verdict for parsed, _ in stored_verifications(made.place)}
+    assert found == {folded.last_id: DAMAGED, newest.id: DAMAGED}
 
 
 def test_an_earlier_release_refuses_the_repository() -> None:

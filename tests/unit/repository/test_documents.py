@@ -72,7 +72,7 @@ def test_any_bytes_are_a_document_or_damage(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"version": 2}, FormatTooNew),
+        ({"version": Commit.newest + 1}, FormatTooNew),
         ({"surprise": 1}, Damaged),
         ({"generation": -1}, Damaged),
         ({"generation": "7"}, Damaged),

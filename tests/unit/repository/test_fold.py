@@ -138,6 +138,13 @@ def test_offsets_are_buried_from_one_backup_on() -> None:
     assert result.burials(3) == ()
 
 
+def test_a_backup_that_failed_buries_nothing() -> None:
+    """The offsets that it read may be other records when the next backup copies them."""
+    kept = BuryAction(5, (BURIED,), "compared")
+    result = folded([kept, backup(5), BuryAction(9, (BURIED,), "compared"), FailedAction(9, "owner lost")])
+    assert [b.first for b in result.burials(10)] == [5]
+
+
 def test_a_chain_without_burials_is_written_as_before() -> None:
     assert b"buried" not in msgspec.json.encode(folded([backup(3)]))
 

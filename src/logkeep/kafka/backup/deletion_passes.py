@@ -35,6 +35,13 @@ class CompactedMode(StrEnum):
     INCREMENTAL = "incremental"
 
 
+def copied_again(mode: CompactedMode, doubtful: Collection[LogName], unreadable: Collection[LogName]) -> dict[str, str]:
+    """Topics to copy again, and why. In any mode those with burials that cannot be read: no later backup could be
+    restored."""
+    again = {log.name: "deletions of the old copy were not proven" for log in doubtful if mode is CompactedMode.RECOPY}
+    return again | {log.name: "its buried offsets are missing or damaged" for log in unreadable}
+
+
 @dataclass(frozen=True)
 class DeletionPasses:
     """The logs after some passes."""
@@ -43,7 +50,7 @@ class DeletionPasses:
     facts: Facts
     ends: Mapping[LogName, int]
     found: Mapping[LogName, DeletionsFound] = field(default_factory=dict)
-    """The last comparison of each log that was compared."""
+    """The last comparison of each log that was compared; the last complete one, if there is one."""
     accepted: frozenset[str] = frozenset()
     """Topics whose deletions the user accepts, however many they are."""
 
@@ -57,9 +64,13 @@ class DeletionPasses:
         )
 
     def compared(self, results: Iterable[DeletionsFound], *, last: bool) -> "DeletionPasses":
-        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before."""
-        found = {**self.found, **{each.log: each for each in results}}
-        after = replace(self, found=found)
+        """After a comparison: what was archived before it is proven. The `last` one decides what was odd before.
+
+        One that is not complete leaves an earlier complete one in force: what that one proved is not compared again.
+        """
+        results = tuple(results)
+        found = {each.log: each for each in results if not (each.problem and self._complete(each.log))}
+        after = replace(self, found={**self.found, **found})
         cleared = {
             each.log: _cleared(self.judged[each.log], each)
             for each in results
@@ -68,7 +79,13 @@ class DeletionPasses:
         return replace(after, judged={**self.judged, **cleared})
 
     def extended(self, facts: Facts, added: Assembled) -> "DeletionPasses":
-        """After the copy of what came since: only that is judged."""
+        """After the copy of what came since: only that is judged.
+
+        By density alone where something is buried. A key may be gone from the archived offsets because a later value
+        replaced it, and that value may be replaced and cleaned before it is read: then no value would be left.
+        """
+        buried = self.buried()
+        added = replace(added, times={log: read for log, read in added.times.items() if log not in buried})
         reached = {
             TopicPartition(log.name, log.partition): ArchivedReach(
                 log.history, self.ends[log], -1, deletions=each.times
@@ -81,10 +98,14 @@ class DeletionPasses:
         judged = judge_logs(KnownLogs(reached, rules, {}), facts, added)
         whys = {log: each.why for log, each in self.judged.items()}
         judged = {
-            log: replace(each, why=each.why or whys.get(log, "")) if each.unproven is not None else each
+            log: replace(each, why=_why(each, whys.get(log, ""), log in buried)) if each.unproven is not None else each
             for log, each in judged.items()
         }
         return replace(self, judged=judged, facts=facts, ends={c.log: c.end for c in added.cut})
+
+    def _complete(self, log: LogName) -> bool:
+        each = self.found.get(log)
+        return each is not None and not each.problem
 
     def _suspicious(self, log: LogName) -> bool:
         each = self.found.get(log)
@@ -125,6 +146,12 @@ def _cleared(judged: JudgedLog, found: DeletionsFound) -> JudgedLog:
         judged.times, cut_ms=found.begin.ms, clock=found.begin.clock, unproven_from=-1, unproven_to=-1
     )
     return replace(judged, times=times, why="")
+
+
+def _why(judged: JudgedLog, before: str, buried: bool) -> str:
+    if judged.why and buried:
+        return "the log was cleaned while it was compared, and offsets are missing among those that came since"
+    return judged.why or before
 
 
 def _rule(facts: Facts, topic: str, judged: JudgedLog) -> CleanupRule:

@@ -1,7 +1,7 @@
 """What a backup continues, and what it will do: values between the steps of a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from logkeep.kafka.backup.assemble import assemble
@@ -35,14 +35,18 @@ class PreviousBackup:
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
 
+    lost: Mapping[TopicPartition, Range] = field(default_factory=dict)
+    """Logs of which the chain lost a burial: all their offsets. Their times prove nothing, until they are compared."""
+
     @cached_property
     def reached(self) -> dict[TopicPartition, ArchivedReach]:
         stored = {**(reached_in(self.record) if self.record is not None else {}), **self.tips}
-        return with_later_cuts(stored, self.later)
+        moved = with_later_cuts(stored, self.later)
+        return {log: replace(reach, deletions=None) if log in self.lost else reach for log, reach in moved.items()}
 
     @property
     def known(self) -> KnownLogs:
-        return known_logs(self.reached, self.record, self.unproven)
+        return known_logs(self.reached, self.record, {**self.unproven, **self.lost})
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,13 @@ class PreparedBackup:
     """Of the chain that the plan continues."""
     undecided: tuple[LogName, ...] = ()
     """Logs that are continued although it is not known whether they have the same past."""
-    recopied: tuple[TopicPartition, ...] = ()
-    """Logs that are copied again, because deletions of the old copy are not proven."""
+    recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Logs that are copied again, and why."""
+
+    def removed_topics(self, now: Facts) -> set[str]:
+        """Topics that were deleted since, or created again under the same name: another plan would leave them out."""
+        there = {(topic.name, topic.id) for topic in now.topics}
+        return {topic.name for topic in self.facts.topics if (topic.name, topic.id) not in there}
 
     @property
     def comparisons(self) -> list[tuple[LogName, str, int]]:
@@ -80,10 +89,9 @@ class PreparedBackup:
                 code="new-history",
                 severity=Severity.NOTE,
                 where=f"{log.topic}/{log.partition}",
-                what="copied again as a new history, because deletions of the old copy were not proven; earlier "
-                "backups keep the old one",
+                what=f"copied again as a new history, because {why}; earlier backups keep the old one",
             )
-            for log in self.recopied
+            for log, why in sorted(self.recopied.items())
         ]
 
     @property

@@ -6,7 +6,7 @@ only to resume an interrupted run, or when another run committed between the pla
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ from logkeep.kafka.backup.assemble import (
 from logkeep.kafka.backup.burial import ArchivedLogs, buried_counts, bury, compare_logs, hold_before
 from logkeep.kafka.backup.continuity import ArchivedRows, LogContinuity
 from logkeep.kafka.backup.copy_task import copy_ranges
-from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, first_pass
+from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, DeletionPasses, copied_again, first_pass
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
@@ -70,6 +70,7 @@ from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.burials import unreadable_burials
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import (
     ROLE,
@@ -80,16 +81,19 @@ from logkeep.kafka.record.documents import (
     reached_in,
     same_cluster,
 )
+from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap, Manifest
@@ -295,22 +299,31 @@ class _BackupRun:
     def _prove(
         self, session: Writing, ongoing: OngoingBackup, prepared: PreparedBackup, copied: CopiedLogs, engine: Engine
     ) -> tuple[PreparedBackup, CopiedLogs, DeletionPasses]:
-        """Compare or copy again what is not proven, and read what came since, at most three times."""
+        """Compare or copy again what is not proven, and read what came since, at most three times.
+
+        Not where a topic was deleted meanwhile: another cut would leave out what was copied of it, perhaps the only
+        copy left. A comparison counts only with what came since.
+        """
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
         passes = first_pass(judged, copied.facts, copied.assembled, self.options.accept_deletions)
         mode, base = self.options.compacted, prepared.base
+        compares = mode is not CompactedMode.INCREMENTAL
+        burials = burials_by_log(session.folded, ongoing.id, [c.log for c in copied.assembled.cut])
+        unreadable = unreadable_burials(self.place, session.folded, burials, passes.doubtful() if compares else ())
         for number in range(PASSES):
-            doubtful = passes.doubtful()
-            if not doubtful or not copied.steady or mode is CompactedMode.INCREMENTAL:
+            before, doubtful = passes, passes.doubtful() if compares else ()
+            recopied = copied_again(mode, doubtful, unreadable)
+            if not copied.steady or not (doubtful or recopied):
                 break
-            recopied: frozenset[str] = frozenset()
-            if mode is CompactedMode.RECOPY:
-                recopied = frozenset(log.name for log in doubtful)
-            else:
+            compared = [log for log in doubtful if log.name not in recopied]
+            if compared:
                 there = ArchivedLogs(self.place, session.folded, ongoing.id, base.entry, copied.assembled)
-                units = there.units(doubtful, copied.facts, SettingsBrokers(self.task.settings))
+                units = there.units(compared, copied.facts, SettingsBrokers(self.task.settings))
                 passes = passes.compared(compare_logs(units, engine), last=number == PASSES - 1)
-            prepared = self._planned(self._gather(), base, prepared.generation, copied.results, recopied)
+            facts = self._gather()
+            if prepared.removed_topics(facts):
+                return prepared, copied, before
+            prepared = self._planned(facts, base, prepared.generation, copied.results, recopied)
             copied = self._copy(ongoing, prepared, copied.results, engine)
             passes = passes.extended(copied.facts, assemble(prepared.plan, copied.added))
             if recopied:
@@ -365,7 +378,12 @@ class _BackupRun:
         dense = lambda: dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))  # noqa: E731
         unproven = unproven_by_rows(base.record, manifest, dense) if base.record is not None else {}
         tips = self.continuity.unrecorded(entry, base.reached)
-        return replace(base, tips=tips, unproven=unproven, later=self.later)
+        burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
+        lost = {
+            TopicPartition(log.topic, log.partition): Range(log.start, log.end)
+            for log in (lost_burials(record, burials) if record is not None else ())
+        }
+        return replace(base, tips=tips, unproven=unproven, later=self.later, lost=lost)
 
     def _planned(
         self,
@@ -373,10 +391,11 @@ class _BackupRun:
         base: PreviousBackup,
         generation: int,
         earlier: Sequence[CopyResult] = (),
-        recopied: Collection[str] = (),
+        recopied: Mapping[str, str] | None = None,
     ) -> PreparedBackup:
         """Where each log continues. One that does not continue its archived history begins the next one, and so do all
         logs of topics that are copied again."""
+        recopied = recopied or {}
         now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
@@ -394,7 +413,7 @@ class _BackupRun:
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
         ended_histories = (*truncated_since(base.reached, now), *broken)
-        again = tuple(sorted(log for log in ended if log.topic in recopied))
+        again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
 
     def _copy(

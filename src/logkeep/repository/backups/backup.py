@@ -14,6 +14,7 @@ from logkeep.model.ids import BackupId, next_id
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, put_part, served_parts
 from logkeep.repository.backups.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
 from logkeep.repository.backups.manifest import (
@@ -79,7 +80,7 @@ class OngoingBackup:
         self._check_tiling(outcome.cut, gaps, rows)
         manifest = self._manifest(replace(outcome, gaps=gaps), parts)
         action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
-        self._inherit_damage(rows)
+        self._inherit_damage(outcome.cut, rows)
         entry = self._writing.commit(action).entry(self.id)
         if entry is None:
             raise BackupFailed("the backup was committed but is not in the chain", subject=str(self.id))
@@ -102,13 +103,16 @@ class OngoingBackup:
         for log, _, what in untiled(cut, gaps, ranges(rows)):
             raise BackupFailed(f"{what} of {log}", subject=f"backup {self.id}")
 
-    def _inherit_damage(self, rows: SegmentTable) -> None:
+    def _inherit_damage(self, cut: Sequence[LogCut], rows: SegmentTable) -> None:
         """A backup that needs a damaged object must not be reported as good."""
         place = self._writing.place
         damaged = known_damaged(place, {e.id for e in self._writing.folded.completed})
         if not damaged:
             return
-        inherited = {name: damaged[name] for _, name, _, _ in objects(rows, place.source) if name in damaged}
+        burials = burials_by_log(self._writing.folded, self.id, [c.log for c in cut])
+        needed = {layout.buried(place.source, b.object.token) for some in burials.values() for b in some}
+        needed.update(name for _, name, _, _ in objects(rows, place.source))
+        inherited = {name: damaged[name] for name in needed if name in damaged}
         if inherited:
             self.rests_on = tuple(sorted(inherited))
             folded, now = self._writing.folded, self._writing.clock()

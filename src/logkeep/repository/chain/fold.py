@@ -62,7 +62,8 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Burial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Offsets that backups from `first` on leave out. Never forgotten: the next backup may continue the log."""
+    """Offsets that backups from `first` on leave out. Forgotten only if `first` fails: otherwise the next backup may
+    continue the log."""
 
     log: LogName
     first: StoredId
@@ -168,6 +169,8 @@ class Folding:
                 self._failed[action.id] = FailedEntry(
                     id=action.id, generation=generation, recorded=time, reason=action.reason
                 )
+                # Only this run read them. The log may have lost its end since, and the offsets may be other records.
+                self._buried = [b for b in self._buried if b.first != action.id]
             case DeleteAction():
                 for backup_id in [self._known(i, where).id for i in action.ids]:
                     del self._completed[backup_id]

@@ -94,9 +94,13 @@ def part(source: str, token: str) -> str:
     return f"{source_root(source)}parts/{token}.parquet"
 
 
+def buried_root(source: str) -> str:
+    return f"{source_root(source)}buried/"
+
+
 def buried(source: str, token: str) -> str:
     """Runs of offsets of one log that later backups leave out."""
-    return f"{source_root(source)}buried/{token}.runs"
+    return f"{buried_root(source)}{token}.runs"
 
 
 def verifications(source: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
 from logkeep.kafka.record.unproven_deletions import deletion_findings
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
@@ -70,13 +71,10 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
 
 
 def refuse_lost_burials(record: ClusterRecord, burials: Mapping[LogName, tuple[Burial, ...]]) -> None:
-    """Raise Damaged if the chain lost a burial that the backup knows of: it would bring deleted keys back."""
-    there = {(log.name, log.partition, log.history): sum(b.offsets for b in some) for log, some in burials.items()}
-    for each in record.logs:
-        found = there.get((each.topic, each.partition, each.history), 0)
-        if each.deletions is not None and each.deletions.buried > found:
-            raise Damaged(
-                "the chain lost the commit that buries offsets of it: a restore would bring deleted keys back",
-                subject=f"{each.topic}/{each.partition}",
-                remedy="take a new backup, or restore another one",
-            )
+    """Raise Damaged if the chain lost a burial that the backup knows of."""
+    for each in lost_burials(record, burials):
+        raise Damaged(
+            LOST_BURIAL,
+            subject=f"{each.topic}/{each.partition}",
+            remedy=LOST_BURIAL_REMEDY,
+        )
