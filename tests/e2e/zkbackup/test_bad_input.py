@@ -35,6 +35,7 @@ def test_what_is_missing_is_named(shop: Served) -> None:
     assert "--zk-data-dir" in _error(shop, "backup", f"--output-dir={shop.base}", code=40)["message"]
     assert "--backup-dir" in _error(shop, "verify", code=40)["message"]
     assert "--backup-dir" in _error(shop, "restore", *shop.flags, code=40)["message"]
+    shop.base.mkdir(exist_ok=True)
     assert "nightly" in _error(shop, "info", "nightly", code=40)["context"]["subject"]
     assert _error(shop, "info", "../x", code=40)["category"] == "user"
     assert "bakup" in shop.run("bakup", code=40).stderr
