@@ -37,17 +37,21 @@ def test_a_node_larger_than_usual_is_no_damage(here: Here) -> None:
     assert here.json("drill")["verdict"] == "proven"
 
 
+def _verdicts(here: Here) -> list[tuple[object, ...]]:
+    return [(row["id"], row["state"], row["health"], row["verified_at"]) for row in here.json("list")["backups"]]
+
+
 def test_jars_that_are_not_there_are_an_error_and_stay_with_nothing(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unresolved(_coordinates: Sequence[str], _cache: Path) -> list[Path]:
         raise ServerFailed("jars could not be resolved: no registry")
 
-    before = here.json("list")["backups"]
+    before = _verdicts(here)
     with monkeypatch.context() as patched:
         patched.setattr(zookeeper, "spark_home", lambda: Path("/nowhere"))
         patched.setattr(zookeeper, "resolve_jars", unresolved)
         assert here.error("verify", "--level", "boot", code=1)["error"] == "server-failed"
         assert here.error("drill", code=1)["error"] == "server-failed"
-    assert here.json("list")["backups"] == before
+    assert _verdicts(here) == before
     assert here.json("receipts", "list")["restores"][-1]["state"] == "aborted"
