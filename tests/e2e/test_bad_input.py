@@ -202,9 +202,9 @@ class TestDocuments:
     )
     def test_a_later_version_of_a_document(self, repo: Filled, pattern: str) -> None:
         path = sorted(repo.root.glob(pattern))[-1]
-        resealed(path, lambda d: d.update(version=2))
+        resealed(path, lambda d: d.update(version=9))
         error = refused(repo, "info", "latest", code=43)
-        assert "version 2" in error
+        assert "version 9" in error
         assert "upgrade" in error
 
     def test_the_seal_of_these_tests_is_the_real_one(self, repo: Filled) -> None:
