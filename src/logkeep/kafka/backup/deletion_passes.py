@@ -20,6 +20,7 @@ from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 from logkeep.model.shell_words import shell_word
 
@@ -178,7 +179,7 @@ def _suspicion(found: DeletionsFound) -> Finding:
         code=SUSPICIOUS,
         severity=Severity.WARNING,
         where=str(found.log),
-        what=f"{found.vanished:,} of {found.keys:,} keys are gone from the live log, and no tombstone of them is "
+        what=f"{found.vanished:,} of {plural(found.keys, 'key')} are gone from the live log, and no tombstone of them is "
         "archived; nothing was buried, so a restore brings them back, and the backup before this one is held",
         remedy=f"if they were meant to be deleted: --accept-deletions {shell_word(found.log.name)}, then release the "
         "backup that is held; if not, restore the topic from that backup",
