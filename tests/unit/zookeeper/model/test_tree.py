@@ -84,7 +84,7 @@ def test_acls_that_a_fuzzy_snapshot_does_not_know_come_with_the_replay() -> None
     late = NodeRow(b"/late", b"", 75, 9, 9, 0, 0, 0, 0, 0, 0, 9)
     root = NodeRow(b"", b"", -1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     tree = tree_of({}, {}, [root, late])
-    with pytest.raises(Damaged, match="ACLs of 1 node "):
+    with pytest.raises(Damaged, match="ACLs of 1 node"):
         rows_of(tree)
     tree.apply(created(9, b"/late", 1))
     acls, rows = rows_of(tree)

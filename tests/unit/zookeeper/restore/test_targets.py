@@ -184,7 +184,7 @@ def test_original_files_that_a_server_may_refuse_to_load(tmp_path: Path, form: F
     found = prepare(view, view.path(), _wish(tmp_path, form=form)).planned.findings
     told = [finding for finding in found if finding.code == "missing-acls"]
     assert bool(told) == (missing and form is Form.ORIGINAL)
-    assert all(("ACLs of 1 node " in one.what, one.where) == (True, "snapshot.2") for one in told)
+    assert all(("ACLs of 1 node" in one.what, one.where) == (True, "snapshot.2") for one in told)
 
 
 def test_separate_directories(tmp_path: Path) -> None:
