@@ -1,8 +1,9 @@
 """The results of all copied units, joined: segments that tile the cut, gaps, findings. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -22,6 +23,7 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 
+T = TypeVar("T")
 _DELETIONS = (Cause.DELETED, Cause.RECREATED)
 _RETENTION = "retention removed it while the backup ran"
 _DELETED = "the topic was deleted before it was copied"
@@ -140,9 +142,9 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
         gaps=(*(gap for gap in plan.gaps if gap.log not in postponed), *gaps),
         findings=(*map(_new_history, plan.new_histories), *_deleted_topic_findings(deleted_logs(done))),
         tips=_tips(done),
-        traits=_traits(done),
+        traits=_joined_by_log(done, lambda copied: copied.traits, all_joined),
         last_batches=_last_batches(done),
-        times=_times(done),
+        times=_joined_by_log(done, lambda copied: copied.times, all_times),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
     )
 
@@ -239,19 +241,15 @@ def _last_batches(results: Iterable[CopyResult]) -> dict[LogName, LastBatch | No
     return {log: copied.last_batch for log, copied in _last_ranges(results).items()}
 
 
-def _traits(results: Iterable[CopyResult]) -> dict[LogName, LogTraits | None]:
-    found: dict[LogName, list[LogTraits | None]] = {}
-    for result in results:
-        for each in result.ranges:
-            found.setdefault(each.log, []).append(each.traits)
-    return {log: all_joined(some) for log, some in found.items()}
-
-
-def _times(results: Iterable[CopyResult]) -> dict[LogName, ReadTimes | None]:
-    found: dict[LogName, list[ReadTimes | None]] = {}
+def _joined_by_log(
+    results: Iterable[CopyResult],
+    part: Callable[[RangeResult], T | None],
+    together: Callable[[Sequence[T | None]], T | None],
+) -> dict[LogName, T | None]:
+    found: dict[LogName, list[T | None]] = {}
     for each in (r for result in results for r in result.ranges):
-        found.setdefault(each.log, []).append(each.times)
-    return {log: all_times(some) for log, some in found.items()}
+        found.setdefault(each.log, []).append(part(each))
+    return {log: together(some) for log, some in found.items()}
 
 
 def exit_code(gaps: int, warnings: int, *, allow_gaps: bool) -> int:

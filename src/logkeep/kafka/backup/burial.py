@@ -57,7 +57,6 @@ class ArchivedLogs:
                         start=cut.start,
                         end=cut.end,
                         segments=segments[log],
-                        transactional=True,
                         buried=tuple(b.object for b in burials.get(log, ())),
                         brokers=brokers,
                         broker=partition.leader,

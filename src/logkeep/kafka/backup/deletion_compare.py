@@ -63,7 +63,6 @@ class DeletionUnit:
     start: int
     end: int
     segments: tuple[Segment, ...]
-    transactional: bool
     buried: tuple[ObjectRef, ...]
     """What is buried already."""
     brokers: Brokers
@@ -127,10 +126,9 @@ def _slices(unit: DeletionUnit) -> int:
 
 def _settled(unit: DeletionUnit) -> SettledTransactions:
     settling = Settling()
-    if unit.transactional:
-        for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
-            before_end = stretch.touching(0, unit.end)
-            settling.take(before_end.buffer, before_end.batches)
+    for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
+        before_end = stretch.touching(0, unit.end)
+        settling.take(before_end.buffer, before_end.batches)
     if settling.problems:
         raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(unit.log))
     return settling.settled()
