@@ -13,6 +13,7 @@ from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import BackupRow, VerifiedText, backup_row, health_of, read_source
 from logkeep.reports.restores import LastRestore, last_of_all, last_of_each
 from logkeep.reports.stored_size import StoredSize, stored_size, total_size
+from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import SourceView, read_manifest
 from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
@@ -139,6 +140,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
     verified = _last_verified(rows)
     held = view.lease if view.lease_state is LeaseState.HELD else None
+    doubts, left_s = _deletions(place, view, newest.id, check, now) if newest else ((), None)
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,
@@ -155,7 +157,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
             *view.warnings,
             *_future(newest.id if newest else None, age),
             *_stale(check, lag),
-            *(_doubts(place, view, newest.id) if newest else ()),
+            *doubts,
         ),
         last_look=check.looked if check else None,
         lag_offsets=lag,
@@ -163,7 +165,7 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         last_verified_at=verified.verified_at if verified else None,
         last_verified_level=verified.verified_level if verified else None,
         size=stored_size(place),
-        deletions_left_seconds=_deletions_left(place, view, newest.id, check, now) if newest else None,
+        deletions_left_seconds=left_s,
     )
 
 
@@ -172,18 +174,20 @@ def _last_verified(rows: Iterable[BackupRow]) -> BackupRow | None:
     return max((row for row in rows if row.verified), key=lambda row: row.verified or "", default=None)
 
 
-def _deletions_left(
+def _deletions(
     place: SourceRef, view: SourceView, newest_good: int, check: Freshness | None, now: datetime
-) -> float | None:
+) -> tuple[tuple[str, ...], float | None]:
+    """What the newest good backup does not prove, and the seconds in which the next one must read deletions."""
     entry = view.folded.entry(newest_good)
     if entry is None:
-        return None
+        return (), None
     seen = int(datetime.fromisoformat(check.looked).timestamp() * 1000) if check else -1
     try:
         manifest = read_manifest(place, entry)
-        return kind_named(manifest.kind).deletions_left(place, manifest, int(now.timestamp() * 1000), seen)
-    except Damaged:  # among the warnings
-        return None
+        left = kind_named(manifest.kind).deletions_left(place, manifest, int(now.timestamp() * 1000), seen)
+        return _doubts(place, view, manifest), left
+    except Damaged as error:
+        return (f"backup {newest_good}: {error}; verify it",), None
 
 
 def last_check(found: Freshness | None, newest_good: int | None, now: datetime) -> Freshness | None:
@@ -207,20 +211,13 @@ def _future(newest: int | None, age: timedelta | None) -> tuple[str, ...]:
     )
 
 
-def _doubts(place: SourceRef, view: SourceView, newest_good: int) -> tuple[str, ...]:
+def _doubts(place: SourceRef, view: SourceView, manifest: Manifest) -> tuple[str, ...]:
     """What the newest good backup does not prove. Logs of many topics are one line."""
-    entry = view.folded.entry(newest_good)
-    if entry is None:
-        return ()
-    try:
-        manifest = read_manifest(place, entry)
-        doubts = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
-        doubts += kind_named(manifest.kind).doubts(place, view.folded, manifest)
-    except Damaged as error:
-        return (f"backup {newest_good}: {error}; verify it",)
+    doubts = [f for f in manifest.findings if f.code in DELETION_DOUBTS]
+    doubts += kind_named(manifest.kind).doubts(place, view.folded, manifest)
     if not doubts:
         return ()
     more = f" and {len(doubts) - 1} more logs" if len(doubts) > 1 else ""
     return (
-        f"{doubts[0].code}: {doubts[0].where}{more} in backup {newest_good}; `logkeep info {newest_good}` says why",
+        f"{doubts[0].code}: {doubts[0].where}{more} in backup {manifest.id}; `logkeep info {manifest.id}` says why",
     )
