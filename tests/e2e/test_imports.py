@@ -64,6 +64,7 @@ def test_work_in_this_process_does_not_load_pandas(repo: Filled) -> None:
 
 
 def test_a_cluster_record_is_read_without_kafkas_client(tmp_path: Path) -> None:
-    code = "import sys, logkeep.kafka.record.documents, logkeep.kafka.record.unproven_deletions; print('kafka' in sys.modules)"
+    modules = "logkeep.kafka.record.documents, logkeep.kafka.record.unproven_deletions"
+    code = f"import sys, {modules}; print('kafka' in sys.modules)"
     done = logkeep(home=tmp_path, program=(sys.executable, "-c", code))
     assert done.stdout.strip() == "False", done.stderr
