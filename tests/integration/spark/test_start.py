@@ -76,7 +76,9 @@ def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = SparkSettings(tmp_path / "cache", "local[1]", {"spark.driver.extraJavaOptions": "-Xms9g"})
+    files = len(list(Path("/proc/self/fd").iterdir()))
     error = _expect_unavailable(settings, "Spark did not start: Error occurred during initialization of VM")
+    assert len(list(Path("/proc/self/fd").iterdir())) == files, "the pipe to the JVM is still open"
     (log,) = (tmp_path / "cache" / "logs").iterdir()
     assert str(log) in error.remedy
     assert (_mode(log), _mode(log.parent)) == (0o600, 0o700)

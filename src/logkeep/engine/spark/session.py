@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import traceback
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,8 @@ from logkeep.errors import ConfigError, EngineUnavailable
 from logkeep.model.cache import archive_dir, log_dir
 
 if TYPE_CHECKING:
+    from socketserver import BaseServer
+
     from pyspark.sql import SparkSession
 
 _PATH_VARIABLES = ("JAVA_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -131,6 +134,7 @@ class EngineSession:
                 popen = {"stdout": log, "stderr": log, "process_group": 0, "cwd": self.scratch}
                 self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
+            log_connection_errors(context._accumulatorServer)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
                 context.addPyFile(str(package_zip(self.scratch)))
@@ -138,6 +142,7 @@ class EngineSession:
             # PySpark and py4j have errors of their own, and any other where the JVM stops the context meanwhile: a
             # master that refuses the secret.
             self._end_jvm(patience_s=_HURRIED_STOP_S)
+            _close_failed_process(error)
             raise self._not_started(error) from error
 
     def _refuse_if_aborted(self) -> None:
@@ -222,6 +227,25 @@ def end_patience_s(*, hurry: bool, recording: bool) -> float:
     if hurry:
         return _HURRIED_STOP_S
     return _RECORDING_S if recording else _STOP_S
+
+
+def log_connection_errors(counters: "BaseServer") -> None:
+    """A JVM that ends first cuts its connection to PySpark's server of counters, which would print a traceback."""
+
+    def handle_error(_request: object, _address: object) -> None:
+        _log.debug("the server of counters lost its connection", exc_info=True)
+
+    counters.handle_error = handle_error  # type: ignore[method-assign]  # of this one server
+
+
+def _close_failed_process(error: Exception) -> None:
+    """PySpark has the process of a JVM that did not start in a local variable only, with its input open."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(process := frame.f_locals.get("proc"), subprocess.Popen):
+            with suppress(OSError):
+                if process.stdin is not None:
+                    process.stdin.close()
+            process.poll()
 
 
 def _import_path() -> list[str]:
