@@ -12,6 +12,8 @@ export MYPY_CACHE_DIR := $(CURDIR)/.cache/mypy
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pycache
+# Without stored bytecode each of some hundred processes compiles all modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Sets of jars that tests and benchmarks start besides those of the supported releases.
 OTHER_JARS := \
@@ -28,7 +30,8 @@ install: $(VENV)/.kernels  ## make .venv with the logkeep command
 demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
 
-test: check  ## set everything up and pass the whole suite
+test: dev  ## set everything up and pass the whole suite
+	$(MAKE) -j 2 --output-sync=target check servers
 	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
@@ -36,6 +39,9 @@ check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff format --check src tests benchmarks docs/pictures
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
+
+servers: dev  ## fetch the servers that tests start, and store their classes: their starts take half as long
+	@$(BIN)/python -m tests.support.servers.preparation
 
 coverage: dev  ## branch coverage by the whole suite, commands that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -96,4 +102,4 @@ $(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check coverage soak format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak format reference pictures wheel lock clean dev

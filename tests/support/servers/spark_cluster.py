@@ -36,7 +36,7 @@ class SparkCluster:
     @property
     def conf(self) -> list[str]:
         """What a driver on this machine needs besides the secret. The driver's class archive suits executors too."""
-        archives = sorted(archive_dir(cache_dir(os.environ, Path.home())).glob("*.jsa"))
+        archives = sorted(archive_dir(cache_dir(os.environ, Path.home())).glob("spark-*.jsa"))
         options = " ".join([_SMALL, *(f"-XX:SharedArchiveFile={archive} -Xlog:cds*=off" for archive in archives[:1])])
         return [
             "spark.driver.host=127.0.0.1",
