@@ -30,8 +30,8 @@ install: $(VENV)/.kernels  ## make .venv with the logkeep command
 demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
 
-test: dev  ## set everything up and pass the whole suite
-	$(MAKE) -j 2 --output-sync=target check servers
+test:  ## set everything up and pass the whole suite
+	$(MAKE) -j 2 check servers
 	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
@@ -77,7 +77,7 @@ lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .cache .demo dist $(COMPILED)
 
-dev: $(VENV)/.dev
+dev: $(VENV)/.dev $(VENV)/.kernels
 
 $(VENV)/.build: requirements/build.lock
 	@command -v $(PYTHON) >/dev/null || { echo "logkeep needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
@@ -98,7 +98,7 @@ $(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.
 	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
+$(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
