@@ -1,5 +1,6 @@
 """What every test process needs, and the order in which tests are given to the workers."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -47,6 +48,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Longest first, where several workers share the tests (`make test` passes --no-loadscope-reorder)."""
     if getattr(config.option, "loadgroup", False):
         items.sort(key=_place)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: neither the collector nor a forked child need touch it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -128,14 +127,11 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("stage")
-    for name in ("home", "hidden", "cluster"):
-        (directory / name).mkdir()
+    (directory / "home").mkdir()
     share_kernels(directory / "home")
-    with ExitStack() as stack:
-        cluster = stack.enter_context(spark_cluster(directory / "cluster", hidden=directory / "hidden"))
-        kafka = stack.enter_context(EmbeddedKafka(directory / "broker", _CACHE))
+    with EmbeddedKafka(directory / "broker", _CACHE) as kafka:
         yield Stage(cluster, kafka, Matrix(kafka), directory)
 
 
@@ -259,8 +255,8 @@ def test_on_both_workers(stage: Stage, case: Any, tmp_path: Path) -> None:
     case(replace(stage, directory=tmp_path, one_worker=()))
 
 
-def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage) -> None:
-    disk = made_disk(stage.directory / "hidden" / "disk", watermarks={TopicPartition("orders", 0): 60})
+def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage, hidden: Path) -> None:
+    disk = made_disk(hidden / "disk", watermarks={TopicPartition("orders", 0): 60})
     add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
     where = stage.init("not-salvaged")
     said = stage.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
