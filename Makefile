@@ -20,6 +20,9 @@ OTHER_JARS := \
   org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1 \
   org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.0
 
+# Test processes of `make test`.
+WORKERS ?= 2
+
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -32,7 +35,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 
 test:  ## set everything up and pass the whole suite
 	$(MAKE) -j 2 check servers
-	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
+	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks docs/pictures

@@ -20,8 +20,8 @@ settings.load_profile("logkeep")
 # both workers end at about the same time.
 _SECONDS = {
     "kafka-restore": 620,
-    "spark": 470,
-    "spark-cluster": 430,
+    "spark-cluster": 380,
+    "spark": 330,
     "zookeeper-restore": 220,
     "kafka-replay": 215,
     "kafka-proxy": 215,
