@@ -50,6 +50,7 @@ def recorded(cache: Path, class_path: Sequence[Path | str]) -> Iterator[list[str
     try:
         yield [f"-XX:ArchiveClassesAtExit={archive.recording}", _QUIET]
         archive.keep()
+        archive.file.chmod(0o400)
     finally:
         archive.drop()
 

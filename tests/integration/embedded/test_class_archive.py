@@ -1,5 +1,6 @@
 """The class archive of a server: recorded by one run, used by the next, harmless when it is damaged or not ours."""
 
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def test_the_next_server_uses_it_and_one_that_is_damaged_does_no_harm(cache: Pat
     archive = _archive(cache)
     assert archive is not None
     assert [each.name for each in archive.parent.iterdir()] == [archive.name]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (archive, archive.parent)] == [0o400, 0o700]
     with _server(tmp_path, cache) as server:
         assert _is_mapped(server, archive)
         said = server.java_tool("org.apache.zookeeper.version.VersionInfoMain", [])
