@@ -143,9 +143,11 @@ class RegistryClient:
                     self._connection.close()
                     what = f"the answer is larger than {limit >> 20} MiB"
                     raise InvalidAnswer(what, subject=where, remedy=_NO_REGISTRY)
+            left = answer.length
         finally:
             timer.cancel()
-        if late.is_set() or (answer.length or 0) > 0:
+            answer.close()
+        if late.is_set() or left:
             raise ClusterUnreachable("the answer did not end", subject=where, remedy=_DOWN)
         return RegistryAnswer(answer.status, answer.headers.get("Content-Type", ""), bytes(taken), where)
 

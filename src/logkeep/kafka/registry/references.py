@@ -27,9 +27,12 @@ class _Walk:
 
     def add(self, one: SchemaDefinition, path: tuple[_Key, ...]) -> None:
         here = (one.context, one.id)
-        if here in path or len(path) > _DEEPEST:
-            circle = " → ".join(str(number) for _, number in (*path[-3:], here))
-            raise Damaged(f"its references are circular: {circle}", subject=f"schema {(*path, here)[0][1]}")
+        first = f"schema {(*path, here)[0][1]}"
+        if here in path:
+            circle = " → ".join(str(number) for _, number in (*path[path.index(here) :], here))
+            raise Damaged(f"its references are circular: {circle}", subject=first)
+        if len(path) > _DEEPEST:
+            raise Damaged(f"its references are more than {_DEEPEST} deep", subject=first)
         if here in self.done:
             return
         for reference in one.references:
