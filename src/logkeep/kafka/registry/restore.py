@@ -45,7 +45,8 @@ class LiveState:
     """What a registry holds before a restore."""
 
     differences: tuple[str, ...]
-    subjects: int
+    used_ids: int
+    """Of deleted schemas too, where the registry reports them: it gives none of them again."""
 
     @property
     def restored(self) -> bool:
@@ -54,15 +55,15 @@ class LiveState:
 
 def live_state(api: ConfluentApi, archived: ArchivedRegistry) -> LiveState:
     """Raises ClusterError."""
-    live = capture_from(api, with_export=False).registry
-    return LiveState(differences(archived, live), len(live.subjects()))
+    live = capture_from(api).registry
+    return LiveState(differences(archived, live), len(live.definitions))
 
 
 def refuse_used(state: LiveState, url: str) -> None:
     """Raise TargetUnsafe if the registry holds schemas, deleted ones too, other than the archived."""
-    if state.subjects:
+    if state.used_ids:
         raise TargetUnsafe(
-            f"the registry is not empty, and differs from the archive: {listed(state.differences)}",
+            f"the registry has used ids, and differs from the archive: {listed(state.differences)}",
             subject=url,
             remedy="restore into a registry in which no schema was ever registered; deleted ones count",
         )
@@ -116,12 +117,8 @@ def _register(
     api.set_mode(SubjectSetting(_IMPORT))
     for version, definition in planned:
         _register_one(api, version, definition)
-    notes: tuple[str, ...] = ()
     number = reserved_id(archived)
-    if number is not None:
-        _register_one(api, SubjectVersion(RESERVED, 1, number), SchemaDefinition(number, _PLACEHOLDER))
-        api.delete(RESERVED)
-        notes = (f"id {number} was the highest ever issued: the deleted subject {RESERVED} reserves it",)
+    notes = () if number is None else (_reserve(api, number),)
     for subject, one in deletions(archived):
         api.delete(subject, one)
     api.set_mode(final_mode(archived))
@@ -143,6 +140,16 @@ def _register_one(api: ConfluentApi, version: SubjectVersion, definition: Schema
         )
 
 
+def _reserve(api: ConfluentApi, number: int) -> str:
+    """No new schema may get the highest id ever issued. A higher one for the placeholder does as well."""
+    given = api.register(SubjectVersion(RESERVED, 1, number), SchemaDefinition(number, _PLACEHOLDER))
+    api.delete(RESERVED)
+    if given < number:
+        what = f"the registry gave the id {given}, and would give {number} again"
+        raise RestoreFailed(what, subject=str(api.client.address), remedy=_OTHER_WAY)
+    return f"id {number} was the highest ever issued: the deleted subject {RESERVED} keeps it from being used again"
+
+
 def _undone(
     api: ConfluentApi, subjects: Iterable[str], mode: str | None, error: ClusterError | RestoreFailed
 ) -> RestoreFailed:
@@ -158,7 +165,7 @@ def _undone(
         left += [subject for subject in api.subjects() if subject not in left]
     except ClusterError as second:
         left.append(f"unknown, because {named_error(second)}")
-    ending = f"; these changes remain: {listed(left)}" if left else "; all changes were undone"
+    ending = f"; these changes remain: {listed(left)}" if left else "; what was registered is deleted again"
     return RestoreFailed(error.what + ending, subject=error.subject, remedy=error.remedy)
 
 

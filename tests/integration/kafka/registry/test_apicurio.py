@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager
 
+import msgspec
 import pytest
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
@@ -10,11 +11,10 @@ from logkeep.kafka.registry.capture import CapturedRegistry, capture
 from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.restore import live_state, refuse_used, restore_by_api
 from logkeep.kafka.registry.restore_plan import differences
-from logkeep.kafka.registry.values import SchemaReference
+from logkeep.kafka.registry.values import ArchivedRegistry, SchemaReference
 from tests.integration.kafka.registry.conftest import Answers
 from tests.support.kafka.registry_steps import (
     PROTO,
-    ask,
     fill,
     karapace_registry,
     register,
@@ -32,12 +32,15 @@ def captured() -> CapturedRegistry:
         return capture(settings_of(registry.url))
 
 
-def shifted(url: str) -> None:
-    """A registry that is empty, and has given an id before."""
-    api = f"{url}/apis/ccompat/v7"
-    register(url, "before", '{"type":"record","name":"Before","fields":[]}')
-    assert ask(api, "DELETE", "/subjects/before")[0] == 200
-    assert ask(api, "DELETE", "/subjects/before?permanent=true")[0] == 200
+def shifted() -> ArchivedRegistry:
+    """The registry of Karapace, with larger ids."""
+    found = karapace_registry()
+    return msgspec.structs.replace(
+        found,
+        definitions=tuple(msgspec.structs.replace(d, id=d.id + 10) for d in found.definitions),
+        versions=tuple(msgspec.structs.replace(v, id=v.id + 10) for v in found.versions),
+        highest_id=found.highest_id + 10,
+    )
 
 
 def test_everything_is_captured(apicurio: Answers) -> None:
@@ -49,6 +52,7 @@ def test_everything_is_captured(apicurio: Answers) -> None:
     assert {at for at, v in versions.items() if v.deleted} == {("old-value", 1)}
     assert set(versions) >= {("customer", 1), ("orders-value", 1), ("orders-value", 2), ("json-value", 1)}
     assert not any(subject == "gone-value" for subject, _ in versions)
+    assert [d.text for d in found.definitions if d.erased] == ['{"type":"record","name":"Gone","fields":[]}']
     assert versions["orders-value", 1].id == versions["orders-copy-value", 1].id
     order = found.find(versions["orders-value", 1].id)
     assert order is not None
@@ -64,21 +68,21 @@ def test_an_import_keeps_every_id_and_uses_none_again(apicurio: Answers) -> None
     with apicurio("imported") as registry, RegistryClient(settings_of(registry.url)) as client:
         api = open_api(client)
         before = live_state(api, archive.registry)
-        assert before.subjects == 0
+        assert before.used_ids == 0
         assert not before.restored
         restore_by_api(api, archive.registry, archive.export)
         assert live_state(api, archive.registry).restored
-        with pytest.raises(TargetUnsafe, match="not empty"):
+        with pytest.raises(TargetUnsafe, match="has used ids"):
             refuse_used(live_state(api, karapace_registry()), registry.url)
         new = register(registry.url, "new-value", '{"type":"record","name":"New","fields":[]}')
         assert new > archive.registry.highest_id
 
 
 def test_another_id_with_200_fails_the_restore_and_is_undone(apicurio: Answers) -> None:
-    with apicurio("other-id", shifted) as registry, RegistryClient(settings_of(registry.url)) as client:
+    with apicurio("other-id") as registry, RegistryClient(settings_of(registry.url)) as client:
         api = open_api(client)
-        with pytest.raises(RestoreFailed, match=r"the id \d+ instead of \d+.*all changes were undone") as failed:
-            restore_by_api(api, karapace_registry(), b"")
+        with pytest.raises(RestoreFailed, match=r"the id 1 instead of 11; what was registered is deleted") as failed:
+            restore_by_api(api, shifted(), b"")
         assert failed.value.exit_code == 30
         assert api.subjects() == []
     answers = [e for e in registry.exchanges if e.method == "POST"]
