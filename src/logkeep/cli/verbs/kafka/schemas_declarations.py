@@ -85,7 +85,7 @@ RESTORE = Declaration(
         *ENGINE_OPTIONS,
         PROGRESS,
     ),
-    arguments=(_backup(),),
+    arguments=(click.Argument(["backup"], metavar="ID"),),
     exits=(2, 10, 30, 31, *STORE_EXITS),
     changes=True,
     examples=(
