@@ -82,7 +82,6 @@ RESTORE = Declaration(
         SCHEMAS_TOPIC,
         REPLICATION_FACTOR,
         CONFIRM_CLUSTER,
-        *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="ID"),),
