@@ -7,6 +7,7 @@ answers in order, and the last one again; a request that was never recorded fail
 import base64
 import http.client
 import json
+import ssl
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ Answer = Callable[[str, str, bytes, dict[str, str]], Exchange]
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[RecordedRegistry]:
+def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[RecordedRegistry]:
     """A server whose answers a function makes."""
     registry = RecordedRegistry()
 
@@ -81,6 +82,9 @@ def serving(answer: Answer) -> Iterator[RecordedRegistry]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     registry.url = f"http://127.0.0.1:{server.server_port}"
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        registry.url = f"https://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

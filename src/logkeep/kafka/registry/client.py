@@ -20,6 +20,7 @@ from logkeep.errors import (
     ClusterUnreachable,
     InvalidAnswer,
     NotAuthorised,
+    TlsFailed,
 )
 from logkeep.kafka.client.tls import explain_tls, tls_context
 from logkeep.kafka.registry.settings import RegistrySettings
@@ -30,6 +31,7 @@ _JSON: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _SENT_JSON: Final = "application/json"
 _SHOWN: Final = 200
 _DOWN: Final = "check --registry and that the registry runs, then run again"
+_TLS: Final = "check ssl.truststore.* and ssl.keystore.* in the file of --registry-config, and the certificate's names"
 _NO_REGISTRY: Final = "check that --registry is the address of the registry's API, and what is between it and this host"
 
 
@@ -106,7 +108,8 @@ class RegistryClient:
         try:
             answer = self._answer(method, path, body, sent, limit, where)
         except ssl.SSLError as error:
-            raise explain_tls(error, where) from error
+            what = explain_tls(error, where).what.replace("broker", "registry")
+            raise TlsFailed(what, subject=where, remedy=_TLS) from error
         except (OSError, http.client.HTTPException) as error:
             why = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
             raise ClusterUnreachable(f"no answer: {why}", subject=where, remedy=_DOWN) from error

@@ -5,6 +5,7 @@ The topic is what a real Karapace wrote; the registry's answers are those of a r
 
 import json
 import pickle
+import re
 import struct
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +32,9 @@ from tests.support.servers.recorded_registry import Exchange, recorded, serving
 
 pytestmark = pytest.mark.xdist_group("kafka-plain")
 LOG, SALES, LOST, LONGS = "schemas-log", "schemas-sales", "schemas-lost", "schemas-longs"
-ALL = (LOG, SALES, LOST, LONGS)
+LARGER = "schemas-larger"
+"""The same registry with larger ids."""
+ALL = (LOG, SALES, LOST, LONGS, LARGER)
 
 
 def _framed(number: int) -> bytes:
@@ -41,13 +44,15 @@ def _framed(number: int) -> bytes:
 @pytest.fixture(scope="module")
 def archived(kafka: EmbeddedKafka, topics: Matrix, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     """A repository with a backup of all topics, and an earlier one in which every id is known."""
-    for topic in (LOG, LONGS):
-        topics.create(topic, config={"cleanup.policy": "compact"} if topic == LOG else None)
+    topics.create(LOG, config={"cleanup.policy": "compact"})
+    for topic in (LONGS, LARGER):
+        topics.create(topic)
     for topic in (SALES, LOST):
         topics.create(topic, 2)
     producer = topics.producer()
     for _, key, value in karapace_records():
         producer.produce(LOG, value, key)
+        producer.produce(LARGER, re.sub(rb'"id":(\d)', rb'"id":1\1', value), key)
     for n in range(300):
         producer.produce(SALES, _framed(1 + n % 3), b"k%d" % n, n % 2)
         producer.produce(LONGS, struct.pack(">q", 1_800_000_000_000 + n), struct.pack(">i", n))
@@ -177,7 +182,7 @@ def backup(kafka: EmbeddedKafka) -> tuple[str, ...]:
     return "kafka", "backup", "--bootstrap-servers", kafka.bootstrap, "--source", "prod", "--topics", SALES
 
 
-def test_a_registry_is_captured_verified_and_restored(archived: Filled, repo: Filled, backup: tuple[str, ...]) -> None:
+def test_a_registry_is_captured_verified_and_restored(repo: Filled, archived: Filled, backup: tuple[str, ...]) -> None:
     with recorded("filled") as registry:
         repo.json(*backup, "--registry", registry.url)
         assert not {"POST", "PUT", "DELETE"} & {method for method, _, _ in registry.requests}
@@ -201,6 +206,17 @@ def test_a_registry_is_captured_verified_and_restored(archived: Filled, repo: Fi
         assert empty.sent("POST") == ["/apis/registry/v3/admin/import"]
         again = repo.json("kafka", "schemas", "restore", "latest", "--registry", empty.url, "-y")
         assert (again["way"], again["verdict"]) == ("nothing", "proven")
+
+
+def test_schema_by_schema_only_equal_ids_are_a_restore(archived: Filled) -> None:
+    with recorded("same-ids") as empty:
+        done = archived.json(*_schemas("restore", "latest", "--registry", empty.url, "--way", "api", "-y"))
+        assert (done["way"], done["verdict"]) == ("api", "proven")
+        assert "id 4 was the highest ever issued" in done["notes"][0]
+    with recorded("other-id") as empty:
+        command = _schemas("restore", "latest", "--registry", empty.url, "--way", "api", "-y", topic=LARGER)
+        said = one_error(archived.run(*command, code=30).stderr)
+        assert "the id 1 instead of 11; what was registered is deleted again" in said
     with recorded("filled") as used:
         command = _schemas("restore", "latest", "--registry", used.url, "--way", "api", "-y")
         said = one_error(archived.run(*command, code=31).stderr)

@@ -81,6 +81,7 @@ def test_an_import_keeps_every_id_and_uses_none_again(apicurio: Answers) -> None
 def test_another_id_with_200_fails_the_restore_and_is_undone(apicurio: Answers) -> None:
     with apicurio("other-id") as registry, RegistryClient(settings_of(registry.url)) as client:
         api = open_api(client)
+        assert live_state(api, shifted()).used_ids == 0
         with pytest.raises(RestoreFailed, match=r"the id 1 instead of 11; what was registered is deleted") as failed:
             restore_by_api(api, shifted(), b"")
         assert failed.value.exit_code == 30
@@ -95,5 +96,6 @@ def test_equal_ids_by_chance_are_still_read_back(apicurio: Answers) -> None:
     archive = karapace_registry()
     with apicurio("same-ids") as registry, RegistryClient(settings_of(registry.url)) as client:
         api = open_api(client)
+        assert live_state(api, archive).used_ids == 0
         restore_by_api(api, archive, b"")
         assert differences(archive, capture(settings_of(registry.url)).registry) == ()

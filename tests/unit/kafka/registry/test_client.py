@@ -2,6 +2,7 @@
 
 import base64
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +20,14 @@ from logkeep.errors import (
     InvalidAnswer,
     LogkeepError,
     NotAuthorised,
+    TlsFailed,
     UsageError,
 )
 from logkeep.kafka.registry.capture import capture, probe
 from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.settings import RegistrySettings, registry_address, registry_settings, sent_in_clear
 from tests.support.kafka.registry_steps import settings_of
+from tests.support.servers.certificates import authority, signed
 from tests.support.servers.recorded_registry import Exchange, serving
 
 SECRET = "pa:ss-4711"
@@ -232,3 +235,25 @@ def test_an_idle_connection_that_the_registry_closed_is_opened_again() -> None:
         assert client._connection.sock is not None
         client._connection.sock.shutdown(socket.SHUT_RDWR)
         assert client.get("/subjects").json() == []
+
+
+def test_tls_trusts_only_the_authority_of_the_file_and_shows_the_clients_certificate(tmp_path: Path) -> None:
+    ca = authority("ca")
+    (tmp_path / "ca.pem").write_text(ca.pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(signed(ca, "registry", host="localhost").write_pem(tmp_path / "server.pem"))
+    context.load_verify_locations(cadata=ca.pem)
+    context.verify_mode = ssl.CERT_REQUIRED
+    signed(ca, "backup").write_pem(tmp_path / "client.pem")
+    trust = f"ssl.truststore.location={tmp_path / 'ca.pem'}\n"
+    key = f"ssl.keystore.location={tmp_path / 'client.pem'}\n"
+    with serving(lambda method, path, *_: Exchange(method, path, 200, "application/json", "[]"), context) as registry:
+        probe(registry_settings(registry.url, _file(tmp_path, trust + key)))
+        with pytest.raises(TlsFailed, match="the registry's certificate is signed by an unknown authority") as failed:
+            probe(settings_of(registry.url))
+        assert "--registry-config" in failed.value.remedy
+        with pytest.raises(LogkeepError):
+            probe(registry_settings(registry.url, _file(tmp_path, trust)))
+        other = registry.url.replace("localhost", "127.0.0.1")
+        with pytest.raises(TlsFailed, match="for another host name"):
+            probe(registry_settings(other, _file(tmp_path, trust + key)))

@@ -110,7 +110,10 @@ def _restore_by_api(run: Run, found: SchemasBackup, api: ConfluentApi) -> Schema
     if run.dry_run:
         return planned
     run.confirm(f"restore {plural(planned.schemas, 'schema')} into the registry at {url}?")
-    return _report(run, found, url, way, "proven", notes=restore_by_api(api, found.registry, export))
+    notes = restore_by_api(api, found.registry, export)
+    if found.registry.unreadable:
+        notes = (*notes, f"{plural(found.registry.unreadable, 'record')} of the topic cannot be restored in this way")
+    return _report(run, found, url, way, "proven", notes=notes)
 
 
 def _restore_topic(run: Run, found: SchemasBackup, settings: RegistrySettings) -> SchemasRestoreReport:
