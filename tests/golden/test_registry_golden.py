@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from logkeep.kafka.registry.stored import RegistryDocument
+from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
     SchemaDefinition,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 import logkeep.kafka.record.scram
-import logkeep.kafka.registry.stored
+import logkeep.kafka.registry.attachment
 import logkeep.repository.upkeep.garbage
 import logkeep.zookeeper.repo.record
 from logkeep.errors import Damaged
@@ -23,7 +23,7 @@ from logkeep.repository.chain import freshness, lease
 from logkeep.repository.chain.documents import Document
 from tests.support.hostile.corpus import TEXT
 
-LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.stored, logkeep.repository.upkeep.garbage,
+LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.attachment, logkeep.repository.upkeep.garbage,
           logkeep.zookeeper.repo.record, restores, formats, freshness, lease)  # fmt: skip
 """Modules that define document types."""
 Choice = Callable[[str, str, str], bool]

@@ -23,8 +23,8 @@ from logkeep.kafka.record.documents import (
 )
 from logkeep.kafka.record.scram import ROLE as SCRAM
 from logkeep.kafka.record.scram import ScramDocument
-from logkeep.kafka.registry.stored import ROLE as REGISTRY
-from logkeep.kafka.registry.stored import RegistryDocument
+from logkeep.kafka.registry.attachment import ROLE as REGISTRY
+from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.values import ArchivedRegistry, SchemaDefinition, SubjectSetting, SubjectVersion
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId

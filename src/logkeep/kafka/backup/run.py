@@ -85,9 +85,9 @@ from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
+from logkeep.kafka.registry.attachment import put_registry
 from logkeep.kafka.registry.capture import CapturedRegistry, capture, probe
 from logkeep.kafka.registry.settings import RegistrySettings
-from logkeep.kafka.registry.stored import put_registry
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range

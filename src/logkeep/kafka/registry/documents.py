@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.errors import UsageError
+from logkeep.kafka.registry.attachment import RegistryDocument, captured_registry
 from logkeep.kafka.registry.schemas_topic import TOPIC, registry_of
-from logkeep.kafka.registry.stored import RegistryDocument, captured_registry
 from logkeep.kafka.registry.values import ArchivedRegistry
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.manifest import LogCut, Manifest

@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.embedded.ports import free_ports
+from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.documents import read_captured
-from logkeep.kafka.registry.stored import RegistryDocument
 from logkeep.kafka.verify.schema_ids import IdUnit, id_pieces, read_ids
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.source import read_manifest

@@ -15,9 +15,9 @@ from logkeep.cli.verbs.kafka.schemas_declarations import LIST, SHOW
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import ALL, SCHEMAS_TOPIC
 from logkeep.errors import UsageError
+from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.documents import read_captured, read_registry
 from logkeep.kafka.registry.references import in_order
-from logkeep.kafka.registry.stored import RegistryDocument
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
     SchemaDefinition,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from logkeep.errors import Damaged
-from logkeep.kafka.registry.stored import ROLE, captured_registry, put_registry
+from logkeep.kafka.registry.attachment import ROLE, captured_registry, put_registry
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.model.time import random_token, utc_now
