@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
 from logkeep.kafka.registry.apicurio import open_api
-from logkeep.kafka.registry.capture import CapturedRegistry, capture
+from logkeep.kafka.registry.capture import CapturedRegistry, capture, probe
 from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.restore import live_state, refuse_used, restore_by_api
 from logkeep.kafka.registry.restore_plan import differences
@@ -45,6 +45,7 @@ def shifted() -> ArchivedRegistry:
 
 def test_everything_is_captured(apicurio: Answers) -> None:
     with filled(apicurio) as registry:
+        probe(settings_of(registry.url))
         found = capture(settings_of(registry.url)).registry
         assert capture(settings_of(f"{registry.url}/apis/ccompat/v7")).registry == found
     assert found.origin == "apicurio"
