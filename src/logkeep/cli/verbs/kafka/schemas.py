@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -81,7 +82,7 @@ class SchemasReport(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """`topic`: the registry's archived topic; `confluent`, `apicurio`: read from the registry itself."""
     registry_url: str | None
-    captured: str | None
+    captured: datetime | None
     subjects: tuple[SubjectRow, ...]
     compatibility: str | None
     """For all subjects; null if it was never set."""
@@ -171,7 +172,7 @@ def _show_text(report: SchemaReport, look: TerminalStyle) -> str:
     if report.references:
         found = (f"{r.name} = {r.subject} version {r.version} (id {r.id})" for r in report.references)
         pairs["refers to"] = ", ".join(found)
-    return "\n".join([look.pairs(pairs), *(look.line(f"  {line}") for line in _pretty(report.text).split("\n"))])
+    return "\n".join([look.pairs(pairs), *(look.line(f"| {line}") for line in _pretty(report.text).split("\n"))])
 
 
 def _pretty(text: str) -> str:
@@ -195,7 +196,7 @@ def list_schemas(run: Run, backup: str) -> SchemasReport:
         source=found.place.source,
         origin=registry.origin,
         registry_url=captured.url if captured is not None else None,
-        captured=captured.captured if captured is not None else None,
+        captured=datetime.fromisoformat(captured.captured) if captured is not None else None,
         subjects=tuple(
             SubjectRow(
                 subject=subject,
