@@ -172,7 +172,9 @@ def _show_text(report: SchemaReport, look: TerminalStyle) -> str:
     if report.references:
         found = (f"{r.name} = {r.subject} version {r.version} (id {r.id})" for r in report.references)
         pairs["refers to"] = ", ".join(found)
-    return "\n".join([look.pairs(pairs), *(look.line(f"| {line}") for line in _pretty(report.text).split("\n"))])
+    lines = _pretty(report.text).split("\n")
+    # With numbers: the lines are an archived text, and could be mistaken for this command's own.
+    return "\n".join([look.pairs(pairs), *(look.line(f"{at:>4}  {line}") for at, line in enumerate(lines, 1))])
 
 
 def _pretty(text: str) -> str:
