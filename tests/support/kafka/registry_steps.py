@@ -55,18 +55,23 @@ def register(url: str, subject: str, text: str, **more: Any) -> int:
     return int(found["id"])
 
 
-def fill(url: str) -> None:
-    """Two versions, references, one id under two subjects, other types, a deleted subject, one deleted for good."""
-    api = f"{url}/apis/ccompat/v7"
+def fill_living(url: str) -> None:
+    """Two versions, references, one id under two subjects, other types."""
     register(url, "customer", CUSTOMER)
     register(url, "orders-value", ORDER, references=REFERENCE)
-    register(url, "gone-value", '{"type":"record","name":"Gone","fields":[]}')
     register(url, "orders-value", ORDER_2, references=REFERENCE)
     register(url, "orders-copy-value", ORDER, references=REFERENCE)
     register(url, "payments-value", PROTO, schemaType="PROTOBUF")
     register(url, "json-value", JSON_SCHEMA, schemaType="JSON")
+    assert ask(f"{url}/apis/ccompat/v7", "PUT", "/config/orders-value", {"compatibility": "FULL"})[0] == 200
+
+
+def fill(url: str) -> None:
+    """The same, a deleted subject, and one that was deleted for good."""
+    api = f"{url}/apis/ccompat/v7"
+    register(url, "gone-value", '{"type":"record","name":"Gone","fields":[]}')
+    fill_living(url)
     register(url, "old-value", '{"type":"string"}')
     assert ask(api, "DELETE", "/subjects/old-value")[0] == 200
     assert ask(api, "DELETE", "/subjects/gone-value")[0] == 200
     assert ask(api, "DELETE", "/subjects/gone-value?permanent=true")[0] == 200
-    assert ask(api, "PUT", "/config/orders-value", {"compatibility": "FULL"})[0] == 200

@@ -191,9 +191,9 @@ def test_a_registry_is_captured_verified_and_restored(repo: Filled, archived: Fi
     found = repo.json("kafka", "schemas", "list", "latest")
     assert (found["origin"], found["registry_url"]) == ("apicurio", registry.url)
     assert {row["subject"] for row in found["subjects"]} >= {"customer", "old-value", "orders-value"}
-    order = repo.json("kafka", "schemas", "show", "latest", "2")
-    assert [(r["name"], r["subject"], r["id"]) for r in order["references"]] == [("shop.Customer", "customer", 1)]
-    repo.run("kafka", "schemas", "check", "latest", code=10)  # id 3 was deleted for good in that registry
+    order = repo.json("kafka", "schemas", "show", "latest", "3")
+    assert [(r["name"], r["subject"], r["id"]) for r in order["references"]] == [("shop.Customer", "customer", 2)]
+    repo.run("kafka", "schemas", "check", "latest", code=10)  # id 1 was deleted for good in that registry
     with recorded("imported") as empty:
         before = repo.tree()
         restore = ("kafka", "schemas", "restore", "latest", "--registry", empty.url)

@@ -7,8 +7,9 @@ import pytest
 
 from logkeep.errors import RestoreFailed, TargetUnsafe
 from logkeep.kafka.registry.apicurio import open_api
-from logkeep.kafka.registry.capture import CapturedRegistry, capture, probe
+from logkeep.kafka.registry.capture import CapturedRegistry, capture, capture_from, probe
 from logkeep.kafka.registry.client import RegistryClient
+from logkeep.kafka.registry.confluent import ConfluentApi
 from logkeep.kafka.registry.restore import live_state, refuse_used, restore_by_api
 from logkeep.kafka.registry.restore_plan import differences
 from logkeep.kafka.registry.values import ArchivedRegistry, SchemaReference
@@ -16,6 +17,7 @@ from tests.integration.kafka.registry.conftest import Answers
 from tests.support.kafka.registry_steps import (
     PROTO,
     fill,
+    fill_living,
     karapace_registry,
     register,
     settings_of,
@@ -62,6 +64,17 @@ def test_everything_is_captured(apicurio: Answers) -> None:
     assert payment is not None
     assert (payment.type, payment.text.split()) == ("PROTOBUF", PROTO.split())
     assert ("FULL", "orders-value") in {(s.value, s.subject) for s in found.compatibility}
+
+
+def test_confluents_api_and_the_export_agree(apicurio: Answers) -> None:
+    with apicurio("living", fill_living) as registry, RegistryClient(settings_of(registry.url)) as client:
+        exported = capture_from(open_api(client)).registry
+        read = capture_from(ConfluentApi(client, "/apis/ccompat/v7")).registry
+    assert read.origin == "confluent"
+    assert differences(exported, read) == ()
+    assert differences(read, msgspec.structs.replace(exported, compatibility=read.compatibility)) == ()
+    assert read.highest_id == exported.highest_id
+    assert {d.type for d in read.definitions} == {"AVRO", "JSON", "PROTOBUF"}
 
 
 def test_an_import_keeps_every_id_and_uses_none_again(apicurio: Answers) -> None:
