@@ -42,7 +42,7 @@ class RestoreWay(StrEnum):
 
 
 @dataclass(frozen=True)
-class LiveState:
+class RegistryState:
     """What a registry holds before a restore."""
 
     differences: tuple[str, ...]
@@ -54,13 +54,13 @@ class LiveState:
         return not self.differences
 
 
-def live_state(api: ConfluentApi, archived: ArchivedRegistry) -> LiveState:
+def live_state(api: ConfluentApi, archived: ArchivedRegistry) -> RegistryState:
     """Raises ClusterError."""
     live = capture_from(api).registry
-    return LiveState(differences(archived, live), len(live.definitions))
+    return RegistryState(differences(archived, live), len(live.definitions))
 
 
-def refuse_used(state: LiveState, url: str) -> None:
+def refuse_used(state: RegistryState, url: str) -> None:
     """Raise TargetUnsafe if the registry holds schemas, deleted ones too, other than the archived."""
     if state.used_ids:
         raise TargetUnsafe(
