@@ -93,6 +93,9 @@ def restore_by_api(api: ConfluentApi, archived: ArchivedRegistry, export: bytes)
         read_back(api, archived)
     except (ClusterError, RestoreFailed) as error:
         raise _undone(api, (v.subject for v, _ in planned), mode, error) from error
+    except KeyboardInterrupt as signal:
+        stopped = RestoreFailed("the restore was interrupted", subject=str(api.client.address), remedy="run it again")
+        raise _undone(api, (v.subject for v, _ in planned), mode, stopped) from signal
     return notes
 
 
