@@ -164,14 +164,15 @@ def _undone(
 ) -> RestoreFailed:
     """The error, after everything that the restore registered was deleted; it names what was not."""
     left: list[str] = []
+    ours = dict.fromkeys((*subjects, RESERVED))
     try:
         there = set(api.subjects())
-        for subject in dict.fromkeys((*subjects, RESERVED)):
+        for subject in ours:
             if subject in there:
                 _try(lambda name=subject: _delete_for_good(api, name), subject, left)  # type: ignore[misc]
         if mode is not None and api.mode() != mode:
             _try(lambda: api.set_mode(SubjectSetting(mode)), "the mode", left)
-        left += [subject for subject in api.subjects() if subject not in left]
+        left += [subject for subject in api.subjects() if subject in ours and subject not in left]
     except ClusterError as second:
         left.append(f"unknown, because {named_error(second)}")
     ending = f"; these changes remain: {listed(left)}" if left else "; what was registered is deleted again"
