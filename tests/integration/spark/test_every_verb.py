@@ -29,6 +29,7 @@ from tests.support.kafka.client_view_of_configs import topic_names
 from tests.support.kafka.handmade_batches import dense
 from tests.support.kafka.kernel_cache import share_kernels
 from tests.support.kafka.offline_restore import backed_up, made_target, offline, tree
+from tests.support.kafka.registry_steps import karapace_records
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
@@ -204,6 +205,20 @@ def _zookeeper_export_and_import(stage: Stage) -> None:
     assert stage.on_one_worker("zookeeper", "import", bundle, *stage.init("imported"))["new_logs"] >= 1
 
 
+def _schemas_check(stage: Stage) -> None:
+    where, producer = stage.init("schemas"), stage.topics.producer()
+    for topic in ("_schemas", "with-schemas"):
+        stage.topics.create(topic)
+    for _, key, value in karapace_records():
+        producer.produce("_schemas", value, key)
+    for number in (1, 2, 77):
+        producer.produce("with-schemas", b"\0" + number.to_bytes(4, "big"))
+    producer.flush(30)
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "_schemas|with-schemas")
+    (missing,) = stage.on_cluster("kafka", "schemas", "check", "latest", *where, code=10)["missing"]
+    assert (missing["id"], missing["topic"], missing["records"], missing["offset"]) == (77, "with-schemas", 1, 2)
+
+
 def _zookeeper_optimize(stage: Stage) -> None:
     where, data = stage.init("small"), stage.directory / "small-data"
     with server_on(stage.directory / "small-server", data) as server, kazoo(server.client, server.password) as client:
@@ -220,6 +235,7 @@ CASES = {
     "kafka restore": (_kafka_restore, _offline_restore),
     "drill": (_drill,),
     "kafka salvage": (_salvage,),
+    "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),

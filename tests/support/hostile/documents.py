@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 import logkeep.kafka.record.scram
+import logkeep.kafka.registry.attachment
 import logkeep.repository.upkeep.garbage
 import logkeep.zookeeper.repo.record
 from logkeep.errors import Damaged
@@ -22,8 +23,8 @@ from logkeep.repository.chain import freshness, lease
 from logkeep.repository.chain.documents import Document
 from tests.support.hostile.corpus import TEXT
 
-LOADED = (logkeep.kafka.record.scram, logkeep.repository.upkeep.garbage, logkeep.zookeeper.repo.record, restores,
-          formats, freshness, lease)  # fmt: skip
+LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.attachment, logkeep.repository.upkeep.garbage,
+          logkeep.zookeeper.repo.record, restores, formats, freshness, lease)  # fmt: skip
 """Modules that define document types."""
 Choice = Callable[[str, str, str], bool]
 """Whether to change a text, by the document's type, its field and the text."""
@@ -43,6 +44,8 @@ _IDENTITY = frozenset(
         "role",
         "level",
         "verdict",
+        "origin",
+        "export",
     }
 )
 _OF_FILES = frozenset({"member", "name", "history", "digest"})

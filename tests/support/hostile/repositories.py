@@ -23,6 +23,9 @@ from logkeep.kafka.record.documents import (
 )
 from logkeep.kafka.record.scram import ROLE as SCRAM
 from logkeep.kafka.record.scram import ScramDocument
+from logkeep.kafka.registry.attachment import ROLE as REGISTRY
+from logkeep.kafka.registry.attachment import RegistryDocument
+from logkeep.kafka.registry.values import ArchivedRegistry, SchemaDefinition, SubjectSetting, SubjectVersion
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Collection, LogName
@@ -126,7 +129,22 @@ def _attachments(place: SourceRef, ongoing: OngoingBackup, end: int) -> list[Att
         quotas=(QuotaRecord((("user", "name"),), (("producer_byte_rate", 1048576.0),)),),
     )
     scram = ScramDocument(**common, recipients=("age1x",), credentials=1, age="armour")
-    return [put_attachment(place, ongoing.id, role, d, random_token()) for role, d in ((ROLE, cluster), (SCRAM, scram))]
+    documents = ((ROLE, cluster), (SCRAM, scram), (REGISTRY, RegistryDocument(**common, **_REGISTRY)))
+    return [put_attachment(place, ongoing.id, role, d, random_token()) for role, d in documents]
+
+
+_REGISTRY: dict[str, Any] = {
+    "url": "url",
+    "captured": rfc3339(utc_now()),
+    "registry": ArchivedRegistry(
+        origin="confluent",
+        definitions=(SchemaDefinition(1, "text", "AVRO2", guid="guid"),),
+        versions=(SubjectVersion("subject", 1, 1),),
+        compatibility=(SubjectSetting("FULL", "subject"),),
+        modes=(SubjectSetting("MODE"),),
+        highest_id=1,
+    ),
+}
 
 
 def _restores(place: SourceRef, backup: int) -> None:

@@ -131,6 +131,30 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:GROUPS_ROLLBACK",
     ),
     VerbEntry(
+        "kafka schemas list",
+        "logkeep.cli.verbs.kafka.schemas:list_schemas",
+        "List the archived schemas of a registry: subjects, versions, ids, also deleted ones.",
+        "logkeep.cli.verbs.kafka.schemas_declarations:LIST",
+    ),
+    VerbEntry(
+        "kafka schemas show",
+        "logkeep.cli.verbs.kafka.schemas:show",
+        "Show what a schema id means, with its references and the subjects that use it.",
+        "logkeep.cli.verbs.kafka.schemas_declarations:SHOW",
+    ),
+    VerbEntry(
+        "kafka schemas check",
+        "logkeep.cli.verbs.kafka.schemas_check:check",
+        "Check that the archived registry knows every schema id in the archived records.",
+        "logkeep.cli.verbs.kafka.schemas_declarations:CHECK",
+    ),
+    VerbEntry(
+        "kafka schemas restore",
+        "logkeep.cli.verbs.kafka.schemas_restore:restore",
+        "Restore a registry: every id, version and reference as archived, and read back.",
+        "logkeep.cli.verbs.kafka.schemas_declarations:RESTORE",
+    ),
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",

@@ -85,6 +85,9 @@ from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
+from logkeep.kafka.registry.attachment import put_registry
+from logkeep.kafka.registry.capture import CapturedRegistry, capture, probe
+from logkeep.kafka.registry.settings import RegistrySettings
 from logkeep.model.findings import DELETION_DOUBTS, Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
@@ -96,7 +99,7 @@ from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin,
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids
-from logkeep.repository.backups.manifest import KnownGap, Manifest
+from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, Manifest
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
@@ -132,6 +135,8 @@ class KafkaBackupOptions:
     compacted: CompactedMode = CompactedMode.AUTO
     accept_deletions: tuple[str, ...] = ()
     """Topics whose deletions are buried, however many they are."""
+    registry: RegistrySettings | None = None
+    """The schema registry whose schemas are archived too."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,8 @@ class _BackupRun:
         prepared = self.plan(folded, facts)
         if self.options.scram is not None:
             probe_scram(self.options.scram, self.cluster)
+        if self.options.registry is not None:
+            probe(self.options.registry)
         return prepared
 
     def plan(self, folded: Folded, facts: Facts | None = None) -> PreparedBackup:
@@ -515,6 +522,9 @@ class _BackupRun:
         refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
             refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
+        if self.options.registry is not None:
+            # After the copy: records of the backup may have schemas that were registered while it ran.
+            refs.append(self._put_registry(ongoing, capture(self.options.registry), session))
         finished = FinishedRun(
             cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
         )
@@ -526,6 +536,17 @@ class _BackupRun:
             findings=(*findings, *damage_findings(ongoing.rests_on)),
             logs=record.logs,
             offsets=assembled.offsets,
+        )
+
+    def _put_registry(self, ongoing: OngoingBackup, found: CapturedRegistry, session: Writing) -> AttachmentRef:
+        return put_registry(
+            self.place,
+            ongoing.id,
+            found.registry,
+            url=found.url,
+            export=found.export,
+            captured=self.task.clock(),
+            token=session.tokens(),
         )
 
     def _record(

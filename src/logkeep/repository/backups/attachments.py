@@ -14,6 +14,7 @@ from logkeep.repository.backups.manifest import AttachmentRef, Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import DocumentT, SourceDocument, open_in_place, seal
+from logkeep.repository.object_writer import StoredWriter
 
 
 def put_attachment(
@@ -35,6 +36,20 @@ def put_packed_attachment(
     data = b"".join(packed_frame(plain[at : at + FRAME_BYTES]) for at in range(0, len(plain), FRAME_BYTES))
     place.store.put_new(layout.attachment(place.source, backup_id, role, token, Codec.ZSTD), data)
     return AttachmentRef(role, token, len(data), hashlib.sha256(data).hexdigest(), Codec.ZSTD, len(plain))
+
+
+def stream_attachment(
+    place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
+) -> AttachmentRef:
+    """The same for what holds archived data: many megabytes, whose length is compared with what the store kept."""
+    plain, name = seal(document), layout.attachment(place.source, backup_id, role, token, Codec.ZSTD)
+    writer = StoredWriter(place.store.open_new(name, len(plain)), name, token, Codec.ZSTD)
+    try:
+        writer.write(plain)
+        stored = writer.close()
+    finally:
+        writer.abort()
+    return AttachmentRef(role, token, stored.size_bytes, stored.sha256, Codec.ZSTD, stored.plain_bytes)
 
 
 def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[DocumentT]) -> DocumentT | None:

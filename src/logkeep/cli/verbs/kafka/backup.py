@@ -38,6 +38,8 @@ from logkeep.config.options import (
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
+    REGISTRY,
+    REGISTRY_CONFIG,
     RESUME,
     SCRAM_TO,
     SEGMENT_BYTES,
@@ -53,6 +55,7 @@ from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOp
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record.scram import ScramOptions
+from logkeep.kafka.registry.settings import RegistrySettings, registry_settings, sent_in_clear
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
@@ -109,6 +112,11 @@ def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBa
             "--follow cannot detect a changed password, so it archives no SCRAM credentials",
             remedy="archive them with a separate run, for example every night: `kafka backup --scram-to …`",
         )
+    if options.registry is not None:
+        raise UsageError(
+            "--follow archives no schema registry: reading it takes a request for each version, in every round",
+            remedy="archive it with a separate run, for example every night: `kafka backup --registry …`",
+        )
     return follow_cluster(run, task, options, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
 
 
@@ -129,6 +137,19 @@ def client_settings(run: Run) -> ClientSettings:
 def _with_rack(run: Run, settings: ClientSettings) -> ClientSettings:
     rack = run[CLIENT_RACK]
     return settings if rack is None else replace(settings, rack=rack)
+
+
+def chosen_registry(run: Run) -> RegistrySettings | None:
+    """The registry that the settings name; None if they name none. Warns of a password that is sent in clear."""
+    url, file = run[REGISTRY], run[REGISTRY_CONFIG]
+    if url is None:
+        if run.settings.typed(REGISTRY_CONFIG):
+            raise UsageError("--registry-config is for a schema registry", remedy="name it with --registry URL")
+        return None
+    settings = registry_settings(url, file)
+    if sent_in_clear(settings):
+        run.console.warn(f"{settings.address}: the credential is sent in clear; use https://")
+    return settings
 
 
 def _scram(run: Run, settings: ClientSettings) -> ScramOptions | None:
@@ -162,6 +183,7 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         scram=_scram(run, settings),
         compacted=CompactedMode(run[COMPACTED]),
         accept_deletions=run[ACCEPT_DELETIONS],
+        registry=chosen_registry(run),
     )
 
 

@@ -38,6 +38,7 @@ from logkeep.config.options import (
     PARTITIONS,
     PROGRESS,
     RECEIPT_OPTIONS,
+    REGISTRY_OPTIONS,
     RENAME,
     REPARTITION,
     REPLACE_RECORDS,
@@ -69,6 +70,8 @@ BACKUP = Declaration(
     because no offset is missing. Otherwise it compares the archive with the live log (--compacted) and buries archived
     records of keys that were deleted. What stays unproven is a finding, and the run ends with 2.
 
+    With --registry the schemas of a registry are archived too, deleted ones included; see `kafka schemas`.
+
     With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
@@ -82,6 +85,7 @@ BACKUP = Declaration(
         SCRAM_TO,
         CONTROLLERS,
         CONTROLLER_CONFIG,
+        *REGISTRY_OPTIONS,
         BACKUP_ID,
         SEGMENT_BYTES,
         COMPRESSION,

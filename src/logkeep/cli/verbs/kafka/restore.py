@@ -116,11 +116,23 @@ def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     settings = client_settings(run)
     if resumed is not None:
         return _resume(run, place, settings, RestoreId(resumed))
-    entry = read_source(place, run.clock()).completed(named)
+    return restore_backup(run, place, settings, named, _restore_options(run), _options(run))
+
+
+def restore_backup(
+    run: Run,
+    place: SourceRef,
+    settings: ClientSettings,
+    backup: str,
+    options: KafkaRestoreOptions,
+    typed: dict[str, str],
+) -> KafkaRestoreReport:
+    """Plan, ask, restore. With --dry-run only the plan. `typed` is stored with the plan."""
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
-        view, options = view_backup(place, held), _restore_options(run)
-        engines = restore_engines(run, prove=not run[NO_PROOF])
+        view = view_backup(place, held)
+        engines = restore_engines(run, prove=options.plan.prove)
         prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
             return _plan_report(place.source, prepared)
@@ -128,7 +140,7 @@ def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
         state = restores_place(run, place, create=True)
         task = KafkaRestore(place, state, settings, run.clock, run.token)
         with _naming_restore(run) as begun:
-            done = task.begin(prepared, options, engines(prepared.plan.bytes), _options(run), begun=begun)
+            done = task.begin(prepared, options, engines(prepared.plan.bytes), typed, begun=begun)
         return _result_report(place.source, done)
 
 

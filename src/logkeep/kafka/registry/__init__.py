@@ -1,0 +1,1 @@
+"""Schema registries: what a backup archives of one, and how it is restored."""

@@ -1,0 +1,87 @@
+"""What an archive holds of a schema registry, as values.
+
+Ids belong to a context of the registry: the empty text is the usual one. A subject of another context is written
+`:.context:subject`, as Confluent's registry does.
+"""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+AVRO: Final = "AVRO"
+"""The type of a schema that names none. Others are JSON and PROTOBUF, and in Apicurio's registry some more."""
+
+RegistryOrigin = Literal["topic", "confluent", "apicurio"]
+"""An archived topic, or an API from which a backup read the registry."""
+SchemaId = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+SchemaVersion = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+
+
+class SchemaReference(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
+    """A schema that another one uses under `name`."""
+
+    name: str
+    subject: str
+    version: SchemaVersion
+
+
+class SchemaDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an id means."""
+
+    id: SchemaId
+    text: str
+    type: str = AVRO
+    references: tuple[SchemaReference, ...] = ()
+    guid: str = ""
+    context: str = ""
+    erased: bool = False
+    """The registry deleted it for good. Only the archive can explain records with this id."""
+
+
+class SubjectVersion(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A version of a subject, also one that was deleted but can still be read."""
+
+    subject: str
+    version: SchemaVersion
+    id: SchemaId
+    deleted: bool = False
+
+
+class SubjectSetting(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A compatibility level or a mode."""
+
+    value: str
+    subject: str = ""
+    """Empty: for all subjects."""
+
+
+class ArchivedRegistry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    origin: RegistryOrigin
+    definitions: tuple[SchemaDefinition, ...] = ()
+    versions: tuple[SubjectVersion, ...] = ()
+    compatibility: tuple[SubjectSetting, ...] = ()
+    modes: tuple[SubjectSetting, ...] = ()
+    highest_id: SchemaId = 0
+    """The highest id ever seen, of deleted schemas too: a restored registry must not use it again."""
+    unreadable: int = 0
+    """Records of the topic that no rule explains. A restore of the topic restores them too."""
+    first_unreadable: int = -1
+
+    def find(self, schema_id: int, context: str = "") -> SchemaDefinition | None:
+        """The meaning of an id."""
+        return next((d for d in self.definitions if d.id == schema_id and d.context == context), None)
+
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(v.subject for v in self.versions))
+
+    def known_ids(self, context: str = "") -> frozenset[int]:
+        """Ids that the registry could explain when it was archived."""
+        return frozenset(d.id for d in self.definitions if d.context == context and not d.erased)
+
+
+def context_of(subject: str) -> str:
+    """The context of a subject; empty for the usual one."""
+    if subject.startswith(":."):
+        context, colon, _ = subject[1:].partition(":")
+        return context if colon and context != "." else ""
+    return ""
