@@ -73,11 +73,10 @@ class LogCompleteness:
     def complete(self, at_ms: int) -> bool:
         return at_ms <= self.until_ms and not any(at_ms in span for _, span in self.doubts)
 
-    def sure(self, at_ms: int, end: int, record_offset: int) -> bool:
-        """Whether the record at this offset was its key's last one at a time: no doubt lies between it and `end`, the
-        end of the log at that time."""
-        later = (hole for hole, span in self.doubts if at_ms in span and hole.start < end)
-        return at_ms <= self.until_ms and all(hole.end <= record_offset + 1 for hole in later)
+    def sure(self, at_ms: int, record_offset: int) -> bool:
+        """Whether the record at this offset was its key's last one at a time: no doubt of that time lies after it."""
+        doubts = (hole for hole, span in self.doubts if at_ms in span)
+        return at_ms <= self.until_ms and all(hole.end <= record_offset + 1 for hole in doubts)
 
 
 def completeness(shape: LogShape, facts: LogFacts) -> LogCompleteness:

@@ -86,7 +86,7 @@ class ArchivedGroups:
         at_ms = until_ms if question.at_ms is None else question.at_ms
         topics = self._topics(r.topics for r in results)
         sure = [
-            SurePosition(_named(p, topics), log.sure(at_ms, r.shape.end, p.record_offset))
+            SurePosition(_named(p, topics), log.sure(at_ms, p.record_offset))
             for r, log in zip(results, logs, strict=True)
             for p in r.positions
         ]

@@ -25,14 +25,15 @@ class PastGroups:
 def past_groups(
     positions: Iterable[ArchivedPosition], topics: Iterable[TopicRecord], kinds: Mapping[str, str]
 ) -> PastGroups:
-    """`topics`: of the backup; `kinds`: of groups that existed then, by name. Erased positions are none."""
+    """`topics`: of the backup; `kinds`: of groups that existed then, by name. A group whose positions had all been
+    erased has none."""
     ids = {t.name: t.id for t in topics}
     commits: dict[tuple[str, bool], list[CommitRecord]] = {}
     foreign: list[ForeignOffset] = []
     for p in positions:
+        own = commits.setdefault((p.group, p.share), [])
         if p.erased_ms is not None:
             continue
-        own = commits.setdefault((p.group, p.share), [])
         if p.topic_id and ids.get(p.topic, p.topic_id) != p.topic_id:
             left = LeftOutOffset(TopicPartition(p.topic, p.partition), p.offset, Omission.OTHER_TOPIC)
             foreign.append(ForeignOffset(p.group, p.share, left))
