@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 import pytest
@@ -200,7 +201,8 @@ def test_an_archive_that_is_read_often_is_complete_always() -> None:
     cluster = Cluster(1000)
     for number in range(8):
         cluster.write(Event(100 + 10 * number, "a", number))
-        cluster.back_up(105 + 10 * number, number + 1, lambda number=number: 106 + 10 * number)
+        read_ms = 106 + 10 * number
+        cluster.back_up(105 + 10 * number, number + 1, partial(int, read_ms))
         cluster.clean(107 + 10 * number, number + 1)
     segments, data = _segments(cluster)
     shape = shape_by_rows(segments, Range(0, 8), 150, lambda s: index_of(walk(data[s.token]).batches).rows)

@@ -1,5 +1,6 @@
 """Groups of every kind that move on a real broker, and what independent clients say of them at each moment."""
 
+import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -9,11 +10,16 @@ from functools import cache, cached_property
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.admin.group_changes import move_share_groups
 from logkeep.kafka.admin.groups import share_group_offsets
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition as Log
+from logkeep.kafka.group_history.answers import GroupsAt
+from logkeep.kafka.group_history.open_backup import archived_groups
+from logkeep.kafka.group_history.run import ArchivedGroups
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 
@@ -145,3 +151,36 @@ class Groups:
         self.moments.append(moment)
         wait_for(lambda: time.time_ns() // 1_000_000 > moment.at_ms + 1, "the next millisecond")
         return moment
+
+
+def move(groups: Groups, chance: random.Random, step: int, *, note: bool = True) -> None:
+    """One change of one group, and what is said while a transaction is open."""
+    partition, offset = chance.randrange(2), 1 + step
+    kind = ("classic", "tx", "share", "abort", "classic")[step % 5]
+    if kind == "classic":
+        groups.commit("classic", partition, offset)
+    elif kind == "share":
+        groups.share(partition, offset)
+    else:
+        groups.begin(partition, offset)
+        if note:
+            groups.note()
+        if kind == "tx":
+            groups.end(partition, offset)
+        else:
+            groups.abort()
+
+
+def archived_at(place: SourceRef, backup: int) -> ArchivedGroups:
+    folded = read_chain(place)
+    entry = folded.entry(backup)
+    assert entry is not None
+    return archived_groups(place, folded, entry, lambda _: InlineEngine())
+
+
+def current_offsets(found: GroupsAt, *, sure: bool = False) -> Offsets:
+    return {
+        (p.group, p.topic, p.partition): p.offset
+        for each in found.positions
+        if (p := each.position).erased_ms is None and (each.sure or not sure)
+    }

@@ -52,13 +52,18 @@ class Event:
     kind: int = 1
 
     def encode(self, at: int) -> bytes:
-        times = {"base_time_ms": self.time_ms, "max_time_ms": self.time_ms, "producer": self.producer}
+        def batch(record: Slow, attributes: int) -> bytes:
+            time_ms, producer = self.time_ms, self.producer
+            return batch_of(
+                at, [record], attributes=attributes, base_time_ms=time_ms, max_time_ms=time_ms, producer=producer
+            )
+
         if not self.group:
             marker = Slow(0, 0, struct.pack(">hh", 0, int(self.committed)), struct.pack(">hi", 0, 0))
-            return batch_of(at, [marker], attributes=CONTROL | TRANSACTIONAL, **times)
+            return batch(marker, CONTROL | TRANSACTIONAL)
         value = None if self.offset is None else position_value(self.offset, time_ms=self.time_ms)
         record = Slow(0, 0, position_key(self.group, kind=self.kind), value)
-        return batch_of(at, [record], attributes=TRANSACTIONAL if self.producer >= 0 else 0, **times)
+        return batch(record, TRANSACTIONAL if self.producer >= 0 else 0)
 
 
 def state_at(events: Sequence[Event], at_ms: int | None = None) -> dict[str, tuple[int, int]]:

@@ -18,7 +18,7 @@ from logkeep.formats.kafka.plain_records import marker_type
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.kafka.group_history.commit_endings import CommitEndings
 from logkeep.kafka.group_history.log_shape import shape_of
-from logkeep.kafka.group_history.positions_task import name_filter
+from logkeep.kafka.group_history.positions_task import name_filter, read_stretches
 from logkeep.kafka.group_history.records_of_groups import (
     SHARE_TOPICS,
     archived_commit,
@@ -26,7 +26,6 @@ from logkeep.kafka.group_history.records_of_groups import (
     topics_of_share_group,
 )
 from logkeep.kafka.group_history.values import SHOWN_NAMES, GroupLogUnit, LogHistory, LogRecords, RawRecord
-from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.model.ranges import Range
 from logkeep.model.work import Progress
@@ -63,7 +62,7 @@ def read_history(unit: GroupLogUnit, progress: Progress) -> LogHistory:
 def _decoded(unit: GroupLogUnit, progress: Progress) -> Iterator[tuple[BatchStretch, Iterator[RecordColumns]]]:
     """The records outside of control batches, for each stretch of the log. Raises Damaged."""
     buried = read_buried(unit.place, unit.buried)
-    for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
+    for stretch in read_stretches(unit, unit.end, progress):
         inside = stretch.touching(unit.start, unit.end)
 
         def parts(inside: BatchStretch = inside) -> Iterator[RecordColumns]:
@@ -76,7 +75,6 @@ def _decoded(unit: GroupLogUnit, progress: Progress) -> Iterator[tuple[BatchStre
                 yield found if buried is None else found.chosen(~buried.hides(found.offsets))
 
         yield inside, parts()
-        progress(int(stretch.batches.sizes.sum()))
 
 
 def _markers(stretch: BatchStretch) -> deque[_Marker]:

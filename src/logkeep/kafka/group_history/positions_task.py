@@ -14,6 +14,7 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.datasets.latest_records import LatestRecord, LatestRecords
+from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS
 from logkeep.formats.kafka.internal_topics.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.kafka.record_view import View, visible_records
@@ -66,9 +67,14 @@ def read_positions_at(unit: GroupLogUnit, progress: Progress) -> LogPositions:
 def _visible(unit: GroupLogUnit, end: int, progress: Progress) -> Iterator[RecordColumns]:
     settled = _settled(unit, end) if unit.transactional else None
     view = View(unit.start, end, settled, buried=read_buried(unit.place, unit.buried))
-    for stretch in stretches(unit.place, unit.segments, unit.start, end):
-        yield from visible_records([stretch], view)
-        progress(int(stretch.batches.sizes.sum()))
+    yield from visible_records(read_stretches(unit, end, progress), view)
+
+
+def read_stretches(unit: GroupLogUnit, end: int, progress: Progress) -> Iterator[BatchStretch]:
+    """The archived batches before `end`."""
+    for segment in unit.segments:
+        yield from stretches(unit.place, [segment], unit.start, end)
+        progress(segment.stored_bytes)
 
 
 def _settled(unit: GroupLogUnit, end: int) -> SettledTransactions:

@@ -7,33 +7,15 @@ from typing import Any
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt
-from logkeep.kafka.group_history.open_backup import archived_groups
+from logkeep.kafka.group_history.answers import GroupQuestion
 from logkeep.kafka.group_history.run import ArchivedGroups
-from logkeep.repository.chain.commits import SourceRef, read_chain
 from tests.support.cli.filled_repository import Filled
-from tests.support.kafka.group_moments import Groups, Offsets
+from tests.support.kafka.group_moments import Groups, Offsets, archived_at, current_offsets, move
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive
 
 pytestmark = pytest.mark.xdist_group("kafka-plain")
 _INTERNAL = ("__consumer_offsets", "__share_group_state")
-
-
-def _archived(place: SourceRef, backup: int) -> ArchivedGroups:
-    folded = read_chain(place)
-    entry = folded.entry(backup)
-    assert entry is not None
-    return archived_groups(place, folded, entry, lambda _: InlineEngine())
-
-
-def _offsets(found: GroupsAt, *, sure: bool = False) -> Offsets:
-    return {
-        (p.group, p.topic, p.partition): p.offset
-        for each in found.positions
-        if (p := each.position).erased_ms is None and (each.sure or not sure)
-    }
 
 
 def _by_history(commits: Iterable[Any], at_ms: int) -> Offsets:
@@ -47,27 +29,10 @@ def _by_history(commits: Iterable[Any], at_ms: int) -> Offsets:
     }
 
 
-def _move(groups: Groups, chance: random.Random, step: int) -> None:
-    """One change of one group."""
-    partition, offset = chance.randrange(2), 1 + step
-    kind = ("classic", "tx", "share", "abort", "classic")[step % 5]
-    if kind == "classic":
-        groups.commit("classic", partition, offset)
-    elif kind == "share":
-        groups.share(partition, offset)
-    else:
-        groups.begin(partition, offset)
-        groups.note()
-        if kind == "tx":
-            groups.end(partition, offset)
-        else:
-            groups.abort()
-
-
 def test_every_moment_is_what_the_brokers_said_then(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> None:
     with Groups(kafka, topics, "moments") as groups:
         before_ms, gone_ms, backup = _histories(groups, Archive(kafka.bootstrap, repo.place()))
-        _compare(groups, _archived(repo.place(), backup))
+        _compare(groups, archived_at(repo.place(), backup))
         _restored(groups, repo, before_ms, gone_ms)
         _shown(groups, repo, groups.moments[-1].at_ms)
 
@@ -78,14 +43,14 @@ def _histories(groups: Groups, archive: Archive) -> tuple[int, int, int]:
     groups.create()
     groups.commit_as_member(0, 11)
     for step in range(6):
-        _move(groups, chance, step)
+        move(groups, chance, step)
         groups.note()
     archive.back_up(*chosen, internal=True)
     before = groups.moments[-1]
     groups.recreate()
     gone = groups.note()
     for step in range(6, 15):
-        _move(groups, chance, step)
+        move(groups, chance, step)
         groups.note()
     return before.at_ms, gone.at_ms, int(archive.back_up(*chosen, internal=True).entry.id)
 
@@ -96,7 +61,7 @@ def _compare(groups: Groups, archived: ArchivedGroups) -> None:
     assert len(groups.moments) >= 20
     for moment in groups.moments:
         found = archived.positions(GroupQuestion(wanted, moment.at_ms))
-        assert _offsets(found) == moment.offsets, moment
+        assert current_offsets(found) == moment.offsets, moment
         assert found.complete.span is not None
         assert found.complete.span.start_ms <= moment.at_ms <= found.complete.span.end_ms
         assert all(each.sure for each in found.positions)
@@ -104,7 +69,7 @@ def _compare(groups: Groups, archived: ArchivedGroups) -> None:
     endings = {c.ending for c in history.commits}
     assert endings >= {"replaced", "erased", "current", "aborted"}
     later = archived.positions(GroupQuestion(wanted, groups.moments[-1].at_ms + 3_600_000))
-    assert (later.complete.span, _offsets(later)) == (None, groups.moments[-1].offsets)
+    assert (later.complete.span, current_offsets(later)) == (None, groups.moments[-1].offsets)
 
 
 def _restored(groups: Groups, repo: Filled, before_ms: int, gone_ms: int) -> None:
