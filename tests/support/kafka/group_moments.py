@@ -87,7 +87,8 @@ class Groups:
     def commit_as_member(self, partition: int, offset: int) -> None:
         """By a member of a group of the new protocol, which then leaves."""
         settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": self.names["consumer"]}
-        with closing(Consumer(settings | {"group.protocol": "consumer", "enable.auto.commit": False})) as consumer:
+        more = {"group.protocol": "consumer", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        with closing(Consumer(settings | more)) as consumer:
             consumer.subscribe([self.topic])
             wait_for(lambda: consumer.poll(0.1) is not None, "a record")
             consumer.commit(offsets=[TopicPartition(self.topic, partition, offset)], asynchronous=False)
