@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.group_history.completeness import ReadRun
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.model.clock_time import ClockName
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.source import read_manifest
