@@ -92,10 +92,12 @@ def place() -> SourceRef:
     return SourceRef(MemoryStore(), "repository-1", "prod")
 
 
-def stored(where: SourceRef, batches: Sequence[tuple[int, bytes]], end: int, segment_bytes: int = 200) -> list[Segment]:
+def stored(
+    where: SourceRef, batches: Sequence[tuple[int, bytes]], end: int, segment_bytes: int = 200, log: LogName = LOG
+) -> list[Segment]:
     """Batches with their offsets, as the product archives them."""
     tokens = iter(f"{number:016x}" for number in range(1, 10_000))
-    writer = SegmentWriter(where, LOG, 0, SegmentLimits(segment_bytes), 0, lambda: next(tokens), Codec.NONE)
+    writer = SegmentWriter(where, log, 0, SegmentLimits(segment_bytes), 0, lambda: next(tokens), Codec.NONE)
     for _, data in batches:
         writer.write(memoryview(data), walk(data).batches)
     writer.finish(end)
