@@ -76,7 +76,7 @@ def _update(start: int) -> bytes:
 
 
 def test_the_start_of_a_share_group_is_that_of_its_last_record_that_names_one() -> None:
-    records = [(_share_key(0), _snapshot(-1))]
+    records: list[tuple[bytes, bytes | None]] = [(_share_key(0), _snapshot(-1))]
     for key, value, expected in (
         (_share_key(0), _snapshot(4), [4]),
         (_share_key(1), _update(-1), [4]),
