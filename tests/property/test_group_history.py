@@ -48,7 +48,7 @@ def unit_of(events: Sequence[Event], at_ms: int | None = None, groups: tuple[str
     return GroupLogUnit(where, LOG, 0, len(events), segments, transactional=True, groups=groups, at_ms=at_ms)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(histories(), st.integers(90, 180))
 def test_a_state_is_the_judges(events: list[Event], at_ms: int) -> None:
     for time_ms in (at_ms, None):
@@ -58,7 +58,7 @@ def test_a_state_is_the_judges(events: list[Event], at_ms: int) -> None:
         assert not found.unknown
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(histories())
 def test_every_commit_has_the_judges_ending(events: list[Event]) -> None:
     """A commit is its group's offset from when it takes effect until it ends, and at no other time."""
@@ -189,7 +189,7 @@ def _judged(cluster: Cluster, at_ms: int) -> None:
             assert truth.get(group) == (offset, at)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(clusters())
 def test_what_is_called_complete_is_the_truth(cluster: Cluster) -> None:
     last = cluster.runs[-1].cut_ms or 0
