@@ -99,14 +99,12 @@ class Groups:
         place, metadata = TopicPartition(self.topic, partition, offset), self._committer("tx").consumer_group_metadata()
         self._producer.send_offsets_to_transaction([place], metadata, 30)
 
-    def abort(self) -> None:
-        self._producer.abort_transaction(30)
-
-    def end(self, partition: int, offset: int) -> None:
+    def end(self, *, commit: bool) -> None:
         """Until its marker is written: the answer to the producer comes before."""
-        self._producer.commit_transaction(30)
-        key = (self.names["tx"], self.topic, partition)
-        wait_for(lambda: self.by_admin().get(key) == offset, "the marker")
+        (self._producer.commit_transaction if commit else self._producer.abort_transaction)(30)
+        asked = [ConsumerGroupTopicPartitions(self.names["tx"])]
+        for future in self.topics.admin.list_consumer_group_offsets(asked, require_stable=True).values():
+            future.result(30)
 
     def share(self, partition: int, offset: int) -> None:
         starts = {self.names["share"]: {Log(self.topic, partition): offset}}
@@ -166,10 +164,7 @@ def move(groups: Groups, chance: random.Random, step: int, *, note: bool = True)
         groups.begin(partition, offset)
         if note:
             groups.note()
-        if kind == "tx":
-            groups.end(partition, offset)
-        else:
-            groups.abort()
+        groups.end(commit=kind == "tx")
 
 
 def archived_at(place: SourceRef, backup: int) -> ArchivedGroups:

@@ -45,6 +45,7 @@ def _histories(groups: Groups, archive: Archive) -> tuple[int, int, int]:
     for step in range(6):
         move(groups, chance, step)
         groups.note()
+    _overtake(groups)
     archive.back_up(*chosen, internal=True)
     before = groups.moments[-1]
     groups.recreate()
@@ -53,6 +54,15 @@ def _histories(groups: Groups, archive: Archive) -> tuple[int, int, int]:
         move(groups, chance, step)
         groups.note()
     return before.at_ms, gone.at_ms, int(archive.back_up(*chosen, internal=True).entry.id)
+
+
+def _overtake(groups: Groups) -> None:
+    """A commit outside of the transaction that is open: it is the later one, also when the transaction ends."""
+    groups.begin(0, 20)
+    groups.commit("tx", 0, 21)
+    groups.note()
+    groups.end(commit=True)
+    assert groups.note().offsets[groups.names["tx"], groups.topic, 0] == 21
 
 
 def _compare(groups: Groups, archived: ArchivedGroups) -> None:
@@ -67,7 +77,7 @@ def _compare(groups: Groups, archived: ArchivedGroups) -> None:
         assert all(each.sure for each in found.positions)
         assert _by_history(history.commits, moment.at_ms) == moment.offsets, moment
     endings = {c.ending for c in history.commits}
-    assert endings >= {"replaced", "erased", "current", "aborted"}
+    assert endings >= {"replaced", "erased", "current", "aborted", "overtaken"}
     later = archived.positions(GroupQuestion(wanted, groups.moments[-1].at_ms + 3_600_000))
     assert (later.complete.span, current_offsets(later)) == (None, groups.moments[-1].offsets)
 

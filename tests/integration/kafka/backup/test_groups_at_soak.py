@@ -69,7 +69,7 @@ def _begin(groups: Groups) -> None:
     groups.commit("classic", 0, 1)
     groups.commit_as_member(0, 11)
     groups.begin(0, 1)
-    groups.end(0, 1)
+    groups.end(commit=True)
     groups.share(0, 1)
 
 
