@@ -221,8 +221,6 @@ GROUPS_RESTORE = Declaration(
         ERASED_FROM,
         AT_TIME,
         ALL,
-        *ENGINE_OPTIONS,
-        PROGRESS,
     ),
     arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),

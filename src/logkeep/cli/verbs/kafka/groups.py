@@ -16,6 +16,7 @@ from logkeep.config.options import ALL, AT_TIME, GROUP, GROUP_HISTORY, RAW_RECOR
 from logkeep.errors import UsageError
 from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt, SurePosition
 from logkeep.kafka.topic_selection import compiled
+from logkeep.model.work import EngineFor
 from logkeep.reports.backups import read_source
 from logkeep.repository.chain.commits import SourceRef
 
@@ -28,7 +29,8 @@ def groups(run: Run, backup: str) -> GroupsReport:
     _refuse_contradictions(run)
     since: int | None = run[SINCE]
     question = GroupQuestion(run[GROUP], run[AT_TIME], -1 if since is None else since)
-    archive = open_groups(run, chosen_source(run, read_only=True), backup)
+    place = chosen_source(run, read_only=True)
+    archive = open_groups(run, place, backup, lambda size_bytes: chosen_engine(run, size_bytes, work="read groups"))
     report = GroupsReport(
         id=archive.manifest.id, source=archive.place.source, erased=0, positions=(), all=run[ALL], at_ms=run[AT_TIME]
     )
@@ -93,12 +95,9 @@ def _row(each: SurePosition) -> PositionRow:
     )
 
 
-def open_groups(run: Run, place: SourceRef, backup: str) -> "ArchivedGroups":
+def open_groups(run: Run, place: SourceRef, backup: str, engine: EngineFor) -> "ArchivedGroups":
     """The archived groups of a backup that the user names."""
     from logkeep.kafka.group_history.open_backup import archived_groups  # noqa: PLC0415 - Arrow, slow to load
 
     view = read_source(place, run.clock())
-    entry = view.completed(backup)
-    return archived_groups(
-        place, view.folded, entry, lambda size_bytes: chosen_engine(run, size_bytes, work="read groups")
-    )
+    return archived_groups(place, view.folded, view.completed(backup), engine)

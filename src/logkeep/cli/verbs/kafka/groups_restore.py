@@ -25,10 +25,12 @@ from logkeep.config.options import (
     TOPICS,
     YES,
 )
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import CommitConflict, UsageError
 from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt
+from logkeep.kafka.group_history.run import ArchivedGroups
 from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.group_records import GroupRecordsCheck
@@ -187,9 +189,14 @@ class _PastState:
         )
 
 
+def _archived(run: Run, place: SourceRef, backup: str) -> ArchivedGroups:
+    """Read in this process, before the target is asked."""
+    return open_groups(run, place, backup, lambda _: InlineEngine())
+
+
 def _groups_at(run: Run, place: SourceRef, view: KafkaBackupView) -> _PastState:
     question = GroupQuestion(run[RESTORED_GROUPS], run[AT_TIME])
-    found = open_groups(run, place, str(view.manifest.id)).positions(question)
+    found = _archived(run, place, str(view.manifest.id)).positions(question)
     recorded = {g.name: g.kind for g in view.record.groups}
     positions = [each.position for each in found.positions]
     return _PastState(found, past_groups(positions, view.record.topics, {**recorded, **found.kinds}))
@@ -202,7 +209,7 @@ def _backup(run: Run, place: SourceRef, text: str) -> KafkaBackupView:
 def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
     """Only offsets of groups that commit: a share group has no tombstones of offsets."""
     text = run[ERASED_FROM]
-    found = open_groups(run, place, text).positions(GroupQuestion()).positions if text is not None else ()
+    found = _archived(run, place, text).positions(GroupQuestion()).positions if text is not None else ()
     return {
         PositionKey(p.group, p.topic, p.partition): GroupPosition(
             p.offset, p.leader_epoch, p.metadata, p.committed_ms, p.erased_ms
