@@ -110,7 +110,7 @@ def _shown(groups: Groups, repo: Filled, at_ms: int) -> None:
     history = repo.run(*chosen, "--history").stdout
     assert "in a transaction" in history
     raw = repo.json(*chosen, "--raw")
-    assert {r["name"] for r in raw["raw"]} >= {"offset", "consumer-group", "share-group", "share-snapshot"}
+    assert {r["name"] for r in raw["raw"]} >= {"offset", "consumer-group", "share-snapshot"}
     assert not [r for r in raw["raw"] if r["unknown"]], "a real broker writes nothing that is not known"
     assert raw["unknown"] == {}
     assert "no group matches nobody at that time" in repo.run(
