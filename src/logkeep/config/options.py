@@ -236,6 +236,19 @@ TOPIC: Option[tuple[str, ...]] = Option(
 GROUP: Option[tuple[str, ...]] = Option(
     "group", TextList("REGEX"), (), "Only groups whose whole name matches; may be repeated.", where=Where.FLAG
 )
+AT_TIME: Option[int | None] = Option(
+    "at", Timestamp(), None, "The offsets that groups had at this time, from the archived __consumer_offsets.",
+    where=Where.FLAG,
+)  # fmt: skip
+GROUP_HISTORY: Option[bool] = Option(
+    "history", Bool(), False, "Show every archived commit, and how it ended.", where=Where.FLAG
+)
+RAW_RECORDS: Option[bool] = Option(
+    "raw", Bool(), False, "Show every archived record of Kafka's own topics, also of unknown types.", where=Where.FLAG
+)
+SINCE: Option[int | None] = Option(
+    "since", Timestamp(), None, "With --history or --raw: only records of this time or later.", where=Where.FLAG
+)
 ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
 SCRAM_TO: Option[tuple[str, ...]] = Option(
     "scram-to", TextList("RECIPIENT"), (),

@@ -26,6 +26,7 @@ from tests.support.cli.processes import logkeep
 from tests.support.cli.zookeeper_repository import Archived, archived, server_on
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
 from tests.support.kafka.client_view_of_configs import topic_names
+from tests.support.kafka.group_topic import commit
 from tests.support.kafka.handmade_batches import dense
 from tests.support.kafka.kernel_cache import share_kernels
 from tests.support.kafka.offline_restore import backed_up, made_target, offline, tree
@@ -183,6 +184,18 @@ def _kafka_optimize(stage: Stage) -> None:
     assert stage.on_one_worker("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
 
 
+def _kafka_groups(stage: Stage) -> None:
+    where = stage.init("groups")
+    stage.topics.create("counted", 1)
+    write(stage.topics, "counted", ["a", "b"])
+    commit(stage.kafka.bootstrap, "counters", {("counted", 0): 1})
+    topics = ("--internal", "--topics", "__consumer_offsets|counted")
+    stage.prepare("kafka", "backup", *where, *stage.broker, *topics)
+    words = ("kafka", "groups", "latest", *where, "--group", "counters", "--history")
+    (found,) = stage.on_cluster(*words)["history"]
+    assert (found["offset"], found["ending"]) == (1, "current")
+
+
 def _zookeeper_backup(stage: Stage) -> None:
     where = stage.init("zookeeper-backup")
     done = stage.on_cluster("zookeeper", "backup", *where, *stage.zookeeper.target, code=2)
@@ -237,6 +250,7 @@ CASES = {
     "kafka salvage": (_salvage,),
     "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
+    "kafka groups": (_kafka_groups,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),

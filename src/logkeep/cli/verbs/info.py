@@ -47,6 +47,7 @@ def _kafka_lines(report: InfoReport, found: KafkaReport, look: TerminalStyle) ->
     lines += kafka_info.gap_lines(found.topics, look, every=report.all)
     if found.groups:
         lines += ["", *kafka_info.group_table(found.groups, look, every=report.all)]
+    lines += kafka_info.set_lines(found.sets, look)
     lines += ["", *kafka_info.needs_lines(found.needs, report.id, look)]
     if report.findings:
         lines += ["", *_finding_lines(report, look)]

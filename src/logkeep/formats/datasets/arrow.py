@@ -39,8 +39,8 @@ def arrow_records(records: RecordColumns) -> pa.RecordBatch:
         _numbers("offset", records.offsets),
         _numbers("timestamp", records.times_ms),
         _numbers("timestamp_type", kinds),
-        _binary(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
-        _binary(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
+        binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
+        binary_column(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
         _headers(records),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -51,13 +51,13 @@ def _headers(records: RecordColumns) -> pa.Array:
     room = int(counts.sum())
     name_at, name_size, value_at, value_size = (np.empty(room, np.int64) for _ in range(4))
     header_spans(records.data, records.spans, name_at, name_size, value_at, value_size)
-    names = _binary(records.data, name_at, name_size)
-    values = _binary(records.data, value_at, value_size)
+    names = binary_column(records.data, name_at, name_size)
+    values = binary_column(records.data, value_at, value_size)
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER))
     return pa.Array.from_buffers(HEADERS, len(records), [None, _borders(counts)], children=[pairs])
 
 
-def _binary(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
+def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
     """Parts of the data as an array; a size of -1 is null."""
     starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
     lengths = np.maximum(sizes, 0)

@@ -32,6 +32,7 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestorePlan,
     OfflineUnit,
 )
+from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity
@@ -70,6 +71,8 @@ def plan_offline_restore(
     ]
     findings = [*options.torn, *_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
     findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
+    sets = topic_sets(view.record.topics, view.record.groups)
+    findings += torn_sets(sets, [topic.name for topic, _ in chosen.topics], ())
     return PreparedOfflineRestore(
         OfflineRestorePlan(
             backup=options.backup,

@@ -11,6 +11,7 @@ import msgspec
 
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.restore_needs import RestoreNeeds, restore_needs
+from logkeep.kafka.record.topic_sets import TopicSet, topic_sets
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
@@ -124,6 +125,8 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     """Topics were chosen for this backup: groups without an offset in them are not in it."""
     acls_unknown: str | None = None
     """Why `acls` is null."""
+    sets: tuple[TopicSet, ...] = ()
+    """Topics that belong together: of Kafka Connect clusters and Kafka Streams applications."""
 
 
 def report(
@@ -163,6 +166,7 @@ def report(
         needs=restore_needs(topics, record),
         chosen_topics=record.chosen is True,
         acls_unknown=_why_unknown(manifest.findings) if record.acls is None else None,
+        sets=topic_sets(record.topics, record.groups),
     )
 
 

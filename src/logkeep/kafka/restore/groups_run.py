@@ -15,14 +15,14 @@ from logkeep.formats.run_map.stored import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.units import ReplayOutcome
 from logkeep.kafka.restore.groups import read_groups, roll_back, set_groups
 from logkeep.kafka.restore.plan.group_offsets import Routes
 from logkeep.kafka.restore.plan.group_rollback import Rollback, plan_rollback
 from logkeep.kafka.restore.plan.group_routes import routes_as_they_are, routes_by_map, targets_of
-from logkeep.kafka.restore.plan.groups import GroupsPlan, plan_groups, rows_of
+from logkeep.kafka.restore.plan.groups import ForeignOffset, GroupsPlan, plan_groups, rows_of, with_foreign
 from logkeep.kafka.restore.plan.selection import SelectedLogs
 from logkeep.model.findings import Finding, error_finding
 from logkeep.model.ids import RestoreId
@@ -89,13 +89,15 @@ class GroupsTask:
 
     def plan(
         self,
-        record: ClusterRecord,
+        groups: tuple[GroupRecord, ...],
         routes: Routes,
         patterns: tuple[str, ...],
         recovered: Mapping[PositionKey, GroupPosition],
+        foreign: tuple[ForeignOffset, ...] = (),
     ) -> GroupsPlan:
-        names = {g.name for g in record.groups} | {key.group for key in recovered}
-        return plan_groups(record.groups, routes, patterns, read_groups(self.cluster, names), recovered)
+        names = {g.name for g in groups} | {key.group for key in recovered}
+        plan = plan_groups(groups, routes, patterns, read_groups(self.cluster, names), recovered)
+        return with_foreign(plan, foreign, patterns)
 
     def restore(self, plan: GroupsPlan, backup: int, options: dict[str, str]) -> RestoreId:
         return self._run(rows_of(plan), backup, options, lambda: set_groups(self.cluster, plan))

@@ -15,6 +15,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
+from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_rights, principal_of, rights_findings
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
@@ -132,6 +133,8 @@ def prepare(
         checked = replace(checked, refusals=(*checked.refusals, *live))
         findings = [*checked.findings, *not_compared, *_left_out(chosen, groups), *_credentials(view, checked.plan)]
         findings += inexact_findings(group_rows(groups, checked.plan))
+        sets = topic_sets(view.record.topics, view.record.groups)
+        findings += torn_sets(sets, [topic.name for topic, _ in chosen.topics], [g.name for g in groups.groups])
         if not checked.refusals:
             known = set(difference_findings(checked.plan.topics))
             checked, more = _check_target(cluster, checked, groups, settings, source.tokens())

@@ -53,7 +53,8 @@ def test_keys() -> None:
 @pytest.mark.parametrize("version", _VALUES)
 def test_positions_of_every_version(version: int) -> None:
     epoch = 7 if version >= 3 else -1
-    assert decode_position(bytes.fromhex(_VALUES[version])) == PositionValue(42, epoch, "hi", 5)
+    topic_id = ID.hex if version == 4 else ""
+    assert decode_position(bytes.fromhex(_VALUES[version])) == PositionValue(42, epoch, "hi", 5, topic_id)
 
 
 @pytest.mark.parametrize("version", _GROUPS)

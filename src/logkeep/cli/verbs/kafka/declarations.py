@@ -8,6 +8,7 @@ from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALL,
     ALLOW_GAPS,
+    AT_TIME,
     BACKUP_ID,
     BROKERS,
     BY_RECORD,
@@ -22,6 +23,7 @@ from logkeep.config.options import (
     FOLLOW,
     FROM_BACKUP,
     GROUP,
+    GROUP_HISTORY,
     HERE_ONLY,
     INTERNAL,
     INTERVAL,
@@ -37,6 +39,7 @@ from logkeep.config.options import (
     OFFSETS,
     PARTITIONS,
     PROGRESS,
+    RAW_RECORDS,
     RECEIPT_OPTIONS,
     REGISTRY_OPTIONS,
     RENAME,
@@ -48,6 +51,7 @@ from logkeep.config.options import (
     RESUME_RESTORE,
     SCRAM_TO,
     SEGMENT_BYTES,
+    SINCE,
     STORE_OPTIONS,
     TAG,
     TO_LOG_DIRS,
@@ -183,11 +187,20 @@ GROUPS = Declaration(
     Needs a backup that was taken with --internal. When a topic is deleted, the cluster deletes the offsets of
     its groups; the archived log of `__consumer_offsets` still has them, with their times. `kafka groups restore` sets
     them again, `kafka groups rollback` undoes that.
+
+    With --at, the offsets that groups had at a time; with --history, every archived commit and how it ended. Compaction
+    removes replaced records, and what it removed before a backup read it is not archived: each answer says for which
+    times it is complete. For other times it is "at least".
     """,
-    options=(*STORE_OPTIONS, GROUP, ALL),
+    options=(*STORE_OPTIONS, GROUP, AT_TIME, GROUP_HISTORY, RAW_RECORDS, SINCE, ALL, *ENGINE_OPTIONS, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(10, *STORE_EXITS),
-    examples=("logkeep kafka groups latest --group billing", "logkeep kafka groups latest --json"),
+    exits=(10, 50, *STORE_EXITS),
+    examples=(
+        "logkeep kafka groups latest --group billing",
+        "logkeep kafka groups latest --group billing --at '2026-11-14 02:00'",
+        "logkeep kafka groups latest --group billing --history --since -1d",
+        "logkeep kafka groups latest --json",
+    ),
 )
 
 GROUPS_RESTORE = Declaration(
@@ -198,14 +211,28 @@ GROUPS_RESTORE = Declaration(
     one, the records around each offset are compared with the archive. A group continues with the record
     that it would have read next; where that is not possible, the reason and the number of records read again are
     shown. A group with active consumers is refused. Earlier offsets are stored: see `kafka groups rollback`.
+
+    With --at, the offsets that groups had at a time, from the archived `__consumer_offsets` of the same backup. An
+    offset that was committed for an earlier topic of the same name is left out, and so are groups that had none.
     """,
-    options=(*RECEIPT_OPTIONS, *KAFKA_TARGET, FROM_BACKUP, RESTORED_GROUPS, *TOPIC_SELECTION, RENAME, ERASED_FROM, ALL),
+    options=(
+        *RECEIPT_OPTIONS,
+        *KAFKA_TARGET,
+        FROM_BACKUP,
+        RESTORED_GROUPS,
+        *TOPIC_SELECTION,
+        RENAME,
+        ERASED_FROM,
+        AT_TIME,
+        ALL,
+    ),
     arguments=(click.Argument(["restore"], metavar="[RESTORE-ID]", required=False),),
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     changes=True,
     examples=(
         "logkeep kafka groups restore latest --groups 'billing.*' --dry-run",
         "logkeep kafka groups restore --backup latest --bootstrap-servers broker:9092",
+        "logkeep kafka groups restore --backup latest --at '2026-11-14 02:00' --groups billing --dry-run",
     ),
 )
 

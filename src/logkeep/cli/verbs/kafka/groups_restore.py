@@ -1,6 +1,7 @@
 """`logkeep kafka groups restore` and `rollback`: set only the offsets of consumer groups, and undo it."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
@@ -9,11 +10,13 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.declarations import GROUPS_RESTORE, GROUPS_ROLLBACK
-from logkeep.cli.verbs.kafka.groups import archived_logs
+from logkeep.cli.verbs.kafka.groups import open_groups
+from logkeep.cli.verbs.kafka.groups_report import CompleteInterval, interval_lines, interval_of
 from logkeep.cli.verbs.restore_text import group_lines
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import (
     ALL,
+    AT_TIME,
     ERASED_FROM,
     EXCLUDE,
     FROM_BACKUP,
@@ -22,14 +25,18 @@ from logkeep.config.options import (
     TOPICS,
     YES,
 )
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import CommitConflict, UsageError
 from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
-from logkeep.kafka.record.group_positions import GroupPosition, archived_positions
+from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt
+from logkeep.kafka.group_history.run import ArchivedGroups
+from logkeep.kafka.record.group_positions import GroupPosition
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.group_records import GroupRecordsCheck
 from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of
+from logkeep.kafka.restore.plan.past_groups import PastGroups, past_groups
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.reports.backups import read_source
 from logkeep.reports.restores import choose_restore
@@ -62,6 +69,12 @@ class GroupsMoved(msgspec.Struct, frozen=True, kw_only=True):
     all: bool
     chosen_topics: tuple[str, ...] | None = None
     """Topics that --topics and --exclude limited the positions to; null: all topics that have positions."""
+    at_ms: int | None = None
+    """The positions are those of this time; null: those of the backup."""
+    complete: CompleteInterval | None = None
+    """For which times the archive knows all positions; null without --at."""
+    unsure: int = 0
+    """Archived positions of selected groups that may not be the last ones before --at."""
 
 
 def _text(report: GroupsMoved, look: TerminalStyle) -> str:
@@ -75,6 +88,8 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
     if report.chosen_topics is not None:
         what = f"only positions in {plural(len(report.chosen_topics), 'chosen topic')}: {_some(report.chosen_topics)}"
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
+    if report.complete is not None:
+        lines += [look.prose(line, indent=6) for line in interval_lines(report.complete, report.at_ms, look)]
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
     lines.append(
@@ -93,8 +108,9 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def _code(report: GroupsMoved) -> int:
-    """2 when an offset is not exact, or there was no group to set: the user should check."""
-    return 0 if report.groups and all(row.exact for row in report.positions) else 2
+    """2 when an offset is not exact or may not be the last one, or there was no group to set: the user should check."""
+    sure = report.complete is None or report.complete.complete
+    return 0 if report.groups and sure and all(row.exact for row in report.positions) else 2
 
 
 @verb(GROUPS_RESTORE, report=GroupsMoved, text=_text, exit_code=_code)
@@ -104,8 +120,9 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
     restores = restores_place(run, place, create=not run.dry_run)
     restore_id = choose_restore(restores, restore) if restore is not None else None
     view = _backup(run, place, str(restore_id.backup) if restore_id else run[FROM_BACKUP] or "")
-    manifest, record = view.manifest, view.record
-    deleted = _deleted_offsets(run, place)
+    manifest, deleted = view.manifest, _deleted_offsets(run, place)
+    past = _groups_at(run, place, view) if run[AT_TIME] is not None else None
+    groups, foreign = (view.record.groups, ()) if past is None else (past.groups.groups, past.groups.foreign)
     with Cluster(client_settings(run)) as cluster:
         task = GroupsTask(restores, cluster, run.clock, run.token)
         records: GroupRecordsCheck | None = None
@@ -119,9 +136,10 @@ def restore(run: Run, restore: str | None) -> GroupsMoved:
             topics = tuple(new for _, new in chosen.topics) if run[TOPICS] or run[EXCLUDE] else None
 
         def decide() -> tuple[GroupsPlan, GroupsMoved]:
-            plan = task.plan(record, routes, run[RESTORED_GROUPS], deleted)
+            plan = task.plan(groups, routes, run[RESTORED_GROUPS], deleted, foreign)
             plan = plan if records is None else records.check(plan)
             planned = _plan_report(run, place, manifest.id, cluster, plan, restore_id.id if restore_id else None)
+            planned = planned if past is None else past.reported(planned)
             return plan, msgspec.structs.replace(planned, chosen_topics=topics)
 
         plan, planned = decide()
@@ -146,14 +164,59 @@ def _refuse_contradictions(run: Run, restore: str | None) -> None:
             remedy="leave --rename, --topics and --exclude out; --groups chooses groups",
         )
 
+    if run[AT_TIME] is not None and run[ERASED_FROM] is not None:
+        raise UsageError(
+            "--at uses the offsets of that time, also those that were deleted later",
+            remedy="leave --erased-from out; --backup names the backup with the archived __consumer_offsets",
+        )
+
+
+@dataclass(frozen=True)
+class _PastState:
+    """The groups at --at, and what the archive knows of that time."""
+
+    found: GroupsAt
+    groups: PastGroups
+
+    def reported(self, planned: GroupsMoved) -> GroupsMoved:
+        names = {row.group for row in planned.positions}
+        current = (each for each in self.found.positions if each.position.erased_ms is None)
+        return msgspec.structs.replace(
+            planned,
+            at_ms=self.found.at_ms,
+            complete=interval_of(self.found.complete),
+            unsure=sum(not each.sure and each.position.group in names for each in current),
+        )
+
+
+def _archived(run: Run, place: SourceRef, backup: str) -> ArchivedGroups:
+    """Read in this process, before the target is asked."""
+    return open_groups(run, place, backup, lambda _: InlineEngine())
+
+
+def _groups_at(run: Run, place: SourceRef, view: KafkaBackupView) -> _PastState:
+    question = GroupQuestion(run[RESTORED_GROUPS], run[AT_TIME])
+    found = _archived(run, place, str(view.manifest.id)).positions(question)
+    recorded = {g.name: g.kind for g in view.record.groups}
+    positions = [each.position for each in found.positions]
+    return _PastState(found, past_groups(positions, view.record.topics, {**recorded, **found.kinds}))
+
 
 def _backup(run: Run, place: SourceRef, text: str) -> KafkaBackupView:
     return view_backup(place, read_source(place, run.clock()).completed(text))
 
 
 def _deleted_offsets(run: Run, place: SourceRef) -> Mapping[PositionKey, GroupPosition]:
+    """Only offsets of groups that commit: a share group has no tombstones of offsets."""
     text = run[ERASED_FROM]
-    return archived_positions(place, archived_logs(place, run, text)[1].values()) if text is not None else {}
+    found = _archived(run, place, text).positions(GroupQuestion()).positions if text is not None else ()
+    return {
+        PositionKey(p.group, p.topic, p.partition): GroupPosition(
+            p.offset, p.leader_epoch, p.metadata, p.committed_ms, p.erased_ms
+        )
+        for each in found
+        if not (p := each.position).share
+    }
 
 
 def _chosen_logs(run: Run, view: KafkaBackupView) -> SelectedLogs:
@@ -206,6 +269,7 @@ def _options(run: Run, restore: str | None) -> dict[str, str]:
         "groups": " ".join(groups),
         "rename": " ".join(renames),
         "erased-from": run[ERASED_FROM] or "",
+        "at": "" if run[AT_TIME] is None else str(run[AT_TIME]),
     }
     return {name: value for name, value in given.items() if value}
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.kafka.record.contents import GapReport, GroupReport, KafkaReport, PartitionReport, TopicReport
 from logkeep.kafka.record.restore_needs import RestoreNeeds
+from logkeep.kafka.record.topic_sets import TopicSet
 
 SHOWN = 15
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,6 +117,16 @@ def _group_rows(group: GroupReport) -> list[tuple[str, ...]]:
         )
         for t in group.topics
     ]
+
+
+def set_lines(sets: Sequence[TopicSet], look: TerminalStyle) -> Iterator[str]:
+    """Topics that belong together, each set with what it lacks."""
+    if sets:
+        yield from ("", look.text("BELONG TOGETHER"))
+    for each in sets:
+        inputs = f"; reads {', '.join(each.inputs)}" if each.inputs else ""
+        missing = f"; not in this backup: {', '.join(each.missing)}" if each.missing else ""
+        yield look.prose(f"{each.kind} {each.name}: {', '.join(each.topics)}{inputs}{missing}", indent=2)
 
 
 def needs_lines(needs: RestoreNeeds, backup_id: int, look: TerminalStyle) -> Iterator[str]:

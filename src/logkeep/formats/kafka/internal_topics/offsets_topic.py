@@ -6,13 +6,16 @@ value begins with an int16 version. A null value deletes the key.
 """
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.fields import FieldReader
+from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS, RECORD_TYPES
 
 _GROUP_KINDS = {2: "classic", 3: "consumer", 11: "share", 17: "streams"}
 _LAST_VERSION = 4
 _FLEXIBLE = 4
+_NO_TOPIC = "0" * 32
 
 
 @dataclass(frozen=True, order=True)
@@ -35,6 +38,8 @@ class PositionValue:
     """-1 if the version does not have it."""
     metadata: str
     commit_time_ms: int
+    topic_id: str = ""
+    """In hexadecimal; empty if the version does not have it, or the broker did not know it."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,15 @@ def decode_key(data: bytes) -> PositionKey | GroupKey | None:
 
 def decode_position(data: bytes) -> PositionValue:
     """The value of a `PositionKey`. Raises Damaged, also for a newer version."""
-    reader, version = _opened(data)
-    offset = reader.int64()
-    epoch = reader.int32() if version >= 3 else -1
-    metadata = reader.text(compact=version >= _FLEXIBLE)
-    return PositionValue(offset, epoch, metadata, reader.int64())
+    _, found = RECORD_TYPES[GROUP_OFFSETS][1].value.read(data)
+    topic_id = UUID(found.get("topicId", _NO_TOPIC)).hex
+    return PositionValue(
+        offset=found["offset"],
+        leader_epoch=found.get("leaderEpoch", -1),
+        metadata=found["metadata"],
+        commit_time_ms=found["commitTimestamp"],
+        topic_id="" if topic_id == _NO_TOPIC else topic_id,
+    )
 
 
 def decode_classic_group(data: bytes) -> ClassicGroupValue:

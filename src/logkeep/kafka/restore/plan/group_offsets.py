@@ -44,6 +44,8 @@ class Omission(StrEnum):
     TOPIC = "topic-not-restored"
     PARTITION = "partition-not-restored"
     GONE = "not-in-the-target"
+    OTHER_TOPIC = "another-topic"
+    """Committed for another topic of the same name."""
 
 
 _SAME = frozenset({Reason.EXACT, Reason.HOLE, Reason.END})

@@ -6,7 +6,7 @@ offsets; a rollback is decided from such rows alone.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -47,6 +47,7 @@ _WHY = {
     Omission.TOPIC: "the topic was not restored",
     Omission.PARTITION: "the partition was not restored",
     Omission.GONE: "the target does not have this partition",
+    Omission.OTHER_TOPIC: "it was committed for another topic of the same name",
 }
 NOT_EXACT = "group-not-exact"
 """The code of findings about offsets that are not exact."""
@@ -99,10 +100,20 @@ _NO_OFFSET = CommittedOffset(-1, -1, "")
 
 
 @dataclass(frozen=True)
+class ForeignOffset:
+    """An offset of a group in a topic that is not the archived one."""
+
+    group: str
+    share: bool
+    offset: LeftOutOffset
+
+
+@dataclass(frozen=True)
 class GroupsPlan:
     groups: tuple[PlannedGroup, ...]
     untouched: tuple[str, ...] = ()
     """Selected groups that have no offset in anything that was restored."""
+    foreign: tuple[ForeignOffset, ...] = ()
 
     @property
     def again(self) -> int:
@@ -129,6 +140,13 @@ def plan_groups(
     moved = tuple(g for g in planned if g.positions.placed)
     refuse_unsafe({g.name: g.share for g in moved}, current)
     return GroupsPlan(moved, tuple(g.name for g in planned if not g.positions.placed))
+
+
+def with_foreign(plan: GroupsPlan, foreign: Iterable[ForeignOffset], patterns: Sequence[str]) -> GroupsPlan:
+    """The plan with the offsets of selected groups that are left out because of their topics."""
+    wanted = [compiled(p) for p in patterns]
+    own = (each for each in foreign if not wanted or any(p.fullmatch(each.group) for p in wanted))
+    return replace(plan, foreign=tuple(own))
 
 
 def _select(groups: Sequence[GroupRecord], patterns: Sequence[str]) -> list[GroupRecord]:
@@ -191,8 +209,9 @@ def _members_text(found: TargetGroup) -> str:
 def rows_of(plan: GroupsPlan) -> tuple[RestoredGroup, ...]:
     """The plan as rows of a receipt, with the previous offsets."""
     placed = [_placed_row(g, p) for g in plan.groups for p in g.positions.placed]
-    left = [_left_row(g, each) for g in plan.groups for each in g.positions.left_out]
-    return (*placed, *left)
+    left = [_left_row(g.name, each, share=g.share) for g in plan.groups for each in g.positions.left_out]
+    foreign = [_left_row(each.group, each.offset, share=each.share) for each in plan.foreign]
+    return (*placed, *left, *foreign)
 
 
 def expected_rows(plan: GroupsPlan, spread: Collection[str]) -> tuple[RestoredGroup, ...]:
@@ -256,12 +275,12 @@ def _rewound(before: CommittedOffset | None, placed: TranslatedOffset) -> int:
 _FURTHER = "it has read further in the target, and goes back"
 
 
-def _left_row(group: PlannedGroup, left: LeftOutOffset) -> RestoredGroup:
+def _left_row(group: str, left: LeftOutOffset, *, share: bool) -> RestoredGroup:
     return RestoredGroup(
-        group=group.name,
+        group=group,
         topic=left.source.topic,
         partition=left.source.partition,
         exact=False,
         detail=_WHY[left.why],
-        share=group.share,
+        share=share,
     )

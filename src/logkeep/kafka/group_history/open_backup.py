@@ -1,0 +1,45 @@
+"""Opens a backup to answer questions about its groups: only the logs of Kafka's own topics."""
+
+import msgspec
+
+from logkeep.errors import Damaged, UsageError
+from logkeep.formats.kafka.internal_topics.coordinator_records import DECODED_TOPICS
+from logkeep.kafka.group_history.run import ArchivedGroups
+from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.model.segments import LogName, Segment
+from logkeep.model.work import EngineFor
+from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.burials import burials_by_log
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import BackupEntry, Folded
+
+_KIND = "kafka"
+
+
+def archived_groups(place: SourceRef, folded: Folded, entry: BackupEntry, engine: EngineFor) -> ArchivedGroups:
+    """Raises Damaged, and UsageError when it is not a backup of a Kafka cluster."""
+    manifest = read_manifest(place, entry)
+    if manifest.kind != _KIND:
+        raise UsageError(
+            f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster", subject=place.source
+        )
+    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    if record is None:
+        raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
+    cuts = tuple(c for c in manifest.cut if c.log.name in DECODED_TOPICS)
+    only = msgspec.structs.replace(manifest, cut=cuts)
+    segments: dict[LogName, list[Segment]] = {}
+    for segment in rows_of(PartReader(place), only, served_parts(manifest, folded)).to_segments() if cuts else ():
+        segments.setdefault(segment.log, []).append(segment)
+    burials = burials_by_log(folded, entry.id, [c.log for c in cuts])
+    return ArchivedGroups(
+        place=place,
+        manifest=only,
+        record=record,
+        earlier=[each for each in folded.completed if each.id < entry.id],
+        segments={log: sorted(some, key=lambda s: s.start) for log, some in segments.items()},
+        buried={log: tuple(each.object for each in some) for log, some in burials.items()},
+        engine=engine,
+    )

@@ -1,0 +1,84 @@
+"""Groups at a time where a real cleaner works on `__consumer_offsets`, judged by Apache's own commands."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.kafka.group_history.answers import GroupQuestion
+from logkeep.model.cache import cache_dir
+from tests.support.kafka.cleaned_topics import CONFIG
+from tests.support.kafka.consumer_view import seen, watermarks
+from tests.support.kafka.group_moments import Groups, archived_at, current_offsets, move
+from tests.support.kafka.topic_matrix import BROKER, Matrix
+from tests.support.kafka.whole_backups import Archive, new_place
+from tests.support.processes import wait_for
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.xdist_group("kafka-groups-at")]
+_TOPICS = ("__consumer_offsets", "__share_group_state", "soaked-.*")
+_MOMENTS = 20
+
+
+@pytest.fixture
+def cleaning(tmp_path: Path) -> Iterator[EmbeddedKafka]:
+    """A broker with one partition of the internal topic, which the cleaner works on all the time."""
+    cache = cache_dir(os.environ, Path.home())
+    properties = BROKER | {"offsets.topic.num.partitions": "1"}
+    with EmbeddedKafka(tmp_path / "broker", cache, properties=properties) as running:
+        yield running
+    shutil.rmtree(tmp_path / "broker", ignore_errors=True)
+
+
+def test_what_is_called_complete_is_what_apache_said(cleaning: EmbeddedKafka, tmp_path: Path) -> None:
+    topics, chance = Matrix(cleaning), random.Random(11)
+    archive = Archive(cleaning.bootstrap, new_place(tmp_path / "repository"))
+    with Groups(cleaning, topics, "soaked") as groups:
+        groups.create()
+        _begin(groups)
+        for config, value in (CONFIG | {"delete.retention.ms": "600000"}).items():
+            topics.change("__consumer_offsets", config, value)
+        for number in range(_MOMENTS):
+            move(groups, chance, number, note=False)
+            if number == _MOMENTS // 2:
+                groups.recreate()
+                _begin(groups)
+            groups.note(groups.by_apache)
+            if number % 10 < 5 or number == _MOMENTS - 1:
+                archive.back_up(*_TOPICS, internal=True)
+            elif number % 10 == 8:
+                _clean(groups)
+        backup = int(archive.back_up(*_TOPICS, internal=True).entry.id)
+        archived, kinds = archived_at(archive.place, backup), {True: 0, False: 0}
+        for moment in groups.moments:
+            found = archived.positions(GroupQuestion(("soaked-.*",), moment.at_ms))
+            complete = found.complete.span is not None
+            kinds[complete] += 1
+            if complete:
+                assert current_offsets(found) == moment.offsets, moment
+            assert current_offsets(found, sure=True).items() <= moment.offsets.items(), moment
+        print(f"{kinds[True]} moments complete, {kinds[False]} at least")
+        assert kinds[True] >= _MOMENTS // 2
+        assert kinds[False] >= 1, "the cleaner removed commits that were never archived"
+
+
+def _begin(groups: Groups) -> None:
+    groups.commit("classic", 0, 1)
+    groups.commit_as_member(0, 11)
+    groups.begin(0, 1)
+    groups.end(commit=True)
+    groups.share(0, 1)
+
+
+def _clean(groups: Groups) -> None:
+    """Until the cleaner has removed a commit: fewer records than offsets are left."""
+
+    def cleaned() -> bool:
+        groups.commit("classic", 0, 3)
+        start, end = watermarks(groups.kafka.bootstrap, "__consumer_offsets", 0)
+        return len(seen(groups.kafka.bootstrap, "__consumer_offsets", 0)) < (end - start) // 2
+
+    wait_for(cleaned, "the cleaner")
