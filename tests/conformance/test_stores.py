@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import AlreadyExists, StoreFull, StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.access import open_store
-from logkeep.store.base import Store
+from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
 from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.conformance.trial import FULL, QUICK, Scale
@@ -166,7 +166,7 @@ def test_probe_of_a_directory_and_of_memory(tmp_path: Path) -> None:
 
 
 class _Overwriting(MemoryStore):
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         self.delete(name)
         with suppress(AlreadyExists):  # another writer was between the two
             super().put_new(name, data)
