@@ -160,8 +160,8 @@ def _plan_trims(run: Run) -> Trims | None:
                 subject=f"source {place.source}",
                 remedy="leave --source-retention and --topic-retention out",
             )
-        kept = situation.folded.without(removed)
-        kept_by = situation.kept_by(run[KEEP_TAG])
+        kept, tags = situation.folded.without(removed), run[KEEP_TAG]
+        kept_by = situation.kept_by(tags)
         plan = trims(place, kept, wanted, situation.newest_good(), kept_by, now)
         return PlannedTrim(plan.topics, measure_trim(place, kept, plan.before, plan.floors), kept_by)
 
