@@ -94,6 +94,18 @@ class TestEveryPromise:
 
 
 @pytest.mark.xdist_group("s3")
+@pytest.mark.parametrize("kind", ("seaweed", "moto"))
+def test_a_bucket_keeps_metadata_with_the_object(kind: str, servers: dict[str, S3Server]) -> None:
+    server, name = servers[kind], f"described/{random_token()}"
+    wanted = {"last-offset": "41", "last-time-ms": "-1", "max-time-ms": "1700000000000"}
+    store = open_store(server.url("conformance"))
+    store.put_new(name, b"an index", wanted)
+    assert store.get(name, 100) == b"an index"
+    assert server.client().head_object(Bucket="conformance", Key=name)["Metadata"] == wanted
+    store.delete(name)
+
+
+@pytest.mark.xdist_group("s3")
 class TestProbe:
     def test_calls_a_good_server_safe(self, servers: dict[str, S3Server]) -> None:
         report = _probed(servers["seaweed"].url("conformance", "probed"))

@@ -99,7 +99,7 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
     """Add what only the manifest and the rows have. The rows need Arrow, which is slow to load."""
     from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
     from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts  # noqa: PLC0415
-    from logkeep.repository.backups.trimmed import trim_findings  # noqa: PLC0415
+    from logkeep.repository.backups.trim_floors import trim_findings  # noqa: PLC0415
     from logkeep.repository.parts import log_totals  # noqa: PLC0415
 
     entry = view.folded.entry(report.id)

@@ -17,7 +17,7 @@ from logkeep.repository.access import create_repository
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
-from logkeep.repository.backups.trimmed import TrimmedCut, trim_findings, with_floors
+from logkeep.repository.backups.trim_floors import TrimmedCut, trim_findings, with_floors
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import Commit, HoldAction, TrimAction, TrimmedBackup, TrimmedTopic

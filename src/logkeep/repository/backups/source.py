@@ -10,7 +10,7 @@ from logkeep.model.time import rfc3339
 from logkeep.repository.backups.journal import open_ids, read_request
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided
-from logkeep.repository.backups.trimmed import TrimmedCut, trimmed_cuts, untrimmed, with_floors
+from logkeep.repository.backups.trim_floors import TrimmedCut, trimmed_cuts, untrimmed, with_floors
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, follow, read_chain
 from logkeep.repository.chain.documents import SourceDocument, open_in_place, read, seal, seal_of

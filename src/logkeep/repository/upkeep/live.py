@@ -15,7 +15,7 @@ from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
-from logkeep.repository.backups.trimmed import untrimmed
+from logkeep.repository.backups.trim_floors import untrimmed
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef, replacements_ever

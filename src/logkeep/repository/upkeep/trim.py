@@ -13,7 +13,7 @@ from logkeep.model.segments import LogName
 from logkeep.repository.backups.content import PartReader, served_parts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
-from logkeep.repository.backups.trimmed import with_floors
+from logkeep.repository.backups.trim_floors import with_floors
 from logkeep.repository.chain.actions import TrimAction, TrimmedBackup
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded

@@ -15,7 +15,7 @@ from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
-from logkeep.repository.backups.trimmed import trim_findings
+from logkeep.repository.backups.trim_floors import trim_findings
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.backups.verification import (
     MAX_STORED_DIGESTS,

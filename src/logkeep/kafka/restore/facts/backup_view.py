@@ -16,7 +16,7 @@ from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import KnownGap, Manifest
 from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
-from logkeep.repository.backups.trimmed import TrimmedCut, trim_findings
+from logkeep.repository.backups.trim_floors import TrimmedCut, trim_findings
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Burial
 from logkeep.repository.parts import SegmentTable, dense_logs
