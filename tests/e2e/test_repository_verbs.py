@@ -361,10 +361,10 @@ class TestPrune:
     def test_topics_are_trimmed_only_where_a_source_has_some(self, repo: Filled) -> None:
         before = repo.tree()
         for words in (("--source-retention",), ("--topic-retention", ".*=30d")):
-            shown = repo.run("prune", *words, "--yes", code=3).stderr
+            shown = repo.run("prune", *words, "--yes", code=40).stderr
             assert "only backups of a Kafka cluster have topics" in shown
-        assert "has no effect without" in repo.run("prune", "--less-than-source", code=3).stderr
-        assert "must be RE=TIME" in repo.run("prune", "--topic-retention", "orders", code=3).stderr
+        assert "has no effect without" in repo.run("prune", "--less-than-source", code=40).stderr
+        assert "must be RE=TIME" in repo.run("prune", "--topic-retention", "orders", code=40).stderr
         assert repo.tree() == before
         (repo.home / "logkeep.yaml").write_text("retention:\n  source: true\n  topics:\n    'a.*': 30d,1GiB\n")
         (repo.home / "logkeep.yaml").chmod(0o600)

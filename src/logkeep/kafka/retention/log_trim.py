@@ -28,7 +28,7 @@ class ArchivedRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogFacts:
+class ArchivedLogFacts:
     """One log of the newest good backup, as older backups have it."""
 
     rows: Sequence[ArchivedRow]
@@ -58,7 +58,7 @@ class TrimmedLog(NamedTuple):
     """Why the next segment stays; empty: there is none."""
 
 
-def trim_log(log: LogFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
+def trim_log(log: ArchivedLogFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
     """Walk from the oldest segment on to the first one that stays."""
     sizes, running = _SizesAbove(log), -1
     floor = segments = gone_bytes = 0
@@ -74,7 +74,7 @@ def trim_log(log: LogFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
     return TrimmedLog(floor, segments, gone_bytes)
 
 
-def _kept_by(row: ArchivedRow, log: LogFacts) -> str:
+def _kept_by(row: ArchivedRow, log: ArchivedLogFacts) -> str:
     if row.end > log.log_start:
         return BY_LOG_START
     return next((why for span, why in log.kept if row.start < span.end and row.end > span.start), "")
@@ -93,7 +93,7 @@ def _time_of(row: ArchivedRow, reached: Sequence[tuple[int, int]], now_ms: int) 
 class _SizesAbove:
     """How many bytes of a log are archived from an offset on."""
 
-    def __init__(self, log: LogFacts) -> None:
+    def __init__(self, log: ArchivedLogFacts) -> None:
         low, total = log.log_start, log.newer_bytes
         self._starts, self._totals = [-low], [total]
         for row in sorted(log.rows, reverse=True):

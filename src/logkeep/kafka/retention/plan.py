@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from logkeep.kafka.retention.guarantee import Guarantee, GuaranteeInForce, SeenGuarantee, TopicId, in_force
-from logkeep.kafka.retention.log_trim import BY_LOG_START, ArchivedRow, LogFacts, TrimLimits, TrimmedLog, trim_log
+from logkeep.kafka.retention.log_trim import (
+    BY_LOG_START,
+    ArchivedLogFacts,
+    ArchivedRow,
+    TrimLimits,
+    TrimmedLog,
+    trim_log,
+)
 from logkeep.kafka.retention.rules import NO_LIMIT, SourceRetention, TopicRetention, rule_for, size_text, time_text
 from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
@@ -52,10 +59,10 @@ class ArchiveFacts:
     def older(self) -> list[BackupFacts]:
         return [each for each in self.backups if each.id < self.newest.id]
 
-    def log(self, log: LogName) -> LogFacts:
+    def log(self, log: LogName) -> ArchivedLogFacts:
         ends = ((b.cuts[log].end, int(b.committed.timestamp() * 1000)) for b in self.backups if log in b.cuts)
         kept = ((b.cuts[log], b.kept_by) for b in self.older if b.kept_by and log in b.cuts)
-        return LogFacts(
+        return ArchivedLogFacts(
             self.rows.get(log, ()),
             self.newest.cuts[log].start,
             self.newer_bytes.get(log, 0),
