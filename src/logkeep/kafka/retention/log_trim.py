@@ -77,7 +77,8 @@ def trim_log(log: ArchivedLogFacts, limits: TrimLimits, now_ms: int) -> TrimmedL
 def _kept_by(row: ArchivedRow, log: ArchivedLogFacts) -> str:
     if row.end > log.log_start:
         return BY_LOG_START
-    return next((why for span, why in log.kept if row.start < span.end and row.end > span.start), "")
+    # What follows a kept backup stays too, also where that has only a gap: a log begins at one offset.
+    return next((why for span, why in log.kept if row.end > span.start), "")
 
 
 def _time_of(row: ArchivedRow, reached: Sequence[tuple[int, int]], now_ms: int) -> int:

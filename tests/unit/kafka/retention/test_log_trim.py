@@ -52,6 +52,7 @@ def floor(rows: tuple[ArchivedRow, ...], log_start: int = 30, time_ms: int = 100
         ("offsets without records", floor((row(0, 10, -1, 0, 0), OLD[1])), (20, "")),
         ("forever", floor(OLD, time_ms=NO_LIMIT), (0, BY_AGE)),
         ("a hold on the second one", floor(OLD, kept=((Range(15, 18), HELD),)), (10, HELD)),
+        ("a hold on a gap", floor((OLD[0], OLD[2]), kept=((Range(12, 18), HELD),)), (10, HELD)),
         ("a hold on later offsets", floor(OLD, kept=((Range(30, 99), HELD),)), (30, "")),
         ("a young log beyond its size", floor(OLD, time_ms=NO_LIMIT, size_bytes=150, newer=60), (20, BY_AGE)),
         ("exactly its size stays", floor(OLD, time_ms=NO_LIMIT, size_bytes=100, newer=100), (30, "")),
@@ -92,7 +93,7 @@ def test_nothing_that_is_guaranteed_ever_goes(made: tuple[ArchivedLogFacts, Trim
     found = trim_log(facts, limits, NOW)
     for each in (r for r in facts.rows if r.start < found.floor):
         assert each.end <= found.floor <= facts.log_start
-        assert not any(each.start < span.end and span.start < each.end for span, _ in facts.kept)
+        assert not any(span.start < found.floor for span, _ in facts.kept)
         before = [r for r in facts.rows if r.start <= each.start and r.records]
         archived = {r: next((ms for end, ms in facts.reached if end >= r.end), NOW) for r in before}
         newest = max((r.max_time_ms if r.max_time_ms >= 0 else archived[r] for r in before), default=-1)
