@@ -370,8 +370,8 @@ class TestPrune:
         (repo.home / "logkeep.yaml").chmod(0o600)
         named = ("--config", str(repo.home / "logkeep.yaml"))
         assert repo.json("prune", "--keep-last", "9", "--dry-run", *named)["topics"] == []
-        rows = {each["name"]: each["value"] for each in repo.json("config", "show", *named)["settings"]}
-        assert rows["topic-retention"] == "a.*=30d,1GiB"
+        rows = {each["key"]: each["value"] for each in repo.json("config", "show", *named)["settings"]}
+        assert rows["retention.topics"] == "'a.*=30d,1GiB'"
 
     def test_without_a_rule_nothing_goes(self, repo: Filled) -> None:
         shown = repo.json("prune")
