@@ -83,7 +83,7 @@ class PlannedTrim:
         return tuple(BackupTrim(**msgspec.structs.asdict(each)) for each in self.measured.backups)
 
 
-Trims = Callable[[SourceRef, PruneSituation, Collection[int]], PlannedTrim]
+Trims = Callable[[PruneSituation, Collection[int]], PlannedTrim]
 """Decides what is trimmed from the backups that stay without these."""
 
 
@@ -111,7 +111,7 @@ def prune(run: Run) -> RemovalReport:
         verdicts = plan_prune(situation, _policy(run), run.clock())
         return tuple(Decision(id=v.id, keep=v.keep, reasons=v.reasons) for v in verdicts)
 
-    return _remove(run, "prune", choose, _plan_trims(run))
+    return _remove(run, "prune", choose, _plan_trims)
 
 
 def _policy(run: Run) -> Policy:
@@ -144,33 +144,35 @@ def _source_retention(run: Run) -> SourceRetention | None:
     return SourceRetention(rules, run[GRACE], run[LESS_THAN_SOURCE]) if rules else None
 
 
-def _plan_trims(run: Run) -> Trims | None:
-    """How topics are trimmed; None if that is not wanted."""
-    wanted, now = _source_retention(run), run.clock()
+def _plan_trims(run: Run, place: SourceRef) -> Trims | None:
+    """How topics are trimmed; None if that is not wanted, or only by a file that serves other sources too."""
+    wanted, now, trims = _source_retention(run), run.clock(), kind_of(place).trims
     if wanted is None:
         return None
-
-    def plan(place: SourceRef, situation: PruneSituation, removed: Collection[int]) -> PlannedTrim:
-        trims = kind_of(place).trims
-        if trims is None:
-            if not (run.settings.typed(SOURCE_RETENTION) or run.settings.typed(TOPIC_RETENTION)):
-                return PlannedTrim()  # from a file that serves other sources too
+    if trims is None:
+        if run.settings.typed(SOURCE_RETENTION) or run.settings.typed(TOPIC_RETENTION):
             raise UsageError(
                 "only backups of a Kafka cluster have topics",
                 subject=f"source {place.source}",
                 remedy="leave --source-retention and --topic-retention out",
             )
+        return None
+
+    def plan(situation: PruneSituation, removed: Collection[int]) -> PlannedTrim:
         kept, tags = situation.folded.without(removed), run[KEEP_TAG]
         kept_by = situation.kept_by(tags)
-        plan = trims(place, kept, wanted, situation.newest_good(), kept_by, now)
-        return PlannedTrim(plan.topics, measure_trim(place, kept, plan.before, plan.floors), kept_by)
+        found = trims(place, kept, wanted, situation.newest_good(), kept_by, now)
+        return PlannedTrim(found.topics, measure_trim(place, kept, found.before, found.floors), kept_by)
 
     return plan
 
 
-def _remove(run: Run, operation: str, choose: Choose, trims: Trims | None = None) -> RemovalReport:
+def _remove(
+    run: Run, operation: str, choose: Choose, plan_trims: Callable[[Run, SourceRef], Trims | None] = lambda *_: None
+) -> RemovalReport:
     """Show the plan and ask, then decide again under the lease and carry it out."""
     place = chosen_source(run)
+    trims = plan_trims(run, place)
     if run[YES] and not run.dry_run:
         return _carry_out(run, place, operation, choose, trims, None)
     planned = _preview(run, place, choose, trims)
@@ -199,7 +201,7 @@ def _preview(run: Run, place: SourceRef, choose: Choose, trims: Trims | None) ->
     situation = _situation(place, folded, now)
     decisions = choose(situation)
     removed = _removed_ids(decisions)
-    trim = trims(place, situation, removed) if trims else PlannedTrim()
+    trim = trims(situation, removed) if trims else PlannedTrim()
     plan = preview_garbage(place, folded, rules, now, lambda found: trim.measured.applied(found.without(removed)))
     swept = set(plan.to_sweep)
     return RemovalReport(
@@ -219,7 +221,7 @@ def _carry_out(
         situation = _situation(place, session.folded, store_time(session))
         decisions = choose(situation)
         removed = _removed_ids(decisions)
-        trim = trims(place, situation, removed) if trims else PlannedTrim()
+        trim = trims(situation, removed) if trims else PlannedTrim()
         if agreed is not None and (removed, trim.backups) != (agreed.deleted, agreed.trimmed):
             raise CommitConflict(
                 "the backups changed during the confirmation; nothing was deleted", subject=place.source
