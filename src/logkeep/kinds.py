@@ -17,7 +17,11 @@ from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain.commits import SourceRef
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from logkeep.kafka.client.settings import ClientSettings
+    from logkeep.kafka.retention.plan import TrimPlan
+    from logkeep.kafka.retention.rules import SourceRetention
     from logkeep.model.findings import Finding
     from logkeep.model.segments import LogName
     from logkeep.repository.backups.manifest import Manifest
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from logkeep.repository.upkeep.optimize import MergeWay
     from logkeep.repository.verify.checks import ReadTask
     from logkeep.repository.verify.run import Deeper
+
+    PlanTrims = Callable[
+        [SourceRef, Folded, SourceRetention, BackupEntry | None, Mapping[int, str], datetime], TrimPlan
+    ]
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class SourceKind:
     last found nothing new (-1: none did)."""
     merge_way: "Callable[[], MergeWay] | None" = None
     """How `optimize` merges small objects."""
+    trims: "PlanTrims | None" = None
+    """What `prune` trims by the retention of the source; None: the source has none."""
 
 
 def kind_named(name: str) -> SourceKind:
@@ -123,12 +133,12 @@ def _kafka_contents(
     place: SourceRef, folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
 ) -> msgspec.Struct | None:
     from logkeep.kafka.record.contents import report  # noqa: PLC0415
-    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
     from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
+    from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
     from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
 
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    record = read_record(place, manifest)
     if record is None:
         return None
     scram = read_attachment(place, manifest, SCRAM_ROLE, ScramDocument)
@@ -152,10 +162,9 @@ def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
 
 
 def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "tuple[Finding, ...]":
-    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
     from logkeep.kafka.record.lost_burials import lost_burial_findings  # noqa: PLC0415
+    from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
     from logkeep.kafka.record.unproven_deletions import deletion_findings  # noqa: PLC0415
-    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
     from logkeep.repository.backups.burials import burials_by_log  # noqa: PLC0415
 
     def dense() -> "set[LogName]":
@@ -164,7 +173,7 @@ def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
 
         return dense_logs(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))
 
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    record = read_record(place, manifest)
     if record is None:
         return ()
     doubts = (f for f in deletion_findings(record, manifest, dense) if f not in manifest.findings)
@@ -174,11 +183,23 @@ def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
 
 def _kafka_deletions_left(place: SourceRef, manifest: "Manifest", now_ms: int, seen_ms: int) -> float | None:
     from logkeep.kafka.record.deletion_times import compacted_topics_of, least_left_s  # noqa: PLC0415
-    from logkeep.kafka.record.documents import ROLE, ClusterRecord  # noqa: PLC0415
-    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+    from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
 
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    record = read_record(place, manifest)
     return least_left_s(record.logs, compacted_topics_of(record), now_ms, seen_ms) if record is not None else None
+
+
+def _kafka_trims(
+    place: SourceRef,
+    folded: "Folded",
+    wanted: "SourceRetention",
+    newest_good: "BackupEntry | None",
+    kept_by: Mapping[int, str],
+    now: "datetime",
+) -> "TrimPlan":
+    from logkeep.kafka.retention.facts import trims_of_source  # noqa: PLC0415
+
+    return trims_of_source(place, folded, wanted, newest_good, kept_by, now)
 
 
 def _kafka_merge_way() -> "MergeWay":
@@ -237,6 +258,7 @@ KAFKA = SourceKind(
     doubts=_kafka_doubts,
     deletions_left=_kafka_deletions_left,
     merge_way=_kafka_merge_way,
+    trims=_kafka_trims,
 )
 ZOOKEEPER = SourceKind(
     name="zookeeper",

@@ -10,7 +10,7 @@ import pytest
 from logkeep.errors import AlreadyExists, StoreFull, StoreLocationMissing
 from logkeep.model.time import random_token, utc_now
 from logkeep.store.access import open_store
-from logkeep.store.base import Store
+from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.conformance.checks import CHECKS, StoreCheck, run_checks
 from logkeep.store.conformance.probe import VERSIONS, ProbeReport, ProbeResult, probe
 from logkeep.store.conformance.trial import FULL, QUICK, Scale
@@ -94,6 +94,18 @@ class TestEveryPromise:
 
 
 @pytest.mark.xdist_group("s3")
+@pytest.mark.parametrize("kind", ("seaweed", "moto"))
+def test_a_bucket_keeps_metadata_with_the_object(kind: str, servers: dict[str, S3Server]) -> None:
+    server, name = servers[kind], f"described/{random_token()}"
+    wanted = {"last-offset": "41", "last-time-ms": "-1", "max-time-ms": "1700000000000"}
+    store = open_store(server.url("conformance"))
+    store.put_new(name, b"an index", wanted)
+    assert store.get(name, 100) == b"an index"
+    assert server.client().head_object(Bucket="conformance", Key=name)["Metadata"] == wanted
+    store.delete(name)
+
+
+@pytest.mark.xdist_group("s3")
 class TestProbe:
     def test_calls_a_good_server_safe(self, servers: dict[str, S3Server]) -> None:
         report = _probed(servers["seaweed"].url("conformance", "probed"))
@@ -166,7 +178,7 @@ def test_probe_of_a_directory_and_of_memory(tmp_path: Path) -> None:
 
 
 class _Overwriting(MemoryStore):
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         self.delete(name)
         with suppress(AlreadyExists):  # another writer was between the two
             super().put_new(name, data)

@@ -358,6 +358,21 @@ class TestPrune:
         assert planned == done
         assert done["deleted"]
 
+    def test_topics_are_trimmed_only_where_a_source_has_some(self, repo: Filled) -> None:
+        before = repo.tree()
+        for words in (("--source-retention",), ("--topic-retention", ".*=30d")):
+            shown = repo.run("prune", *words, "--yes", code=40).stderr
+            assert "only backups of a Kafka cluster have topics" in shown
+        assert "has no effect without" in repo.run("prune", "--less-than-source", code=40).stderr
+        assert "must be RE=TIME" in repo.run("prune", "--topic-retention", "orders", code=40).stderr
+        assert repo.tree() == before
+        (repo.home / "logkeep.yaml").write_text("retention:\n  source: true\n  topics:\n    'a.*': 30d,1GiB\n")
+        (repo.home / "logkeep.yaml").chmod(0o600)
+        named = ("--config", str(repo.home / "logkeep.yaml"))
+        assert repo.json("prune", "--keep-last", "9", "--dry-run", *named)["topics"] == []
+        rows = {each["key"]: each["value"] for each in repo.json("config", "show", *named)["settings"]}
+        assert rows["retention.topics"] == "'a.*=30d,1GiB'"
+
     def test_without_a_rule_nothing_goes(self, repo: Filled) -> None:
         shown = repo.json("prune")
         assert shown["deleted"] == []

@@ -1,4 +1,4 @@
-"""A repository against a dictionary: any order of backup, delete, prune, hold, crash, concurrent run and collection.
+"""A repository against a dictionary: any order of backup, delete, prune, trim, hold, crash, other runs and collection.
 
 The model is a dict from id to the content a backup must give back. After every step the repository has exactly the
 backups of the model; those that a step may have touched and one more, in turn, read back, and at the end all of them
@@ -41,6 +41,7 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.repository.upkeep.prune import PruneSituation, delete, plan_delete, plan_prune
 from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.upkeep.retention import Policy
+from logkeep.repository.upkeep.trim import commit_trim, measure_trim
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
 from tests.support.faults.plan import Fault, Plan
@@ -83,6 +84,7 @@ class Reader:
     folded: Folded
     id: int
     ends: dict[int, int]
+    begins: dict[int, int]
 
 
 class Machine(RuleBasedStateMachine):
@@ -94,7 +96,9 @@ class Machine(RuleBasedStateMachine):
         self.place = SourceRef(self.store, "", "prod")
         self.model: dict[int, dict[int, int]] = {}
         self.held: set[int] = set()
+        self.begins: dict[int, dict[int, int]] = {}
         self.ends = {0: 0, 1: 0}
+        self.starts = {0: 0, 1: 0}
         self.sleeper: tuple[Callable[[], object], int] | None = None
         self.readers: list[Reader] = []
         self.buried: list[tuple[int, int, set[int]]] = []
@@ -116,7 +120,8 @@ class Machine(RuleBasedStateMachine):
     def run(self, plan: Plan | None = None, *, resumed: bool = False) -> int:
         store = FaultyStore(self.store, plan) if plan else self.store
         place = SourceRef(store, self.place.repository, "prod")
-        entry = back_up(place, self.ends, InlineEngine(), self.clock, self.token, resumed=resumed)
+        engine = InlineEngine()
+        entry = back_up(place, self.ends, engine, self.clock, self.token, resumed=resumed, starts=self.starts)
         return entry.id
 
     @rule(more0=st.integers(0, 6), more1=st.integers(0, 6))
@@ -126,7 +131,7 @@ class Machine(RuleBasedStateMachine):
         self.complete(self.run())
 
     def complete(self, backup_id: int) -> None:
-        self.model[backup_id] = dict(self.ends)
+        self.model[backup_id], self.begins[backup_id] = dict(self.ends), dict(self.starts)
         self.changed.add(backup_id)
 
     @rule(more=st.integers(1, 9), at=st.integers(1, 60))
@@ -162,7 +167,7 @@ class Machine(RuleBasedStateMachine):
         self.now += timedelta(minutes=7)
         self.ends = {**self.ends, 1: self.ends[1] + more}
         with suppress(Crash):
-            back_up(self.place, self.ends, StopsAfterCopy(), self.clock, self.token)
+            back_up(self.place, self.ends, StopsAfterCopy(), self.clock, self.token, starts=self.starts)
         before = self.data()
         self.complete(self.run())
         assert self.data() == before, "the next run did not adopt what was there"
@@ -191,14 +196,14 @@ class Machine(RuleBasedStateMachine):
         hold = reading(self.place, BackupId(chosen), this_process("reader"), "restore", self.token)
         folded = read_chain(self.place)
         hold.__enter__()
-        self.readers.append(Reader(hold, folded, chosen, self.model[chosen]))
+        self.readers.append(Reader(hold, folded, chosen, self.model[chosen], self.begins[chosen]))
 
     @precondition(lambda self: self.readers)
     @rule()
     def a_reader_ends(self) -> None:
         """Its backup may be deleted, its segments merged and collected around it: it reads what it began with."""
         reader = self.readers.pop(0)
-        assert restored(self.place, reader.id, reader.folded) == expected(reader.ends)
+        assert restored(self.place, reader.id, reader.folded) == expected(reader.ends, reader.begins)
         reader.hold.__exit__(None, None, None)
 
     @rule(index=st.integers(0, 20), which=st.integers(0, 50))
@@ -256,6 +261,30 @@ class Machine(RuleBasedStateMachine):
         assert set(gone) == set(self.model) - set(newest) - self.held
         for backup_id in gone:
             del self.model[backup_id]
+
+    @rule(partition=st.integers(0, 1), more=st.integers(1, 9))
+    def the_source_deletes_old_records(self, partition: int, more: int) -> None:
+        start = min(self.starts[partition] + more, self.ends[partition])
+        self.starts = {**self.starts, partition: start}
+
+    @rule(less=st.integers(0, 3), readers_seen=st.booleans())
+    def trim(self, less: int, readers_seen: bool) -> None:
+        """Backups before the newest one begin later. A reader that began between plan and commit reads what it had."""
+        newest = max(self.model)
+        protected = self.held & set(self.model) | ({r.id for r in self.readers} if readers_seen else set())
+        floors = {}
+        for partition, start in self.begins[newest].items():
+            kept = (self.begins[i][partition] for i in protected if i < newest and i in self.model)
+            floors[log_of(partition)] = max(min([start - less, *kept]), 0)
+        with self.writing("prune") as session:
+            measured = measure_trim(self.place, session.folded, newest, floors)
+            commit_trim(session, measured, protected, "scripted")
+        for backup_id in (i for i in self.model if i < newest):
+            begins, ends = self.begins[backup_id], self.model[backup_id]
+            later = {p: min(max(start, floors[log_of(p)]), ends[p]) for p, start in begins.items()}
+            assert (later != begins) == (backup_id in measured.ids)
+            self.begins[backup_id] = later
+        self.changed.update(self.model)
 
     @rule(index=st.integers(0, 20), hold=st.booleans())
     def pin(self, index: int, hold: bool) -> None:
@@ -323,7 +352,8 @@ class Machine(RuleBasedStateMachine):
     def read_back(self, ids: Iterable[int]) -> None:
         for backup_id in set(ids) & set(self.model):
             self.look_at_burials(backup_id)
-            assert restored(self.place, backup_id) == expected(self.model[backup_id]), f"backup {backup_id}"
+            content = expected(self.model[backup_id], self.begins[backup_id])
+            assert restored(self.place, backup_id) == content, f"backup {backup_id}"
 
     def look_at_burials(self, backup_id: int) -> None:
         """Exactly those that were buried in it or before it, and their objects read back."""

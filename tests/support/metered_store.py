@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from logkeep.errors import LogkeepError
-from logkeep.store.base import ObjectInfo, ObjectWriter, Store
+from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore, DelegatingWriter
 
 T = TypeVar("T")
@@ -59,8 +59,8 @@ class MeteredStore(DelegatingStore):
         super().__init__(inner)
         self.meter = meter or Meter()
 
-    def put_new(self, name: str, data: bytes) -> None:
-        _counted(self.meter, "put_new", lambda: self.inner.put_new(name, data), up=len(data))
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        _counted(self.meter, "put_new", lambda: self.inner.put_new(name, data, metadata), up=len(data))
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         _counted(self.meter, "replace", lambda: self.inner.replace(name, data, version), up=len(data))

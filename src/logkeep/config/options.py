@@ -25,6 +25,8 @@ from logkeep.config.option_types import (
     ZxidNumber,
 )
 from logkeep.config.spark_code import refuse_code
+from logkeep.config.topic_retention import TopicRetentions
+from logkeep.kafka.retention.rules import TopicRetention
 
 _AUTO = ("auto", "always", "never")
 
@@ -154,6 +156,24 @@ DELETE_DAMAGED: Option[bool] = Option(
     "delete-damaged", Bool(), False, "Let the policy also remove backups that are known to be damaged.",
     where=Where.FLAG,
 )  # fmt: skip
+SOURCE_RETENTION: Option[bool] = Option(
+    "source-retention", Bool(), False,
+    "Trim older backups of a Kafka cluster: of each topic keep what its own retention guarantees.",
+    key="retention.source",
+)  # fmt: skip
+TOPIC_RETENTION: Option[tuple[TopicRetention, ...]] = Option(
+    "topic-retention", TopicRetentions(), (),
+    "Trim topics whose name matches RE to TIME (source, forever or a duration) or SIZE per partition; may be "
+    "repeated, the first match counts.",
+    key="retention.topics",
+)  # fmt: skip
+GRACE: Option[timedelta] = Option(
+    "grace", Duration(), timedelta(days=7),
+    "A lowered retention of a topic counts this long after the first backup that saw it.", key="retention.grace",
+)  # fmt: skip
+LESS_THAN_SOURCE: Option[bool] = Option(
+    "less-than-source", Bool(), False, "Let --topic-retention keep less than the topic guarantees.", where=Where.FLAG
+)
 ACCEPT_LOSS: Option[bool] = Option(
     "accept-loss", Bool(), False, "Continue without what is permanently lost.", where=Where.FLAG
 )
@@ -605,6 +625,7 @@ RETENTION_OPTIONS: Options = (
     KEEP_LAST, KEEP_HOURLY, KEEP_DAILY, KEEP_WEEKLY, KEEP_MONTHLY, KEEP_YEARLY, KEEP_WITHIN, KEEP_TAG, KEEP_DAYS,
     KEEP_COUNT, KEEP_MIN_COUNT, DELETE_DAMAGED,
 )  # fmt: skip
+TRIM_OPTIONS: Options = (SOURCE_RETENTION, TOPIC_RETENTION, GRACE, LESS_THAN_SOURCE)
 KAFKA_TARGET: Options = (BOOTSTRAP_SERVERS, COMMAND_CONFIG)
 TOPIC_SELECTION: Options = (TOPICS, EXCLUDE)
 REGISTRY_OPTIONS: Options = (REGISTRY, REGISTRY_CONFIG)

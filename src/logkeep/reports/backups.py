@@ -16,6 +16,7 @@ from logkeep.repository.backups.verification import stored_verifications
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.trims import TrimmedAway
 
 Health = Literal["unverified", "good", "damaged"]
 VerifiedText = Annotated[
@@ -55,6 +56,10 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     """When the verification was that counts: the deepest good one; of a damaged backup the one with the damage."""
     verified_level: str | None = None
     verified_age_seconds: float | None = None
+    trimmed_segments: int = 0
+    """Segments, records and bytes that trims took from it; the numbers above are without them."""
+    trimmed_records: int = 0
+    trimmed_bytes: int = 0
 
 
 class ListReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +133,7 @@ def with_health(row: BackupRow, verdict: BackupVerdict, now: datetime) -> Backup
 
 
 def _completed(source: str, entry: BackupEntry) -> BackupRow:
-    summary = entry.summary
+    summary, lost = entry.summary, entry.trimmed or TrimmedAway(0, 0, 0)
     return BackupRow(
         source=source,
         id=entry.id,
@@ -136,12 +141,15 @@ def _completed(source: str, entry: BackupEntry) -> BackupRow:
         started=summary.started,
         committed=entry.committed,
         logs=summary.logs,
-        segments=summary.segments,
-        records=summary.records,
-        stored_bytes=summary.stored_bytes,
+        segments=max(summary.segments - lost.segments, 0),
+        records=max(summary.records - lost.records, 0),
+        stored_bytes=max(summary.stored_bytes - lost.stored_bytes, 0),
         new_bytes=summary.new_bytes,
         held=entry.hold,
         tags=summary.tags,
         group=summary.group,
         warnings=summary.warnings,
+        trimmed_segments=lost.segments,
+        trimmed_records=lost.records,
+        trimmed_bytes=lost.stored_bytes,
     )

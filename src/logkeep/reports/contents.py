@@ -98,7 +98,8 @@ def _group_members(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
 def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:
     """Add what only the manifest and the rows have. The rows need Arrow, which is slow to load."""
     from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
-    from logkeep.repository.backups.source import read_manifest  # noqa: PLC0415
+    from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts  # noqa: PLC0415
+    from logkeep.repository.backups.trim_floors import trim_findings  # noqa: PLC0415
     from logkeep.repository.parts import log_totals  # noqa: PLC0415
 
     entry = view.folded.entry(report.id)
@@ -107,7 +108,7 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
     manifest = read_manifest(place, entry)
     parts = served_parts(manifest, view.folded)
     totals = log_totals(rows_of(PartReader(place), manifest, parts))
-    kind = kind_named(manifest.kind)
+    kind, trimmed = kind_named(manifest.kind), trim_findings(read_trimmed_cuts(place, entry))
     found = kind.contents(place, view.folded, manifest, totals)
     if report.topic:
         found = _only_topics(found, manifest.id, report.topic)
@@ -127,7 +128,7 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
         base=manifest.base,
         logs=tuple(logs),
         gaps=tuple(f"{g.log} [{g.start}, {g.end}): {g.reason}" for g in manifest.gaps),
-        findings=(*manifest.findings, *kind.doubts(place, view.folded, manifest)),
+        findings=(*manifest.findings, *kind.doubts(place, view.folded, manifest), *trimmed),
         attachments=tuple(a.role for a in manifest.attachments),
         parts=len(parts),
         **({kind.name: found} if found is not None else {}),

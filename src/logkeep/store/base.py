@@ -7,7 +7,7 @@ picklable: a task opens its own connection from the same address.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
@@ -34,6 +34,10 @@ def safe_prefix(prefix: str) -> str:
             raise UnsafeName("a prefix must end with '/'", subject=repr(prefix[:200]))
         safe_name(prefix[:-1])
     return prefix
+
+
+ObjectMetadata = Mapping[str, str]
+"""Names of lower-case letters and hyphens, short values in ASCII."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,10 @@ class Store(Protocol):
     @property
     def abilities(self) -> Abilities: ...
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         """Store a small object durably under a name that must not exist. Readers see all of it or nothing.
 
+        `metadata` is for people and other tools: buckets keep it with the object, directories do not.
         Raises AlreadyExists. After any other error the object may or may not exist: read it back.
         """
 

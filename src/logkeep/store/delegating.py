@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, Store
+from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, Store
 
 
 class DelegatingStore:
@@ -19,8 +19,8 @@ class DelegatingStore:
     def abilities(self) -> Abilities:
         return self.inner.abilities
 
-    def put_new(self, name: str, data: bytes) -> None:
-        self.inner.put_new(name, data)
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        self.inner.put_new(name, data, metadata)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         self.inner.replace(name, data, version)

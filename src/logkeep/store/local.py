@@ -16,7 +16,7 @@ from pathlib import Path
 
 from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
 from logkeep.model.time import TokenSource, random_token
-from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, safe_name, safe_prefix
+from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, safe_name, safe_prefix
 from logkeep.store.directory import opened_below, opened_root, os_errors_about, require_regular
 from logkeep.store.local_files import (
     READ_FLAGS,
@@ -52,7 +52,7 @@ class LocalStore:
         """Create the root directory and its parents; only `init` does. An existing one is not changed."""
         create_root(self.root)
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         with self._parent(name, create=True) as (root, parent, leaf), self._partial(root) as (partials, temp, fd):
             write_all(fd, data)
             self._publish(fd, name)

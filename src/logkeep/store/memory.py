@@ -6,7 +6,7 @@ from datetime import datetime
 
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, StoreError, VersionMismatch
 from logkeep.model.time import Clock, utc_now
-from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
+from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, safe_name, safe_prefix
 
 
 class MemoryStore:
@@ -21,7 +21,7 @@ class MemoryStore:
         self._lock = threading.Lock()
         self.url = f"memory://{label}"
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         with self._lock:
             self._put_new(safe_name(name), bytes(data))
 

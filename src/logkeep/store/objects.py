@@ -24,7 +24,7 @@ from logkeep.errors import ConfigError, Damaged, ObjectMissing, StoreError, Unsa
 from logkeep.model.process_memory import hide_memory
 from logkeep.store.address import Address, StoreKind
 from logkeep.store.aws_files import file_credentials
-from logkeep.store.base import Abilities, ObjectInfo, safe_name, safe_prefix
+from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, safe_name, safe_prefix
 from logkeep.store.object_errors import translated
 from logkeep.store.upload_memory import OF_THIS_PROCESS, PartsInFlight
 
@@ -64,9 +64,10 @@ class ObjectStore:
     def _streams(self) -> Client:
         return _connected(self.address, _PATIENT)
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        attributes = dict(metadata) if metadata else None
         with _obstore_errors(self.url, safe_name(name)):
-            obstore.put(self._client, name, data, mode="create", use_multipart=False)
+            obstore.put(self._client, name, data, mode="create", use_multipart=False, attributes=attributes)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         try:

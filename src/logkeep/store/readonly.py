@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NoReturn
 
 from logkeep.errors import StoreDenied
-from logkeep.store.base import Abilities, ObjectInfo, ObjectWriter, sweepable
+from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, sweepable
 from logkeep.store.delegating import DelegatingStore
 
 
@@ -15,7 +15,7 @@ class ReadOnlyStore(DelegatingStore):
     def abilities(self) -> Abilities:
         return Abilities(put_new=False, replace=False, durable=self.inner.abilities.durable)
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         _refuse(name)
 
     def replace(self, name: str, data: bytes, version: str) -> None:

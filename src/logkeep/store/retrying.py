@@ -24,7 +24,7 @@ from logkeep.errors import (
     StoreUnreachable,
     VersionMismatch,
 )
-from logkeep.store.base import ObjectInfo, Store
+from logkeep.store.base import ObjectInfo, ObjectMetadata, Store
 from logkeep.store.delegating import DelegatingStore
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class RetryingStore(DelegatingStore):
         self._limits = limits or RetryLimits()
         self._answered = False
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         in_doubt = False
 
         def attempt() -> None:
@@ -74,7 +74,7 @@ class RetryingStore(DelegatingStore):
             if in_doubt and self._is_ours(name, data):
                 return
             try:
-                self.inner.put_new(name, data)
+                self.inner.put_new(name, data, metadata)
             except AlreadyExists:
                 if not (in_doubt and self._is_ours(name, data)):
                     raise

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from logkeep.errors import UsageError
-from logkeep.store.base import ObjectInfo, ObjectWriter, Store
+from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore, DelegatingWriter
 
 _BURST_S = 0.25
@@ -71,8 +71,8 @@ class ThrottledStore(DelegatingStore):
         shares = (pace and pace.divided(processes) for pace in (self._upload, self._download))
         return ThrottledStore(self.inner, *shares)
 
-    def put_new(self, name: str, data: bytes) -> None:
-        self.inner.put_new(name, data)
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        self.inner.put_new(name, data, metadata)
         _pay(self._upload, len(data))
 
     def replace(self, name: str, data: bytes, version: str) -> None:

@@ -6,10 +6,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from logkeep.errors import LogkeepError
-from logkeep.store.base import ObjectInfo, ObjectWriter, Store
+from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
 from logkeep.store.delegating import DelegatingStore
 from tests.support.faults.plan import Fault, Plan, no_faults
 
@@ -86,8 +87,9 @@ class FaultyStore(DelegatingStore):
     def calls(self) -> list[Call]:
         return list(self._faults.calls)
 
-    def put_new(self, name: str, data: bytes) -> None:
-        self._faults.applied("put_new", name, lambda: self._wrote(name, lambda: self.inner.put_new(name, data)))
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        put = partial(self.inner.put_new, name, data, metadata)
+        self._faults.applied("put_new", name, lambda: self._wrote(name, put))
 
     def replace(self, name: str, data: bytes, version: str) -> None:
         self._faults.applied("replace", name, lambda: self.inner.replace(name, data, version))

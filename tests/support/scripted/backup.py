@@ -7,6 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Engine, Progress
@@ -105,8 +106,9 @@ def back_up(
     group: tuple[str, ...] = (),
     resumed: bool = False,
     ttl: timedelta = timedelta(minutes=5),
+    starts: Ends | None = None,
 ) -> BackupEntry:
-    """One whole backup of the scripted source up to `ends`."""
+    """One whole backup of the scripted source up to `ends`, from its log starts on."""
     with writing(place, "backup", clock, tokens, ttl) as session:
         facts = ensure_source(place, "scripted", {"id": "s-1"}, clock())
         ongoing = (resume(session, facts) if resumed else None) or begin(session, facts, wanted=wanted, group=group)
@@ -116,7 +118,7 @@ def back_up(
         copied = engine.map(copy_unit, units, Copied, label="copy", weight=lambda u: (u.end - u.start) * RECORD)
         taken = [s for u in planned if u.name in done for s in done[u.name].segments]
         new = taken + [s for c in copied for s in c.segments]
-        cut = [LogCut(log_of(p), 0, end) for p, end in sorted(ends.items())]
+        cut = [LogCut(log_of(p), (starts or {}).get(p, 0), end) for p, end in sorted(ends.items())]
         return ongoing.complete(FinishedRun(cut=cut, new=new))
 
 
@@ -139,7 +141,7 @@ def restored(place: SourceRef, backup_id: int, folded: Folded | None = None) -> 
     manifest = read_manifest(place, entry)
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     logs: dict[int, bytes] = {c.log.partition: b"" for c in manifest.cut}
-    cuts = {c.log.partition: c.end for c in manifest.cut}
+    cuts = {c.log.partition: Range(c.start, c.end) for c in manifest.cut}
     for segment in rows.to_segments():
         data = place.store.get(layout.segment(place.source, segment), 1 << 20)
         assert hashlib.sha256(data).hexdigest() == segment.sha256
@@ -147,11 +149,11 @@ def restored(place: SourceRef, backup_id: int, folded: Folded | None = None) -> 
     return logs
 
 
-def _claimed(segment: Segment, data: bytes, cut: int) -> bytes:
+def _claimed(segment: Segment, data: bytes, cut: Range) -> bytes:
     """The records of an object that its row answers for and the backup covers: a merged one may hold more."""
-    last = min(segment.end, cut)
-    return data[(segment.start - segment.first) * RECORD : (last - segment.first) * RECORD]
+    first, last = max(segment.start, cut.start), min(segment.end, cut.end)
+    return data[(first - segment.first) * RECORD : (last - segment.first) * RECORD]
 
 
-def expected(ends: Ends) -> dict[int, bytes]:
-    return {p: content(p, 0, end) for p, end in ends.items()}
+def expected(ends: Ends, starts: Ends | None = None) -> dict[int, bytes]:
+    return {p: content(p, (starts or {}).get(p, 0), end) for p, end in ends.items()}

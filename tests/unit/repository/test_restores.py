@@ -36,7 +36,7 @@ from logkeep.repository.restores import (
     state_place,
 )
 from logkeep.repository.restores.documents import ProducersDocument, ReceiptDocument, RestoredGroup, sealed
-from logkeep.store.base import Store
+from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.local import LocalStore
 from logkeep.store.memory import MemoryStore
@@ -399,7 +399,7 @@ class Overtaken(DelegatingStore):
 
     lost: tuple[str, ...] = ()
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         if name in self.lost:
             self.inner.put_new(name, b"another's")
         self.inner.put_new(name, data)

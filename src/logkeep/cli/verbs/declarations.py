@@ -16,6 +16,7 @@ from logkeep.config.options import (
     SAMPLE,
     STORE_OPTIONS,
     TOPIC,
+    TRIM_OPTIONS,
 )
 
 INFO = Declaration(
@@ -80,9 +81,17 @@ PRUNE = Declaration(
     A backup stays when any rule keeps it, and every decision is printed with its reason. Without a rule nothing is
     deleted. The newest good backup always stays, and damaged ones never count as good. Space is freed in two phases:
     garbage is marked now and deleted by a later run.
+
+    With --source-retention, backups of a Kafka cluster that stay are trimmed: of each topic, segments go that are
+    older than its `retention.ms` or beyond its `retention.bytes`, and below its log start in the newest good backup.
+    --topic-retention sets other limits for some topics. What a held backup, a reader or a kept tag needs stays, and
+    the newest good backup is never trimmed. Every topic is printed with its reason.
     """,
-    options=(*STORE_OPTIONS, *GARBAGE_OPTIONS, *RETENTION_OPTIONS),
+    options=(*STORE_OPTIONS, *GARBAGE_OPTIONS, *RETENTION_OPTIONS, *TRIM_OPTIONS),
     exits=(2, 10, 50, *STORE_EXITS),
     changes=True,
-    examples=("logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",),
+    examples=(
+        "logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",
+        "logkeep prune --source-retention --topic-retention 'audit.*=forever' --dry-run",
+    ),
 )

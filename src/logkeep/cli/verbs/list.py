@@ -81,6 +81,7 @@ def _health(row: BackupRow) -> str:
 def _notes(row: BackupRow) -> str:
     parts = [row.reason or "", "" if row.held is None else f"held: {row.held}" if row.held else "held", *row.tags]
     parts.append(plural(row.warnings, "warning") if row.warnings else "")
+    parts.append(f"trimmed by {plural(row.trimmed_segments, 'segment')}" if row.trimmed_segments else "")
     return ", ".join(p for p in parts if p)
 
 

@@ -1,18 +1,30 @@
 """`logkeep delete` and `logkeep prune`: delete backups by id, and by retention policy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.declarations import DELETE, PRUNE
-from logkeep.cli.verbs.removal_report import Decision, RemovalReport, freed_later_of, removal_text
+from logkeep.cli.verbs.removal_report import (
+    BackupTrim,
+    Decision,
+    RemovalReport,
+    TopicDecision,
+    freed_later_of,
+    removal_text,
+)
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import (
     DELETE_DAMAGED,
     GC_AGE,
     GC_INTERVAL,
+    GRACE,
     KEEP_COUNT,
     KEEP_DAILY,
     KEEP_DAYS,
@@ -25,9 +37,13 @@ from logkeep.config.options import (
     KEEP_WITHIN,
     KEEP_YEARLY,
     LEASE_TTL,
+    LESS_THAN_SOURCE,
+    SOURCE_RETENTION,
+    TOPIC_RETENTION,
     YES,
 )
-from logkeep.errors import CommitConflict
+from logkeep.errors import CommitConflict, UsageError
+from logkeep.kafka.retention.rules import AS_THE_SOURCE, SourceRetention
 from logkeep.kinds import kind_of
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.reports.backups import health_of
@@ -41,9 +57,34 @@ from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbag
 from logkeep.repository.upkeep.prune import PruneSituation, plan_delete, plan_prune
 from logkeep.repository.upkeep.prune import delete as delete_backups
 from logkeep.repository.upkeep.retention import Policy
+from logkeep.repository.upkeep.trim import MeasuredTrim, commit_trim, measure_trim
+
+if TYPE_CHECKING:
+    from logkeep.kafka.retention.plan import TopicTrim
 
 Choose = Callable[[PruneSituation], tuple[Decision, ...]]
 """Decides which backups stay."""
+
+
+@dataclass(frozen=True)
+class PlannedTrim:
+    """What is trimmed from backups that stay, by topic and by backup."""
+
+    topics: "tuple[TopicTrim, ...]" = ()
+    measured: MeasuredTrim = field(default_factory=MeasuredTrim)
+    kept_by: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def decisions(self) -> tuple[TopicDecision, ...]:
+        return tuple(TopicDecision(**asdict(topic)) for topic in self.topics)
+
+    @property
+    def backups(self) -> tuple[BackupTrim, ...]:
+        return tuple(BackupTrim(**msgspec.structs.asdict(each)) for each in self.measured.backups)
+
+
+Trims = Callable[[PruneSituation, Collection[int]], PlannedTrim]
+"""Decides what is trimmed from the backups that stay without these."""
 
 
 def _code(report: RemovalReport) -> int:
@@ -70,7 +111,7 @@ def prune(run: Run) -> RemovalReport:
         verdicts = plan_prune(situation, _policy(run), run.clock())
         return tuple(Decision(id=v.id, keep=v.keep, reasons=v.reasons) for v in verdicts)
 
-    return _remove(run, "prune", choose)
+    return _remove(run, "prune", choose, _plan_trims)
 
 
 def _policy(run: Run) -> Policy:
@@ -95,19 +136,54 @@ def _situation(place: SourceRef, folded: Folded, store_now: datetime) -> PruneSi
     return PruneSituation(folded, health, held_ids(reader_holds(place), store_now))
 
 
-def _remove(run: Run, operation: str, choose: Choose) -> RemovalReport:
+def _source_retention(run: Run) -> SourceRetention | None:
+    """What the user said about topics; None: nothing."""
+    rules = (*run[TOPIC_RETENTION], *((AS_THE_SOURCE,) if run[SOURCE_RETENTION] else ()))
+    if not rules and run.settings.typed(LESS_THAN_SOURCE):
+        raise UsageError("--less-than-source has no effect without --topic-retention")
+    return SourceRetention(rules, run[GRACE], run[LESS_THAN_SOURCE]) if rules else None
+
+
+def _plan_trims(run: Run, place: SourceRef) -> Trims | None:
+    """How topics are trimmed; None if that is not wanted, or only by a file that serves other sources too."""
+    wanted, now, trims = _source_retention(run), run.clock(), kind_of(place).trims
+    if wanted is None:
+        return None
+    if trims is None:
+        if run.settings.typed(SOURCE_RETENTION) or run.settings.typed(TOPIC_RETENTION):
+            raise UsageError(
+                "only backups of a Kafka cluster have topics",
+                subject=f"source {place.source}",
+                remedy="leave --source-retention and --topic-retention out",
+            )
+        return None
+
+    def plan(situation: PruneSituation, removed: Collection[int]) -> PlannedTrim:
+        kept, tags = situation.folded.without(removed), run[KEEP_TAG]
+        kept_by = situation.kept_by(tags)
+        found = trims(place, kept, wanted, situation.newest_good(), kept_by, now)
+        return PlannedTrim(found.topics, measure_trim(place, kept, found.before, found.floors), kept_by)
+
+    return plan
+
+
+def _remove(
+    run: Run, operation: str, choose: Choose, plan_trims: Callable[[Run, SourceRef], Trims | None] = lambda *_: None
+) -> RemovalReport:
     """Show the plan and ask, then decide again under the lease and carry it out."""
     place = chosen_source(run)
+    trims = plan_trims(run, place)
     if run[YES] and not run.dry_run:
-        return _carry_out(run, place, operation, choose, None)
-    planned = _preview(run, place, choose)
+        return _carry_out(run, place, operation, choose, trims, None)
+    planned = _preview(run, place, choose, trims)
     if run.dry_run:
         return planned
-    if planned.deleted:
+    if planned.deleted or planned.trimmed:
         _show(run, planned)
         of = plural(len(planned.decisions), "backup")
-        run.confirm(f"delete {len(planned.deleted)} of {of} of {place.source}?")
-    return _carry_out(run, place, operation, choose, planned.deleted)
+        more = f" and trim {len(planned.trimmed)}" if planned.trimmed else ""
+        run.confirm(f"delete {len(planned.deleted)} of {of} of {place.source}{more}?")
+    return _carry_out(run, place, operation, choose, trims, planned)
 
 
 def _show(run: Run, planned: RemovalReport) -> None:
@@ -116,38 +192,43 @@ def _show(run: Run, planned: RemovalReport) -> None:
         run.show(removal_text, planned)
 
 
-def _preview(run: Run, place: SourceRef, choose: Choose) -> RemovalReport:
+def _preview(run: Run, place: SourceRef, choose: Choose, trims: Trims | None) -> RemovalReport:
     """The plan. Only reads, without a lease: it works on a read-only store."""
     folded, now, rules = read_chain(place), run.clock(), GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     lease = read_lease(place)
     if lease is not None:
         check_head(folded, lease[0].head, layout.commits(place.source))
-    decisions = choose(_situation(place, folded, now))
+    situation = _situation(place, folded, now)
+    decisions = choose(situation)
     removed = _removed_ids(decisions)
-    plan = preview_garbage(place, folded, rules, now, removed)
+    trim = trims(situation, removed) if trims else PlannedTrim()
+    plan = preview_garbage(place, folded, rules, now, lambda found: trim.measured.applied(found.without(removed)))
     swept = set(plan.to_sweep)
     return RemovalReport(
         source=place.source, decisions=decisions, deleted=removed, marked_objects=len(plan.to_mark),
         swept_objects=len(swept), swept_bytes=sum(o.size for o in swept),
         waiting_objects=plan.waiting + len(set(plan.to_mark) - swept), denied=(),
         unreachable=kind_of(place).unreachable_without(place, folded, removed) if removed else (), dry_run=True,
-        freed_later=freed_later_of(plan.waits, rules),
+        freed_later=freed_later_of(plan.waits, rules), topics=trim.decisions, trimmed=trim.backups,
     )  # fmt: skip
 
 
 def _carry_out(
-    run: Run, place: SourceRef, operation: str, choose: Choose, agreed: tuple[int, ...] | None
+    run: Run, place: SourceRef, operation: str, choose: Choose, trims: Trims | None, agreed: RemovalReport | None
 ) -> RemovalReport:
     rules = GarbageRules(run[GC_AGE], run[GC_INTERVAL])
     with writing(place, operation, run.clock, run.token, run[LEASE_TTL]) as session:
-        decisions = choose(_situation(place, session.folded, store_time(session)))
+        situation = _situation(place, session.folded, store_time(session))
+        decisions = choose(situation)
         removed = _removed_ids(decisions)
-        if agreed is not None and removed != agreed:
+        trim = trims(situation, removed) if trims else PlannedTrim()
+        if agreed is not None and (removed, trim.backups) != (agreed.deleted, agreed.trimmed):
             raise CommitConflict(
                 "the backups changed during the confirmation; nothing was deleted", subject=place.source
             )
         unreachable = kind_of(place).unreachable_without(place, session.folded, removed) if removed else ()
         delete_backups(session, removed, operation)
+        commit_trim(session, trim.measured, trim.kept_by, "retention of the source")
         swept = collect(session, rules)
         left = plan_garbage(session, rules)
     return RemovalReport(
@@ -155,6 +236,7 @@ def _carry_out(
         swept_objects=swept.deleted, swept_bytes=swept.deleted_bytes,
         waiting_objects=left.waiting + len(left.to_mark) + len(left.to_sweep), denied=swept.denied,
         unreachable=unreachable, dry_run=False, freed_later=freed_later_of(left.waits, rules),
+        topics=trim.decisions, trimmed=trim.backups,
     )  # fmt: skip
 
 

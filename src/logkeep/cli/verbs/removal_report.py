@@ -19,6 +19,30 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...]
 
 
+class TopicDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What the retention of the source says about one archived topic."""
+
+    topic: str
+    topic_id: str
+    rule: str
+    """TIME[,SIZE] of the rule that matches; empty if none does."""
+    trimmed: bool
+    reason: str
+    partitions: int
+    """How many of them begin later in older backups."""
+    segments: int
+    plain_bytes: int
+
+
+class BackupTrim(msgspec.Struct, frozen=True, kw_only=True):
+    """What one backup loses by the trim."""
+
+    id: int
+    segments: int
+    records: int
+    stored_bytes: int
+
+
 class FreedLater(msgspec.Struct, frozen=True, kw_only=True):
     """Objects that no backup needs, and that this run does not delete yet."""
 
@@ -51,6 +75,10 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     freed_later: tuple[FreedLater, ...] = ()
     """All garbage that this run does not delete, by the reason why it has to wait."""
+    topics: tuple[TopicDecision, ...] = ()
+    """With --source-retention or --topic-retention: every archived topic."""
+    trimmed: tuple[BackupTrim, ...] = ()
+    """Backups that begin later, in these topics."""
 
 
 def freed_later_of(waits: Iterable[GarbageWait], rules: GarbageRules) -> tuple[FreedLater, ...]:
@@ -78,7 +106,11 @@ def removal_text(report: RemovalReport, look: TerminalStyle) -> str:
     rows = [(str(d.id), "keep" if d.keep else "remove", ", ".join(d.reasons)) for d in report.decisions]
     lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
     done = "would delete" if report.dry_run else "deleted"
+    lines += _topic_lines(report, look)
     lines.append(f"{done} {len(report.deleted)} of {plural(len(report.decisions), 'backup')} of {report.source}")
+    if report.trimmed:
+        trims = "would trim" if report.dry_run else "trimmed"
+        lines.append(f"{trims} {plural(len(report.trimmed), 'backup')}; `logkeep info` shows where they begin now")
     lines += _space_lines(report, look)
     could = "could no longer be restored" if report.dry_run else "can no longer be restored"
     lines += [look.line(f"{could}: {span}") for span in report.unreachable]
@@ -86,10 +118,15 @@ def removal_text(report: RemovalReport, look: TerminalStyle) -> str:
     return "\n".join(lines)
 
 
+def _topic_lines(report: RemovalReport, look: TerminalStyle) -> list[str]:
+    rows = [(t.topic, t.rule or "-", "trim" if t.trimmed else "keep", t.reason) for t in report.topics]
+    return [look.table(("TOPIC", "RETENTION", "VERDICT", "WHY"), rows, free="WHY"), ""] if rows else []
+
+
 def _space_lines(report: RemovalReport, look: TerminalStyle) -> Iterator[str]:
     later, would = report.freed_later, "would be " if report.dry_run else ""
     total = amount(sum(one.objects for one in later), sum(one.stored_bytes for one in later))
-    shared = "; objects that other backups need stay" if report.deleted else ""
+    shared = "; objects that other backups need stay" if report.deleted or report.trimmed else ""
     facts = {
         f"{would}freed now": amount(report.swept_objects, report.swept_bytes),
         f"{would}freed later": f"{total}{shared}",

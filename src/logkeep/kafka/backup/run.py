@@ -73,7 +73,6 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import unreadable_burials
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import (
-    ROLE,
     ArchivedReach,
     ClusterRecord,
     PartitionRecord,
@@ -83,7 +82,7 @@ from logkeep.kafka.record.documents import (
 )
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
-from logkeep.kafka.record.stored_record import put_record
+from logkeep.kafka.record.stored_record import put_record, read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.kafka.registry.attachment import put_registry
 from logkeep.kafka.registry.capture import CapturedRegistry, capture, probe
@@ -94,7 +93,6 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
-from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
@@ -369,7 +367,7 @@ class _BackupRun:
         """Read once: a manifest never changes."""
         if entry.id not in self._records:
             manifest = read_manifest(self.place, entry)
-            self._records[entry.id] = manifest, read_attachment(self.place, manifest, ROLE, ClusterRecord)
+            self._records[entry.id] = manifest, read_record(self.place, manifest)
         return self._records[entry.id]
 
     def _begin(self, session: Writing, facts: Facts) -> OngoingBackup:

@@ -24,6 +24,7 @@ from logkeep.model.time import TokenSource
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.object_writer import StoredWriter
+from logkeep.store.base import ObjectMetadata
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class _OpenSegment:
         if self._frames:
             index = replace(index, frames=self._frames.frames)
         name = layout.index_of(self._place.source, self._log, self._first, stored.token)
-        self._place.store.put_new(name, encode(index))
+        self._place.store.put_new(name, encode(index), _metadata(index))
         return Segment(
             log=self._log,
             start=start,
@@ -177,3 +178,14 @@ class _OpenSegment:
 
     def abort(self) -> None:
         self._object.abort()
+
+
+def _metadata(index: BatchIndex) -> ObjectMetadata:
+    """What the log beside an index ends with. A bucket takes metadata when an upload begins, which is too early for the
+    log itself."""
+    last = index.rows[-1]
+    return {
+        "last-offset": str(last["last_offset"]),
+        "last-time-ms": str(last["max_time_ms"]),
+        "max-time-ms": str(index.max_time_ms),
+    }

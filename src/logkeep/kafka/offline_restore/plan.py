@@ -193,7 +193,7 @@ def _not_restored(view: KafkaBackupView, chosen: SelectedLogs, ranges: Mapping[L
         _warning("known-gap", str(gap.log), f"offsets [{gap.start}, {gap.end}) were never archived: {gap.reason}")
         for gap in view.gaps(ranges)
     ]
-    found += view.unproven_deletions(ranges)
+    found += [*view.unproven_deletions(ranges), *view.trim_findings(ranges)]
     if chosen.internal:
         what = "internal topics are not restored as files; `logkeep kafka groups restore` sets the groups"
         where = ", ".join(chosen.internal)

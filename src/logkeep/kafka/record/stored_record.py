@@ -1,4 +1,4 @@
-"""Stores the cluster record of a backup, packed.
+"""Stores and reads the cluster record of a backup, packed.
 
 A record names every position of every group: 200 groups with 1,000 partitions each are 18 MB of JSON. From the first
 packed record on, the repository requires a feature, so that an earlier release refuses it. One that is running already
@@ -9,8 +9,8 @@ import msgspec
 
 from logkeep.kafka.record.documents import ROLE, WITH_TIMES, ClusterRecord
 from logkeep.model.ids import BackupId
-from logkeep.repository.backups.attachments import put_packed_attachment
-from logkeep.repository.backups.manifest import WITH_PACKED, AttachmentRef
+from logkeep.repository.backups.attachments import put_packed_attachment, read_attachment
+from logkeep.repository.backups.manifest import WITH_PACKED, AttachmentRef, Manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import DELETION_TIMES, PACKED_RECORDS, require_feature
 
@@ -23,3 +23,19 @@ def put_record(place: SourceRef, backup_id: BackupId, record: ClusterRecord, tok
         require_feature(place.store, DELETION_TIMES)
     stored = msgspec.structs.replace(record, version=WITH_TIMES if timed else WITH_PACKED)
     return put_packed_attachment(place, backup_id, ROLE, stored, token)
+
+
+def read_record(place: SourceRef, manifest: Manifest) -> ClusterRecord | None:
+    """The record of a backup, whose logs begin where the manifest says: a trim raises both. Raises Damaged."""
+    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    return None if record is None else begun_with(record, manifest)
+
+
+def begun_with(record: ClusterRecord, manifest: Manifest) -> ClusterRecord:
+    """The record with the starts of the manifest's cut, where these are later."""
+    starts = {(c.log.name, c.log.partition, c.log.history): c.start for c in manifest.cut}
+    found = [(log, starts.get((log.topic, log.partition, log.history), log.start)) for log in record.logs]
+    if all(start <= log.start for log, start in found):
+        return record
+    logs = tuple(log if start <= log.start else msgspec.structs.replace(log, start=start) for log, start in found)
+    return msgspec.structs.replace(record, logs=logs)

@@ -141,7 +141,7 @@ def prepare(
             new = [f for f in difference_findings(checked.plan.topics) if f not in known]
             findings += [*new, *more]
     ranges = {log.log: Range(log.start, log.end) for log in checked.plan.logs}
-    findings += [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges)]
+    findings += [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges), *view.trim_findings(ranges)]
     cuts = {cut.log: cut.end for cut in view.manifest.cut}
     findings += deleted_later_findings(checked.plan, view.burials, cuts, options.plan.until_ms)
     return PreparedKafkaRestore(view, target, checked, groups, tuple(findings))

@@ -160,6 +160,7 @@ class KafkaRestore:
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
         self._refuse_another_cluster(stored.plan)
+        view.refuse_trimmed({log.log: Range(log.start, log.end) for log in stored.plan.logs})
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         stored.restore.resume()
@@ -316,7 +317,7 @@ class KafkaRestore:
 def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
     """Findings of the plan that still hold when it is resumed."""
     ranges = {log.log: Range(log.start, log.end) for log in plan.logs}
-    lost = [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges)]
+    lost = [*gap_findings(view.gaps(ranges)), *view.unproven_deletions(ranges), *view.trim_findings(ranges)]
     return [*tear_findings(plan), *difference_findings(plan.topics), *lost]
 
 

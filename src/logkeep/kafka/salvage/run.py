@@ -20,8 +20,8 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
-from logkeep.kafka.record.documents import ROLE, ClusterRecord, GroupRecord, PartitionRecord, check_consistent
-from logkeep.kafka.record.stored_record import put_record
+from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, check_consistent
+from logkeep.kafka.record.stored_record import put_record, read_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges
 from logkeep.kafka.salvage.facts import topic_records
 from logkeep.kafka.salvage.findings import with_reasons
@@ -31,7 +31,6 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine
-from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
@@ -100,7 +99,7 @@ class KafkaSalvage:
         """The cluster record of the last backup."""
         if not folded.completed:
             return None
-        return read_attachment(self.place, read_manifest(self.place, folded.completed[-1]), ROLE, ClusterRecord)
+        return read_record(self.place, read_manifest(self.place, folded.completed[-1]))
 
     def _archived(self, folded: Folded) -> ArchivedRows:
         return ArchivedRows(self.place, folded.completed[-1] if folded.completed else None)

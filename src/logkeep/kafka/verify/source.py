@@ -21,13 +21,13 @@ from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
-from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
+from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
-from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
@@ -120,7 +120,7 @@ def _topic_id(metadata: ClusterMetadata, log: TopicPartition) -> UUID:
 
 def _tips(asked: BackupToCheck) -> dict[TopicPartition, PartitionRecord]:
     """What the backup recorded of the end of each log."""
-    record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
+    record = read_record(asked.place, asked.manifest)
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
 
 

@@ -143,7 +143,7 @@ class OngoingBackup:
         manifest = read_manifest(place, self.base)
         served = served_parts(manifest, self._writing.folded)
         found = [reader.read(ref) for ref in served]
-        tables = _cut_to_base(manifest, found)
+        tables = _cut_to_base(manifest, found, trimmed=bool(self.base.trims))
         plan = plan_parts([len(table) for table in tables], len(new), MAX_PARTS)
         anew = {*plan.merge, *(i for i, table in enumerate(tables) if table is not found[i])}
         merged = SegmentTable.merge([*(tables[i] for i in sorted(anew)), new])
@@ -194,15 +194,18 @@ class OngoingBackup:
         )
 
 
-def _cut_to_base(base: Manifest, tables: list[SegmentTable]) -> list[SegmentTable]:
+def _cut_to_base(base: Manifest, tables: list[SegmentTable], *, trimmed: bool) -> list[SegmentTable]:
     """Rows of the base without positions after its cut, and without logs that it does not cover.
 
     A log that the base left out is copied again when it is selected again; older rows of it must not be used. Segments
     that were merged with later ones extend past the cut: that part belonged to a backup that may be deleted, of a
     history that the source may have left. The new backup has its own segments for these positions.
+
+    Rows below the start of a trimmed base may have lost their objects.
     """
     cut = {c.log: Range(c.start, c.end) for c in base.cut}
-    return [table.up_to(cut) for table in tables]
+    shortened = [table.up_to(cut) for table in tables]
+    return [table.from_starts(cut) for table in shortened] if trimmed else shortened
 
 
 def check_wanted(wanted: BackupId | None, last_id: int) -> None:

@@ -10,12 +10,14 @@ from logkeep.model.time import rfc3339
 from logkeep.repository.backups.journal import open_ids, read_request
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided
+from logkeep.repository.backups.trim_floors import TrimmedCut, trimmed_cuts, untrimmed, with_floors
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, follow, read_chain
 from logkeep.repository.chain.documents import SourceDocument, open_in_place, read, seal, seal_of
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import LeaseDocument, LeaseState, check_head, lease_state, read_lease
 from logkeep.repository.chain.owner import Owner
+from logkeep.repository.chain.trims import floors_of
 from logkeep.store.base import Store
 
 
@@ -189,7 +191,7 @@ def _lost_manifest(backup_id: int) -> str:
 
 
 def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
-    """The manifest of a backup. Raises Damaged if it is missing or not the committed one."""
+    """The manifest of a backup, without what was trimmed. Raises Damaged if it is missing or not the committed one."""
     name = layout.manifest(place.source, BackupId(entry.id), entry.manifest.token)
     try:
         data = place.store.get(name, Manifest.limit)
@@ -200,4 +202,11 @@ def read_manifest(place: SourceRef, entry: BackupEntry) -> Manifest:
         raise Damaged("it is not the manifest that was committed", subject=name, remedy=_lost_manifest(entry.id))
     if (manifest.source, manifest.id) != (place.source, entry.id):
         raise Damaged("the manifest belongs to another backup", subject=name)
-    return manifest
+    return with_floors(manifest, floors_of(entry.trims)) if entry.trims else manifest
+
+
+def read_trimmed_cuts(place: SourceRef, entry: BackupEntry) -> list[TrimmedCut]:
+    """The logs of a backup that were trimmed. Reads nothing where none was."""
+    if not entry.trims:
+        return []
+    return trimmed_cuts(read_manifest(place, untrimmed(entry)), read_manifest(place, entry))

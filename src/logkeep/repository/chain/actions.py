@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from logkeep.model.ids import StoredId
-from logkeep.model.segments import LogName, Position, Sha256, Token
+from logkeep.model.segments import Collection, LogName, Position, Sha256, Token
 from logkeep.repository.chain.documents import MIB, SourceDocument
 
 FIRST_GENERATION = 1
@@ -116,6 +116,38 @@ class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forb
     """How that was found, for users and for `verify`."""
 
 
+class TrimmedTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One history of the logs of one name, and for each partition the first position that stays."""
+
+    collection: Collection
+    name: str
+    history: str
+    below: tuple[tuple[Position, Position], ...]
+    """Partition and position."""
+
+    def floors(self) -> dict[LogName, int]:
+        return {LogName(self.collection, self.name, self.history, number): below for number, below in self.below}
+
+
+class TrimmedBackup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one backup lost by a trim."""
+
+    id: StoredId
+    segments: Position
+    records: Position
+    stored_bytes: Position
+
+
+class TrimAction(msgspec.Struct, frozen=True, tag="trim", tag_field="kind", forbid_unknown_fields=True):
+    """Backups before one of them begin later in these logs: their source keeps the positions no longer."""
+
+    before: StoredId
+    """The newest good backup; it and all later ones stay as they are."""
+    topics: tuple[TrimmedTopic, ...]
+    backups: tuple[TrimmedBackup, ...]
+    reason: str
+
+
 PlainAction = (
     BackupAction
     | FailedAction
@@ -125,6 +157,7 @@ PlainAction = (
     | ReplaceAction
     | CheckpointAction
     | BuryAction
+    | TrimAction
 )
 
 
@@ -153,12 +186,23 @@ Action = PlainAction | RepairAction
 
 WITH_BURIAL: Final = 2
 """The version of a commit that buries offsets, and of a checkpoint that has some: an earlier release ends at either."""
+WITH_TRIM: Final = 2
+"""The same for a commit that trims backups, and for a checkpoint of a source with trimmed ones."""
 
 
 def version_for(action: Action) -> int:
     """The version of the commit of an action."""
     every = (action, *(each.action for each in action.replayed)) if isinstance(action, RepairAction) else (action,)
-    return WITH_BURIAL if any(isinstance(each, BuryAction) for each in every) else 1
+    return max(_version_of(each) for each in every)
+
+
+def _version_of(action: Action) -> int:
+    match action:
+        case BuryAction():
+            return WITH_BURIAL
+        case TrimAction():
+            return WITH_TRIM
+    return 1
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
@@ -166,7 +210,7 @@ class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
 
     limit: ClassVar[int] = 64 * MIB
     """Large enough for a repair; every other commit is small."""
-    newest: ClassVar[int] = WITH_BURIAL
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM)
 
     generation: Position
     previous: str

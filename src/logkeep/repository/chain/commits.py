@@ -14,7 +14,6 @@ from logkeep.errors import AlreadyExists, CommitConflict, Damaged, FormatTooNew,
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import (
-    WITH_BURIAL,
     Action,
     CheckpointAction,
     Commit,
@@ -205,8 +204,8 @@ def _confirm(store: Store, name: str, data: bytes) -> None:
 
 def put_checkpoint(place: SourceRef, folded: Folded, token: str) -> ObjectRef:
     """Store the folded chain. It is valid once a commit pins it."""
-    version = WITH_BURIAL if folded.buried else 1
-    data = seal(Checkpoint(version=version, repository=place.repository, source=place.source, folded=folded))
+    stored = folded.without_trims()
+    data = seal(Checkpoint(version=folded.version, repository=place.repository, source=place.source, folded=stored))
     place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
     return ObjectRef(token, len(data), seal_of(data))
 
@@ -228,7 +227,7 @@ def read_checkpoint(place: SourceRef, placed: layout.NameSuffix) -> Folded:
     checkpoint = open_in_place(data, name, Checkpoint, place.repository)
     if checkpoint.source != place.source or checkpoint.folded.generation != placed.number:
         raise Damaged("the checkpoint belongs to another name", subject=name)
-    return checkpoint.folded
+    return checkpoint.folded.with_trims()
 
 
 def _best_checkpoint(place: SourceRef) -> Folded:

@@ -1,5 +1,6 @@
 """Folds commits into the state of a source. Pure; an impossible step is damage, never ignored."""
 
+from collections.abc import Container
 from typing import ClassVar
 
 import msgspec
@@ -11,6 +12,7 @@ from logkeep.repository.chain.actions import (
     FIRST_GENERATION,
     NO_PREDECESSOR,
     WITH_BURIAL,
+    WITH_TRIM,
     Action,
     BackupAction,
     BuryAction,
@@ -26,8 +28,10 @@ from logkeep.repository.chain.actions import (
     ReplaceAction,
     ReplayedAction,
     Summary,
+    TrimAction,
 )
 from logkeep.repository.chain.documents import MIB, SourceDocument
+from logkeep.repository.chain.trims import Trim, TrimmedAway, added, joined
 
 
 class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +44,10 @@ class BackupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     summary: Summary
     hold: str | None = None
     """Why the user pinned it; None if it is not pinned."""
+    trimmed: TrimmedAway | msgspec.UnsetType = msgspec.UNSET
+    """What trims took from it; absent if nothing."""
+    trims: tuple[Trim, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Those of the source that apply to it: `read_manifest` begins its logs there. Never stored with the entry."""
 
 
 class FailedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +96,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The last repair after a loss: garbage collection spares objects older than its commit for a while."""
     buried: tuple[Burial, ...] | msgspec.UnsetType = msgspec.UNSET
     """In order of commit; absent if there are none."""
+    trims: tuple[Trim, ...] | msgspec.UnsetType = msgspec.UNSET
+    """In order of commit; absent if there are none."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -99,12 +109,38 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def failure(self, backup_id: int) -> FailedEntry | None:
         return next((f for f in self.failed if f.id == backup_id), None)
 
+    @property
+    def version(self) -> int:
+        """Of a checkpoint with this state."""
+        return max(WITH_BURIAL if self.buried else 1, WITH_TRIM if self.trims else 1)
+
+    def without(self, ids: Container[int]) -> "Folded":
+        """The state if these backups were deleted."""
+        return msgspec.structs.replace(self, completed=tuple(e for e in self.completed if e.id not in ids))
+
+    def after_trim(self, trim: Trim) -> "Folded":
+        """The state if backups were trimmed."""
+        return msgspec.structs.replace(self, trims=(*(self.trims or ()), trim)).with_trims()
+
+    def with_trims(self) -> "Folded":
+        """Each backup with the trims that apply to it."""
+        return msgspec.structs.replace(self, completed=tuple(_trimmed(e, self.trims or ()) for e in self.completed))
+
+    def without_trims(self) -> "Folded":
+        """As it is stored: the trims of the source once, and not with every backup."""
+        return msgspec.structs.replace(self, completed=tuple(_trimmed(e, ()) for e in self.completed))
+
+
+def _trimmed(entry: BackupEntry, trims: tuple[Trim, ...]) -> BackupEntry:
+    own = tuple(trim for trim in trims if entry.id < trim.before) or msgspec.UNSET
+    return entry if own == entry.trims else msgspec.structs.replace(entry, trims=own)
+
 
 class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
     """A stored folded chain, so that old commits need not be read. Valid only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
-    newest: ClassVar[int] = WITH_BURIAL
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM)
 
     folded: Folded
 
@@ -119,6 +155,7 @@ class Folding:
         self._failed = {f.id: f for f in start.failed}
         self._replacements = {r.old: r for r in start.replacements}
         self._buried = list(start.buried or ())
+        self._trims = list(start.trims or ())
 
     @property
     def generation(self) -> int:
@@ -158,7 +195,8 @@ class Folding:
             replacements=tuple(self._replacements.values()),
             repaired_generation=self._repaired_generation,
             buried=tuple(self._buried) or msgspec.UNSET,
-        )
+            trims=tuple(self._trims) or msgspec.UNSET,
+        ).with_trims()
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
         match action:
@@ -175,6 +213,7 @@ class Folding:
                 for backup_id in [self._known(i, where).id for i in action.ids]:
                     del self._completed[backup_id]
                 self._forget_replacements()
+                self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
             case HoldAction():
                 self._pin(action.id, action.reason, where)
             case ReleaseAction():
@@ -190,6 +229,8 @@ class Folding:
                     Burial(log=each.log, first=action.first, object=each.object, offsets=each.offsets)
                     for each in action.logs
                 ]
+            case TrimAction():
+                self._trim(action, where)
             case CheckpointAction():
                 pass
 
@@ -202,6 +243,15 @@ class Folding:
             manifest=action.manifest,
             summary=action.summary,
         )
+
+    def _trim(self, action: TrimAction, where: str) -> None:
+        for lost in action.backups:
+            entry = self._known(lost.id, where)
+            if lost.id >= action.before:
+                raise Damaged(f"the commit trims backup {lost.id}, which is not before {action.before}", subject=where)
+            taken = added(entry.trimmed, TrimmedAway(lost.segments, lost.records, lost.stored_bytes))
+            self._completed[lost.id] = msgspec.structs.replace(entry, trimmed=taken)
+        self._trims = joined(self._trims, action)
 
     def _claim(self, backup_id: int, where: str) -> None:
         if backup_id <= self._last_id:

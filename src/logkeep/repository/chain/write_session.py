@@ -11,7 +11,14 @@ from datetime import timedelta
 
 from logkeep.errors import CommitConflict, Damaged, LeaseLost, Locked, StoreError
 from logkeep.model.time import Clock, TokenSource
-from logkeep.repository.chain.actions import Action, CheckpointAction, DeleteAction, HoldAction, ReleaseAction
+from logkeep.repository.chain.actions import (
+    Action,
+    CheckpointAction,
+    DeleteAction,
+    HoldAction,
+    ReleaseAction,
+    TrimAction,
+)
 from logkeep.repository.chain.commits import (
     CHECKPOINT_EVERY,
     SourceRef,
@@ -64,7 +71,8 @@ class Writing:
                     self.place, self.folded, action, run=self.run, nonce=self.tokens(), now=self.clock()
                 )
             except CommitConflict:
-                if isinstance(action, DeleteAction | CheckpointAction) or not self._only_pins_were_committed():
+                planned_again = isinstance(action, DeleteAction | TrimAction | CheckpointAction)
+                if planned_again or not self._only_pins_were_committed():
                     raise
             else:
                 self._remember()
@@ -85,8 +93,8 @@ class Writing:
     def _only_pins_were_committed(self) -> bool:
         """A user may pin a backup while a long run holds the lease; the run must still be able to commit.
 
-        Deletions are planned again instead, and a checkpoint must include every commit before it. Any other commit
-        means that another run took the lease.
+        Deletions and trims are planned again instead, and a checkpoint must include every commit before it. Any other
+        commit means that another run took the lease.
         """
         actions = [open_commit(self.place, link).action for link in read_links(self.place, self.folded.generation)]
         if not actions or not all(isinstance(a, HoldAction | ReleaseAction) for a in actions):

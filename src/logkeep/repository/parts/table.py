@@ -161,6 +161,17 @@ class SegmentTable:
         shortened = self.arrow.set_column(SCHEMA.get_field_index("end"), SCHEMA.field("end"), ends)
         return SegmentTable(shortened.filter(pa.array(given & ~(over & (start >= high)))))
 
+    def from_starts(self, cuts: Mapping[LogName, Range]) -> "SegmentTable":
+        """Without rows that end at or before the start of their log's cut; the table itself if there are none."""
+        low, _, given = self._spans(cuts)
+        kept = ~given | (_numbers(self.arrow, "end") > low) | (_numbers(self.arrow, "start") >= low)
+        return self if kept.all() else SegmentTable(self.arrow.filter(pa.array(kept)).combine_chunks())
+
+    def inside(self, spans: Mapping[LogName, Range]) -> "SegmentTable":
+        """The rows of the given logs that end by the end of their span."""
+        _, high, given = self._spans(spans)
+        return SegmentTable(self.arrow.filter(pa.array(given & (_numbers(self.arrow, "end") <= high))))
+
     def without(self, tokens: Iterable[str]) -> "SegmentTable":
         """The rows of all other objects."""
         gone = pa.array([bytes.fromhex(token) for token in tokens], SCHEMA.field("token").type)

@@ -5,12 +5,10 @@ generation (so that a writer that slept cannot commit objects that are about to 
 and still is garbage. Ages are measured with the store's clock. A run that resumes or adopts never uses marked objects.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-
-import msgspec
 
 from logkeep.errors import Damaged, LogkeepError, StoreDenied
 from logkeep.repository.backups.holds import held_ids, reader_holds
@@ -74,22 +72,27 @@ class Swept:
 def plan_garbage(writing: Writing, rules: GarbageRules) -> GarbagePlan:
     """List the whole source and plan a collection."""
     writing.catch_up()
-    return _plan(writing.place, writing.folded, rules, writing.clock(), store_time(writing), frozenset())
+    return _plan(writing.place, writing.folded, rules, writing.clock(), store_time(writing), lambda folded: folded)
 
 
 def preview_garbage(
-    place: SourceRef, folded: Folded, rules: GarbageRules, now: datetime, deleted: Iterable[int]
+    place: SourceRef, folded: Folded, rules: GarbageRules, now: datetime, after: Callable[[Folded], Folded]
 ) -> GarbagePlan:
-    """What a collection would do after some backups are deleted. Writes nothing, so our clock replaces the store's.
+    """What a collection would do after a change, such as a deletion. Writes nothing, so our clock replaces the store's.
 
     Without an interval, what is marked is swept by the same collection.
     """
-    plan = _plan(place, folded, rules, now, now, frozenset(deleted))
+    plan = _plan(place, folded, rules, now, now, after)
     return plan if rules.interval else replace(plan, to_sweep=(*plan.to_sweep, *plan.to_mark))
 
 
 def _plan(
-    place: SourceRef, known: Folded, rules: GarbageRules, now: datetime, store_now: datetime, gone: frozenset[int]
+    place: SourceRef,
+    known: Folded,
+    rules: GarbageRules,
+    now: datetime,
+    store_now: datetime,
+    after: Callable[[Folded], Folded],
 ) -> GarbagePlan:
     folded = read_whole_chain(place)
     if folded != known:
@@ -99,8 +102,7 @@ def _plan(
             remedy="run `logkeep repair`, then prune again",
         )
     holds = reader_holds(place)
-    kept = msgspec.structs.replace(folded, completed=tuple(e for e in folded.completed if e.id not in gone))
-    live = live_objects(place, kept, held_ids(holds, store_now), now)
+    live = live_objects(place, after(folded), held_ids(holds, store_now), now)
     garbage = list(_garbage(place, live, _spared_before(place, folded, store_now)))
     other = (*_superseded_checkpoints(place), *(h.name for h in holds if h.expires < store_now))
     return decide(garbage, read_marks(place), rules, store_now, other)

@@ -15,6 +15,7 @@ from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.trim_floors import untrimmed
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef, replacements_ever
@@ -57,7 +58,8 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
     held = set(readers)
     ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
-        manifest = read_manifest(place, entry)
+        # A reader may have begun before the backup was trimmed.
+        manifest = read_manifest(place, untrimmed(entry) if entry.id in held else entry)
         live.tokens.add(entry.manifest.token)
         _keep(live, reader, manifest, served_parts(manifest, folded))
         _keep_replaced(live, reader, manifest, _kept_old(manifest, folded, ever, held=entry.id in held))

@@ -3,7 +3,7 @@
 The decision is pure (`retention`) and printed before it is carried out; a dry run is the same plan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +28,13 @@ class PruneSituation:
     def damaged(self, entry: BackupEntry) -> bool:
         verdict = self.health.get(BackupId(entry.id))
         return verdict is not None and verdict.damaged
+
+    def kept_by(self, tags: Collection[str]) -> dict[int, str]:
+        """Backups that must stay as they are: held ones, those that are read, and those with one of these tags."""
+        tagged = {e.id: f"tag {t} of backup {e.id}" for e in self.folded.completed for t in e.summary.tags if t in tags}
+        read = {int(backup): f"backup {backup} is read by {who}" for backup, who in self.readers.items()}
+        held = {e.id: f"backup {e.id} is held" for e in self.folded.completed if e.hold is not None}
+        return {**tagged, **read, **held}
 
     def newest_good(self) -> BackupEntry | None:
         return next((e for e in reversed(self.folded.completed) if not self.damaged(e)), None)

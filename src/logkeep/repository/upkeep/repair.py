@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
+
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
@@ -29,6 +31,7 @@ from logkeep.repository.chain.actions import (
     RepairAction,
     ReplayedAction,
     Summary,
+    TrimAction,
 )
 from logkeep.repository.chain.commits import (
     Link,
@@ -118,13 +121,23 @@ def replayable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
     readable = list(_readable(place, broken))
     merged = _with_manifests(readable, _lost_backups(place, broken, readable))
     folding, kept = Folding(broken.good), list[ReplayedAction]()
-    for each in merged:
+    for found in merged:
+        each = _of_known_backups(found, folding)
         try:
             folding.replay(each, place.source)
         except Damaged:
             continue  # it refers to something that is lost
         kept.append(each)
     return kept
+
+
+def _of_known_backups(each: ReplayedAction, folding: Folding) -> ReplayedAction:
+    """A trim holds for the backups that are left: without it, they would need objects that may be gone."""
+    if not isinstance(each.action, TrimAction):
+        return each
+    known = {entry.id for entry in folding.result().completed}
+    left = tuple(backup for backup in each.action.backups if backup.id in known)
+    return msgspec.structs.replace(each, action=msgspec.structs.replace(each.action, backups=left))
 
 
 def _readable(place: SourceRef, broken: ChainBreak) -> Iterator[ReplayedAction]:

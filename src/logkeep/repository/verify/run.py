@@ -14,7 +14,8 @@ from logkeep.model.work import Engine
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.manifest import Manifest
-from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
+from logkeep.repository.backups.trim_floors import trim_findings
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.backups.verification import (
     MAX_STORED_DIGESTS,
@@ -129,6 +130,7 @@ class Verifier:
             checked.findings += backup_findings(versioned, self.place, folded, entry, rows)
         if rows is not None and worst(checked.findings) is not Severity.DAMAGE:  # doubts are read from what is whole
             checked.findings += self.doubts(folded, read_manifest(self.place, entry))
+            checked.findings += trim_findings(read_trimmed_cuts(self.place, entry))
         if rows is None or level == "files":
             return DeeperCheck(level)
         if self.deeper is None:
@@ -144,7 +146,8 @@ class Verifier:
         known = known_digests(self.place, backup_id)
         for now in proven.digests:
             before = known.get(now.log)
-            if before is not None and before != now:
+            trimmed = before is not None and before.start < now.start  # of another range: they cannot be compared
+            if before is not None and not trimmed and before != now:
                 where = layout.log_root(self.place.source, now.log)
                 what = f"its records have the digest {now.digest}; an earlier verification found {before.digest}"
                 checked.damage("digest-differs", where, f"{now.log}: {what}")

@@ -15,6 +15,8 @@ from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.segment_bytes import StoredLog, read_index
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.stored_segments import LOG, log_of, place, split, written
@@ -173,3 +175,23 @@ def test_a_segment_ends_when_its_index_is_long_enough(most: int) -> None:
     writer.finish(0)
     assert [s.records for s in writer.segments] == [most] * (10 // most) + ([10 % most] if 10 % most else [])
     assert b"".join(where.store.get(layout.segment("prod", s), 1 << 20) for s in writer.segments) == log
+
+
+class Described(DelegatingStore):
+    """Remembers the metadata of every object."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.metadata: dict[str, ObjectMetadata | None] = {}
+
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
+        self.metadata[name] = metadata
+        super().put_new(name, data, metadata)
+
+
+def test_an_index_says_what_its_log_ends_with() -> None:
+    store = Described(MemoryStore())
+    (segment,) = written(SourceRef(store, "r", "prod"), LARGE, Codec.NONE)
+    name = layout.index_of("prod", LOG, segment.first, segment.token)
+    times = {"last-time-ms": str(segment.max_time_ms), "max-time-ms": str(segment.max_time_ms)}
+    assert store.metadata[name] == {"last-offset": str(segment.end - 1), **times}

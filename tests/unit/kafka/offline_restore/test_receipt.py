@@ -21,6 +21,7 @@ from logkeep.repository.restores import (
     read_plan,
     state_place,
 )
+from logkeep.store.base import ObjectMetadata
 from tests.support.faults.store import FaultyStore
 from tests.support.kafka.broker_disks import flip
 from tests.support.kafka.handmade_batches import dense
@@ -96,7 +97,7 @@ def _written(place: SourceRef, backup: int, roots: Sequence[Path], state: Source
 class _ReadOnly(FaultyStore):
     """Nothing may be put below restores/."""
 
-    def put_new(self, name: str, data: bytes) -> None:
+    def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         raise StoreDenied("not allowed", subject=name)
 
 

@@ -5,17 +5,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
-from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
+from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings
-from logkeep.model.findings import Finding
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import KnownGap, Manifest
-from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
+from logkeep.repository.backups.trim_floors import TrimmedCut, trim_findings
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry, Burial
 from logkeep.repository.parts import SegmentTable, dense_logs
@@ -32,6 +33,8 @@ class KafkaBackupView:
     rows: SegmentTable
     burials: Mapping[LogName, tuple[Burial, ...]] = field(default_factory=dict)
     """Of logs with archived records that this backup leaves out."""
+    trimmed: tuple[TrimmedCut, ...] = ()
+    """Logs that begin later than the backup was taken."""
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
         """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""
@@ -52,6 +55,21 @@ class KafkaBackupView:
         """Logs among these whose archive may lack a deletion."""
         return deletion_findings(self.record, self.manifest, lambda: dense_logs(self.rows), map(str, logs))
 
+    def trim_findings(self, logs: Iterable[LogName]) -> list[Finding]:
+        """Topics of these logs that are restored without what was trimmed."""
+        return trim_findings(self.trimmed, logs, Severity.WARNING)
+
+    def refuse_trimmed(self, wanted: Mapping[LogName, Range]) -> None:
+        """Raise UsageError if a plan needs offsets that were trimmed since it was made."""
+        for cut in self.trimmed:
+            span = wanted.get(cut.log)
+            if span is not None and span.start < min(cut.start, span.end):
+                raise UsageError(
+                    f"{cut.log} was trimmed since this restore was planned: it begins at offset {cut.start} now",
+                    subject=f"backup {self.entry.id}",
+                    remedy="abort this restore and begin another one",
+                )
+
 
 def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     """Raises Damaged when a part of it is missing, UsageError when it is not a backup of a Kafka cluster."""
@@ -60,14 +78,14 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
         raise UsageError(
             f"backup {entry.id} is a backup of {manifest.kind}, not of a Kafka cluster", subject=place.source
         )
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    record = read_record(place, manifest)
     if record is None:
         raise Damaged("the backup has no record of its cluster", subject=f"{place.source} {entry.id}")
     folded = read_chain(place)
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
     refuse_lost_burials(record, burials)
-    return KafkaBackupView(place, entry, manifest, record, rows, burials)
+    return KafkaBackupView(place, entry, manifest, record, rows, burials, tuple(read_trimmed_cuts(place, entry)))
 
 
 def refuse_lost_burials(record: ClusterRecord, burials: Mapping[LogName, tuple[Burial, ...]]) -> None:

@@ -1,0 +1,1 @@
+"""Retention of archived logs, tied to what their topics guarantee: `prune --source-retention`."""
