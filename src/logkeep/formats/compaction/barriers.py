@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from logkeep.formats.compaction import barrier_kernels as kernels
 from logkeep.formats.kafka.batches import Longs
+from logkeep.formats.kafka.records import RecordColumns
 
 ROW: Final = np.dtype(
     [
@@ -227,3 +228,14 @@ def differing(before: Sequence[LatestDigest], after: Sequence[LatestDigest]) -> 
     """The backups at whose cuts the latest records are not the same."""
     there = {each.backup: each for each in after}
     return [each.backup for each in before if there.get(each.backup) != each]
+
+
+def warm(records: RecordColumns) -> None:
+    """Compile and store every kernel, with the argument types that are used."""
+    content = np.empty(len(records), np.uint64)
+    kernels.record_hashes(records.data, records.offsets, records.times_ms, records.spans, content)
+    rows, barriers = SortedRows.of(np.zeros(1, ROW)), Barriers((Barrier(1, 0, 1),))
+    LatestSums(barriers, values_only=False).add(rows, UndecidedRecords.of(()))
+    KeptRecords(8).drop(superseded(rows, barriers, drop_tombstones=False).ordinals)
+    one, kept = np.ones(1, np.int64), np.ones(1, np.bool_)
+    kernels.thin_sections(records.data, 0 * one, one, 0 * one, kept, np.empty(1, np.uint8), one.copy(), one.copy())
