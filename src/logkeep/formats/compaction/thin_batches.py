@@ -51,7 +51,8 @@ def kept_per_batch(counts: Longs, kept: Flags) -> Longs:
     """How many records of each batch stay; `counts` is how many it has."""
     before = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
     ends = np.cumsum(counts)
-    return before[ends] - before[ends - counts]
+    left: Longs = before[ends] - before[ends - counts]
+    return left
 
 
 def _thin(buffer: Bytes, batches: Batches, kept: Flags) -> Iterator[bytes]:
@@ -79,9 +80,9 @@ def _rewritten(part: Sections, kept: Flags) -> Iterator[bytes]:
     starts = np.concatenate(([0], ends[:-1]))
     codecs = (headers["attributes"] & CODEC_MASK).tolist()
     for index, (codec, start, end) in enumerate(zip(codecs, starts.tolist(), ends.tolist(), strict=True)):
-        packed = memoryview(pack(codec, out[start:end]))
+        packed = pack(codec, out[start:end]).tobytes()
         headers["length"][index] = HEADER_BYTES - OVERHEAD_BYTES + len(packed)
         head = bytearray(header_bytes(headers[index : index + 1]).tobytes())
-        crc = google_crc32c.extend(google_crc32c.value(bytes(head[CRC_FROM:])), bytes(packed))
+        crc = google_crc32c.extend(google_crc32c.value(bytes(head[CRC_FROM:])), packed)
         head[CRC_FROM - 4 : CRC_FROM] = crc.to_bytes(4, "big")
         yield b"".join((head, packed))

@@ -161,12 +161,14 @@ class RowMaking:
         undecided = self.survey.transactions.open_at_a_cut(records.batches)[records.batch]
         beyond = offsets >= self.survey.fold_end
         protected = beyond | _inside(self.survey.anchors, offsets)
-        kinds = np.where(tombstone, kernels.TOMBSTONE, 0) | np.where(undecided, kernels.UNDECIDED, 0)
-        kinds |= np.where(protected, kernels.PROTECTED, 0) | np.where(beyond, kernels.BEYOND, 0)
+        flags = [(tombstone, kernels.TOMBSTONE), (undecided, kernels.UNDECIDED)]
+        flags += [(protected, kernels.PROTECTED), (beyond, kernels.BEYOND)]
         if self.tombstones is not None:
-            kinds |= np.where(tombstone & _old(records, self.tombstones), kernels.OLD, 0)
-        found: Longs = kinds
-        return found
+            flags.append((tombstone & _old(records, self.tombstones), kernels.OLD))
+        kinds = np.zeros(len(records), np.int64)
+        for which, flag in flags:
+            kinds[which] |= flag
+        return kinds
 
 
 def _masks(bits: int) -> tuple[np.uint64, np.uint64]:

@@ -78,14 +78,52 @@ class PartReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: tuple[PartRef, ...]
 
 
+class HonouredCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cut of a kept backup, and the latest record of each key in it: the same before and after a fold."""
+
+    id: StoredId
+    start: Position
+    end: Position
+    records: Position
+    """How many keys have a latest record, with records that have no key."""
+    digest: str
+
+
+class FoldProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One history of one log was folded: records that no kept backup needs are gone."""
+
+    log: LogName
+    start: Position
+    end: Position
+    """Offsets in which only the honoured cuts are restore points."""
+    last_id: int
+    """The largest id that was decided: a backup up to it that is not honoured cannot be restored any more."""
+    cuts: tuple[HonouredCut, ...]
+    dropped_tombstones: bool
+    dense: bool
+    """Whether every offset had its record before: that proved that no deletion was missed."""
+    records_before: Position
+    records_after: Position
+    stored_before: Position
+    stored_after: Position
+    digest_before: str
+    digest_after: str
+    """Of all records in order, as `verify --level records` computes them."""
+
+
 class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
-    """Other objects hold the same plain bytes for the same positions: segments were merged, or repaired."""
+    """Other objects hold the same plain bytes for the same positions: segments were merged, or repaired.
+
+    With `fold` they hold fewer records, but the latest of each key at every honoured cut.
+    """
 
     parts: tuple[PartReplacement, ...]
     proof: str
     """How the equality was proven, for users and for `verify`."""
     keep_old: bool = False
     """The objects of the old parts stay: a repair never destroys evidence."""
+    fold: FoldProof | msgspec.UnsetType = msgspec.UNSET
+    """Absent unless a log was folded."""
 
 
 class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field="kind", forbid_unknown_fields=True):
@@ -152,13 +190,19 @@ Action = PlainAction | RepairAction
 
 
 WITH_BURIAL: Final = 2
-"""The version of a commit that buries offsets, and of a checkpoint that has some: an earlier release ends at either."""
+"""The version of a commit that buries offsets or folds a log, and of a checkpoint that knows of some: an earlier
+release ends at either."""
 
 
 def version_for(action: Action) -> int:
     """The version of the commit of an action."""
     every = (action, *(each.action for each in action.replayed)) if isinstance(action, RepairAction) else (action,)
-    return WITH_BURIAL if any(isinstance(each, BuryAction) for each in every) else 1
+    return WITH_BURIAL if any(_is_fenced(each) for each in every) else 1
+
+
+def _is_fenced(action: Action) -> bool:
+    """Whether an earlier release would misread what follows from it."""
+    return isinstance(action, BuryAction) or (isinstance(action, ReplaceAction) and bool(action.fold))
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):

@@ -18,6 +18,7 @@ from logkeep.repository.chain.actions import (
     Commit,
     DeleteAction,
     FailedAction,
+    FoldProof,
     HoldAction,
     ObjectRef,
     PartRef,
@@ -71,6 +72,28 @@ class Burial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     offsets: int
 
 
+class FoldedCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cut of a backup that the last fold of a log honoured."""
+
+    id: StoredId
+    start: int
+    end: int
+
+
+class FoldedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A log that was folded, by its last fold: in `[start, end)` only these cuts are restore points."""
+
+    log: LogName
+    start: int
+    end: int
+    last_id: int
+    """Backups up to this id were there, or were gone already."""
+    generation: int
+    dense_to: int
+    """Up to this id, every offset of the log had its record before it was folded; 0: that was not so."""
+    cuts: tuple[FoldedCut, ...]
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a source after the commits up to a generation."""
 
@@ -88,6 +111,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The last repair after a loss: garbage collection spares objects older than its commit for a while."""
     buried: tuple[Burial, ...] | msgspec.UnsetType = msgspec.UNSET
     """In order of commit; absent if there are none."""
+    folds: tuple[FoldedLog, ...] | msgspec.UnsetType = msgspec.UNSET
+    """One for each log that was folded; absent if there are none."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -95,6 +120,9 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def burials(self, backup_id: int) -> tuple[Burial, ...]:
         """Those that apply to a backup."""
         return tuple(b for b in self.buried or () if b.first <= backup_id)
+
+    def folded_logs(self) -> dict[LogName, FoldedLog]:
+        return {each.log: each for each in self.folds or ()}
 
     def failure(self, backup_id: int) -> FailedEntry | None:
         return next((f for f in self.failed if f.id == backup_id), None)
@@ -119,6 +147,7 @@ class Folding:
         self._failed = {f.id: f for f in start.failed}
         self._replacements = {r.old: r for r in start.replacements}
         self._buried = list(start.buried or ())
+        self._folds = start.folded_logs()
 
     @property
     def generation(self) -> int:
@@ -158,6 +187,7 @@ class Folding:
             replacements=tuple(self._replacements.values()),
             repaired_generation=self._repaired_generation,
             buried=tuple(self._buried) or msgspec.UNSET,
+            folds=tuple(self._folds.values()) or msgspec.UNSET,
         )
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
@@ -230,6 +260,21 @@ class Folding:
                 old=part.old, new=part.new, generation=generation, keep_old=action.keep_old
             )
         self._forget_replacements()
+        if action.fold:
+            self._remember_fold(action.fold, generation)
+
+    def _remember_fold(self, proof: FoldProof, generation: int) -> None:
+        """The last fold of a log is enough: it honoured what was left of the cuts of those before it."""
+        before = self._folds.get(proof.log)
+        self._folds[proof.log] = FoldedLog(
+            log=proof.log,
+            start=min(proof.start, before.start) if before else proof.start,
+            end=max(proof.end, before.end) if before else proof.end,
+            last_id=proof.last_id,
+            generation=generation,
+            dense_to=proof.last_id if proof.dense else before.dense_to if before else 0,
+            cuts=tuple(FoldedCut(cut.id, cut.start, cut.end) for cut in proof.cuts),
+        )
 
     def _forget_replacements(self) -> None:
         oldest = min((e.generation for e in self._completed.values()), default=2**63)

@@ -55,7 +55,7 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
     live, reader = LiveObjects(), PartReader(place)
     live.tokens.update(each.object.token for each in folded.buried or ())
     held = set(readers)
-    ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
+    ever = replacements_ever(place) if held or any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
         manifest = read_manifest(place, entry)
         live.tokens.add(entry.manifest.token)

@@ -1,0 +1,265 @@
+"""A fold of a whole source: one commit per log with its proof, or nothing replaced and the reason."""
+
+from datetime import timedelta
+
+import pytest
+
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import FormatTooNew, StoreFull, UsageError
+from logkeep.kafka.fold import rewrite
+from logkeep.kafka.fold.plan import ALREADY, FoldOptions
+from logkeep.kafka.fold.run import LogFolding
+from logkeep.kafka.logs.batch_check import check_logs
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
+from logkeep.repository.backups.verdicts import GOOD
+from logkeep.repository.chain import format as format_object
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import Commit, HoldAction, ReplaceAction
+from logkeep.repository.chain.commits import SourceRef, open_commit, read_chain, read_links
+from logkeep.repository.chain.format import FOLDED_LOGS, StoreFacts, open_format
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import pin, writing
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.verify.run import Verifier
+from logkeep.store.memory import MemoryStore
+from tests.support.kafka.compacted_backups import CompactedSource
+
+_AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
+
+
+@pytest.fixture
+def place() -> SourceRef:
+    facts = StoreFacts(put_new=True, replace=True, durable=True)
+    return create_repository(MemoryStore(), facts, utc_now(), random_token).place("prod")
+
+
+@pytest.fixture
+def source(place: SourceRef) -> CompactedSource:
+    """Three backups of two partitions: overwritten, deleted, transactional and unkeyed records."""
+    made = CompactedSource(place, partitions=2)
+    for number in range(3):
+        for partition in (0, 1):
+            for key in range(6):
+                made.write([(f"k{key}".encode(), f"{number}.{n}".encode()) for n in range(4)], partition)
+            made.write([(b"gone", None if number == 1 else b"there"), (b"empty", b""), (None, b"unkeyed")], partition)
+            made.transaction([(b"k1", b"aborted"), (b"t", b"x")], 7, False, partition)
+            made.transaction([(b"t", b"%d" % number)], 8, True, partition)
+            made.write([(b"last", b"%d" % number)], partition)
+        made.back_up()
+    return made
+
+
+def assert_good(source: CompactedSource) -> None:
+    verifier = Verifier(source.place, InlineEngine(), this_process("verify"), utc_now, random_token, check_logs)
+    for entry in read_chain(source.place).completed:
+        verified = verifier.verify(BackupId(entry.id), "data")
+        assert verified.document.verdict == GOOD, verified.findings
+
+
+def proofs(place: SourceRef) -> list[ReplaceAction]:
+    commits = [open_commit(place, link) for link in read_links(place, 0)]
+    return [c.action for c in commits if isinstance(c.action, ReplaceAction) and c.action.fold]
+
+
+def test_every_kept_backup_restores_as_before_and_old_objects_can_go(source: CompactedSource) -> None:
+    before = source.all_latest()
+    results = source.fold()
+    assert [(r.log.partition, r.committed) for r in results] == [(0, True), (1, True)]
+    assert source.all_latest() == before
+    sizes = [(r.outcome.before.records, r.outcome.after.records) for r in results]  # type: ignore[union-attr]
+    assert all(after < old / 2 for old, after in sizes)
+    with writing(source.place, "gc", utc_now, random_token) as session:
+        collect(session, _AT_ONCE)
+        collect(session, _AT_ONCE)
+    assert source.all_latest() == before
+    assert_good(source)
+
+
+def test_one_commit_for_each_log_with_its_proof(source: CompactedSource) -> None:
+    source.fold()
+    found = proofs(source.place)
+    kept = [entry.id for entry in read_chain(source.place).completed]
+    assert len(found) == 2
+    for action in found:
+        assert action.fold
+        assert [cut.id for cut in action.fold.cuts] == kept
+        assert [cut.records for cut in action.fold.cuts] == [11, 12, 13]
+        assert len({cut.digest for cut in action.fold.cuts}) == 3
+        assert action.fold.records_after < action.fold.records_before
+        assert action.fold.digest_before.startswith("lk1:")
+        assert action.fold.digest_before != action.fold.digest_after
+
+
+def test_only_the_newest_backup_kept_folds_further(source: CompactedSource) -> None:
+    source.fold()
+    first, second, newest = (entry.id for entry in read_chain(source.place).completed)
+    records = sum(len(b.records) for b in source.batches(newest))
+    with writing(source.place, "delete", utc_now, random_token) as session:
+        delete(session, [first, second], "test")
+    before = source.all_latest()
+    assert all(r.committed for r in source.fold())
+    assert source.all_latest() == before
+    assert sum(len(b.records) for b in source.batches(newest)) < records
+    assert [r.reason for r in source.fold()] == [ALREADY, ALREADY]
+
+
+def test_a_held_backup_counts_as_kept(source: CompactedSource) -> None:
+    first = read_chain(source.place).completed[0].id
+    pin(source.place, HoldAction(first, "audit"), utc_now, random_token)
+    before = source.latest(first)
+    source.fold()
+    assert source.latest(first) == before
+
+
+def test_a_new_backup_continues_a_folded_log(source: CompactedSource) -> None:
+    source.fold()
+    source.write([(b"k0", b"new"), (b"k9", b"new")])
+    source.write([(b"k0", b"newer")])
+    newest = source.back_up()
+    assert source.values(newest)[b"k0"] == b"newer"
+    before = source.all_latest()
+    assert [r.committed for r in source.fold()] == [True, False]
+    assert source.all_latest() == before
+    assert_good(source)
+
+
+def test_earlier_releases_end_at_the_feature_and_at_the_commit(
+    source: CompactedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that starts reads the feature, one that is running reads the chain."""
+    source.fold()
+    assert FOLDED_LOGS in open_format(source.place.store).document.required_features
+    for name in (layout.FORMAT, layout.FORMAT_COPY):
+        assert FOLDED_LOGS.encode() in source.place.store.get(name, 1 << 20)
+    monkeypatch.setattr(format_object, "KNOWN_FEATURES", frozenset({"zstd-frames"}))
+    monkeypatch.setattr(Commit, "newest", 1)
+    with pytest.raises(FormatTooNew):
+        read_chain(source.place)
+    with pytest.raises(FormatTooNew):
+        format_object.check_features(open_format(source.place.store).document, frozenset())
+
+
+def test_a_damaged_object_is_named_and_nothing_is_replaced(source: CompactedSource) -> None:
+    names = [i.name for i in source.place.store.list("") if i.name.endswith(".log") and "partition=0" in i.name]
+    data = bytearray(source.place.store.get(names[1], 1 << 20))
+    data[100] ^= 1
+    source.place.store.replace(names[1], bytes(data), source.place.store.head(names[1]).version)
+    results = source.fold()
+    assert [(bool(r.problem), r.where, r.committed) for r in results] == [(True, names[1], False), (False, "", True)]
+    assert len(proofs(source.place)) == 1
+
+
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        ({"include": ("nothing",)}, "no archived topic matches nothing"),
+        ({"include": ("(",)}, "is not a pattern"),
+    ],
+)
+def test_a_bad_selection_is_refused(source: CompactedSource, wish: dict[str, tuple[str, ...]], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        source.fold(**wish)
+
+
+def test_a_topic_that_was_not_compacted_in_one_kept_backup_is_not_folded(source: CompactedSource) -> None:
+    source.configs = {"cleanup.policy": "delete"}
+    source.write([(b"k", b"v")])
+    newest = source.back_up()
+    assert {r.reason for r in source.fold()} == {f"the topic was not compacted in backup {newest}"}
+    with pytest.raises(UsageError, match="cannot be folded"):
+        source.fold(include=("state",))
+    assert not proofs(source.place)
+
+
+def test_transactions_without_proven_deletions_are_left_alone(source: CompactedSource) -> None:
+    source.proven = False
+    source.write([(b"k", b"v")])
+    source.back_up()
+    assert {r.reason for r in source.fold()} == {"it has transactions, and its deletions are not proven"}
+
+
+def test_a_dry_run_writes_nothing(source: CompactedSource) -> None:
+    before = [(i.name, i.version) for i in source.place.store.list("")]
+    found = source.folding().preview(FoldOptions())
+    assert [(r.log.partition, r.planned is not None) for r in found] == [(0, True), (1, True)]
+    assert [(i.name, i.version) for i in source.place.store.list("")] == before
+
+
+def test_the_proof_is_taken_from_the_store(source: CompactedSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewrite that loses a record is noticed by what was read back, and nothing is replaced."""
+    honest = rewrite.thinned
+
+    def lossy(buffer: object, batches: object, chosen: object, kept: object) -> bytes:
+        keep = kept.copy()  # type: ignore[attr-defined]
+        keep[keep.nonzero()[0][:1]] = False
+        return honest(buffer, batches, chosen, keep)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rewrite, "thinned", lossy)
+    names = {i.name for i in source.place.store.list("") if ".log" in i.name}
+    before = source.all_latest()
+    results = source.fold()
+    assert all("do not have the latest records of backup" in r.problem for r in results)
+    assert source.all_latest() == before
+    assert not proofs(source.place)
+    assert {i.name for i in source.place.store.list("") if ".log" in i.name} == names
+
+
+def test_a_full_store_leaves_everything_as_it_was(source: CompactedSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = source.all_latest()
+
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull("no space left", subject="store")
+
+    monkeypatch.setattr(source.place.store, "open_new", full)
+    with pytest.raises(StoreFull):
+        LogFolding(source.place, utc_now, random_token).run(FoldOptions(), lambda _: InlineEngine())
+    monkeypatch.undo()
+    assert source.all_latest() == before
+    assert all(r.committed for r in source.fold())
+
+
+def test_buried_keys_stay_for_the_backups_before_and_nowhere_else(place: SourceRef) -> None:
+    source = CompactedSource(place)
+    offsets = [source.write([(b"deleted", b"%d" % number), (b"k", b"%d" % number)]) for number in range(5)]
+    first = source.back_up()
+    source.write([(b"k", b"new"), (b"z", b"z")])
+    second = source.back_up(bury_offsets=offsets)
+    before = source.all_latest()
+    assert b"deleted" in source.values(first)
+    assert b"deleted" not in source.values(second)
+    assert source.fold()[0].committed
+    assert source.all_latest() == before
+    with writing(place, "delete", utc_now, random_token) as session:
+        delete(session, [first], "test")
+    source.write([(b"z", b"y")])
+    source.back_up()
+    before = source.all_latest()
+    assert source.fold()[0].committed
+    assert source.all_latest() == before
+    assert not any(record.key == b"deleted" for b in source.batches(second) for _, _, record in b.records)
+
+
+def test_tombstones_go_only_when_asked_and_old_enough(place: SourceRef) -> None:
+    source = CompactedSource(place, configs={"cleanup.policy": "compact", "delete.retention.ms": "1000"})
+    source.write([(b"a", b"1"), (b"b", b"1")])
+    source.write([(b"a", None), (b"c", b"1")])
+    source.write([(b"z", b"z")])
+    newest = source.back_up()
+    source.fold()
+    assert source.values(newest) == {b"a": None, b"b": b"1", b"c": b"1", b"z": b"z"}
+    source.groups = {"slow": 2}
+    source.write([(b"z", b"y")])
+    newest = source.back_up()
+    source.fold(drop_tombstones=True)
+    assert b"a" in source.values(newest), "a group has not read it"
+    source.groups = {"slow": 6}
+    with writing(place, "delete", utc_now, random_token) as session:
+        delete(session, [entry.id for entry in read_chain(place).completed], "test")
+    again = CompactedSource(place, configs=source.configs, groups={"slow": 6})
+    again.logs, again.ends = source.logs, source.ends
+    newest = again.back_up()
+    assert again.fold(drop_tombstones=True)[0].committed
+    assert again.values(newest) == {b"b": b"1", b"c": b"1", b"z": b"y"}
