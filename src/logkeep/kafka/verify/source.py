@@ -28,9 +28,12 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.folds import folds_by_log, span_of
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
+from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.fold import FoldedLog
 from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
 
 _UNIT_PIECES = 500
@@ -57,9 +60,11 @@ def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
         warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
+    folds = folds_by_log(read_chain(asked.place), states)
+    reasons |= {log: _folded_text(fold) for log, fold in folds.items()}
     for log, reason in sorted(reasons.items()):
         _warn(asked, log, reason)
-    results = _run(asked, decoded, states, SettingsBrokers(settings))
+    results = _run(asked, decoded, states, folds, SettingsBrokers(settings))
     for result in results:
         asked.checked.findings.extend(result.findings)
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
@@ -124,10 +129,21 @@ def _tips(asked: BackupToCheck) -> dict[TopicPartition, PartitionRecord]:
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
 
 
+def _folded_text(fold: FoldedLog) -> str:
+    """The source may still have records that a fold dropped; their successors are archived."""
+    return f"offsets {span_of(fold)} were folded, and the source may have records there that were overwritten later"
+
+
 def _run(
-    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+    asked: BackupToCheck,
+    decoded: Decoded,
+    states: Mapping[LogName, LiveState],
+    folds: Mapping[LogName, FoldedLog],
+    brokers: SettingsBrokers,
 ) -> list[CompareResult]:
-    units = list(_units(asked, decoded.taken, states, brokers))
+    folded_to = {log: fold.end for log, fold in folds.items()}
+    pieces = [p for p in decoded.taken if p.segment.start >= folded_to.get(p.segment.log, 0)]
+    units = list(_units(asked, pieces, states, brokers))
     return asked.engine.map(compare_pieces, units, CompareResult, label="compare with source", weight=lambda u: u.bytes)
 
 

@@ -89,6 +89,7 @@ class FoldedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     last_id: int
     """Backups up to this id were there, or were gone already."""
     generation: int
+    committed: str
     dense_to: int
     """Up to this id, every offset of the log had its record before it was folded; 0: that was not so."""
     cuts: tuple[FoldedCut, ...]
@@ -210,7 +211,7 @@ class Folding:
             case ReleaseAction():
                 self._pin(action.id, None, where)
             case ReplaceAction():
-                self._replace(action, generation)
+                self._replace(action, generation, time)
             case RepairAction():
                 self._repaired_generation = generation
                 for each in action.replayed:
@@ -248,7 +249,7 @@ class Folding:
         entry = self._known(backup_id, where)
         self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
 
-    def _replace(self, action: ReplaceAction, generation: int) -> None:
+    def _replace(self, action: ReplaceAction, generation: int, time: str) -> None:
         """Earlier replacements by a part that is replaced now refer to its successors: a lookup is always one step."""
         news = {p.old: p.new for p in action.parts}
         for old, earlier in self._replacements.items():
@@ -261,9 +262,9 @@ class Folding:
             )
         self._forget_replacements()
         if action.fold:
-            self._remember_fold(action.fold, generation)
+            self._remember_fold(action.fold, generation, time)
 
-    def _remember_fold(self, proof: FoldProof, generation: int) -> None:
+    def _remember_fold(self, proof: FoldProof, generation: int, time: str) -> None:
         """The last fold of a log is enough: it honoured what was left of the cuts of those before it."""
         before = self._folds.get(proof.log)
         self._folds[proof.log] = FoldedLog(
@@ -272,6 +273,7 @@ class Folding:
             end=max(proof.end, before.end) if before else proof.end,
             last_id=proof.last_id,
             generation=generation,
+            committed=time,
             dense_to=proof.last_id if proof.dense else before.dense_to if before else 0,
             cuts=tuple(FoldedCut(cut.id, cut.start, cut.end) for cut in proof.cuts),
         )
