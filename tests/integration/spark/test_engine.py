@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 from threading import Event
 
 import pytest
@@ -130,6 +131,17 @@ def test_the_running_session_is_protected_and_does_not_speculate(engine: SparkEn
         "spark.speculation": "false",
     }.items():
         assert running.get(key) == value, key
+
+
+def test_a_connection_that_breaks_with_the_jvm_prints_no_traceback(
+    engine: SparkEngine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    engine.map(spark_tasks.echo, [Unit(1)], Answer, label="start", weight=weight)
+    context = SparkContext._active_spark_context
+    assert context is not None
+    with socket() as broken:
+        context._accumulatorServer.handle_error(broken, ("127.0.0.1", 1))
+    assert capfd.readouterr().err == ""
 
 
 def test_workers_start_in_a_private_directory_and_import_nothing_from_it(engine: SparkEngine) -> None:

@@ -9,7 +9,6 @@ from logkeep.engine.inline import InlineEngine
 from logkeep.formats.compaction.barriers import Barrier
 from logkeep.formats.kafka.batches import TRANSACTIONAL, walk
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
-from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.backup.burial import bury
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import FoldedResult, LogFolding
@@ -24,6 +23,7 @@ from logkeep.kafka.record.documents import (
     PartitionRecord,
     TopicRecord,
 )
+from logkeep.model.clock_time import ClockName
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 from logkeep.repository.backups.attachments import put_attachment

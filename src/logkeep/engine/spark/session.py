@@ -33,6 +33,7 @@ from logkeep.errors import ConfigError, EngineUnavailable
 from logkeep.model.cache import archive_dir, log_dir
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _PATH_VARIABLES = ("JAVA_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -131,6 +132,7 @@ class EngineSession:
                 popen = {"stdout": log, "stderr": log, "process_group": 0, "cwd": self.scratch}
                 self._gateway = launch_gateway(spark_conf, popen)  # type: ignore[no-untyped-call]  # pyspark left it untyped
                 context = SparkContext(conf=spark_conf, gateway=self._gateway)
+            _log_broken_connections(context)
             self._spark = SparkSession.builder.getOrCreate()
             if not is_local(self._settings.master):
                 context.addPyFile(str(package_zip(self.scratch)))
@@ -222,6 +224,12 @@ def end_patience_s(*, hurry: bool, recording: bool) -> float:
     if hurry:
         return _HURRIED_STOP_S
     return _RECORDING_S if recording else _STOP_S
+
+
+def _log_broken_connections(context: "SparkContext") -> None:
+    """PySpark's server for accumulators prints a traceback on standard error when the JVM is killed."""
+    server: Any = context._accumulatorServer
+    server.handle_error = lambda *_: _log.debug("the connection for accumulators broke", exc_info=True)
 
 
 def _import_path() -> list[str]:
