@@ -34,6 +34,7 @@ from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from tests.support.kafka.fold_logs import OneBatch, latest_per_key, parsed
 from tests.support.kafka.slow_records import Slow, batch_of
@@ -104,14 +105,12 @@ class CompactedSource:
                 new += writer.segments
                 cut.append(LogCut(self.log(partition), 0, end))
                 self.archived[partition] = len(batches)
-            record = put_attachment(self.place, ongoing.id, ROLE, self._record(ongoing.id), self.tokens())
+            record = put_attachment(
+                self.place, ongoing.id, ROLE, self._record(ongoing.id, session.folded), self.tokens()
+            )
             return ongoing.complete(FinishedRun(cut=cut, new=new, attachments=[record])).id
 
-    def _record(self, backup_id: int) -> ClusterRecord:
-        times = DeletionTimes(
-            cut_ms=int(self.clock().timestamp() * 1000), clock=ClockName.OWN, retention_ms=86_400_000,
-            **({} if self.proven else {"unproven_from": 0, "unproven_to": 5}),
-        )  # fmt: skip
+    def _record(self, backup_id: int, folded: Folded) -> ClusterRecord:
         commits = [(name, CommitRecord(self.topic, 0, at, at, 0, "")) for name, at in self.groups.items()]
         return ClusterRecord(
             version=3,
@@ -120,17 +119,21 @@ class CompactedSource:
             id=backup_id,
             cluster_id="by-hand",
             topics=(TopicRecord(self.topic, TOPIC_ID, False, self.partitions, 1, dict(self.configs)),),
-            logs=tuple(
-                PartitionRecord(
-                    self.topic, p, TOPIC_ID, 0, self.ends.get(p, 0), self.ends.get(p, 0), 0, deletions=times
-                )
-                for p in range(self.partitions)
-            ),
+            logs=tuple(self._partition(p, backup_id, folded) for p in range(self.partitions)),
             open_transactions=(),
             groups=tuple(GroupRecord(name, "classic", "Empty", "consumer", (c,)) for name, c in commits),
             acls=None,
             quotas=(),
         )
+
+    def _partition(self, partition: int, backup_id: int, folded: Folded) -> PartitionRecord:
+        buried = sum(b.offsets for b in folded.burials(backup_id) if b.log == self.log(partition))
+        times = DeletionTimes(
+            cut_ms=int(self.clock().timestamp() * 1000), clock=ClockName.OWN, retention_ms=86_400_000, buried=buried,
+            **({} if self.proven else {"unproven_from": 0, "unproven_to": 5}),
+        )  # fmt: skip
+        end = self.ends.get(partition, 0)
+        return PartitionRecord(self.topic, partition, TOPIC_ID, 0, end, end, 0, deletions=times)
 
     def fold(self, **options: object) -> list[FoldedResult]:
         wish = FoldOptions(**options)  # type: ignore[arg-type]  # a test's own options
