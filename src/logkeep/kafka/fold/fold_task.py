@@ -14,7 +14,7 @@ from logkeep.formats.kafka.batches import CONTROL, Longs
 from logkeep.kafka.fold.log_reading import (
     ArchivedRows,
     CollectedRows,
-    LogSurvey,
+    FoldSurvey,
     NotFoldable,
     RowMaking,
     collected,
@@ -74,7 +74,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
     )
 
 
-def _making(unit: FoldUnit, survey: LogSurvey, first_seed: int) -> RowMaking:
+def _making(unit: FoldUnit, survey: FoldSurvey, first_seed: int) -> RowMaking:
     buried = [found for refs in unit.buried if (found := read_buried(unit.place, refs)) is not None]
     one, two, three = unit.seeds[first_seed : first_seed + 3]
     return RowMaking(survey, unit.barriers, buried, (one, two, three), unit.hash_bits, unit.tombstones)
@@ -97,7 +97,7 @@ def _decide(unit: FoldUnit, found: CollectedRows, kept: KeptRecords) -> tuple[in
     return collisions, latest
 
 
-def _drop_aborted(archived: ArchivedRows, survey: LogSurvey, kept: KeptRecords) -> None:
+def _drop_aborted(archived: ArchivedRows, survey: FoldSurvey, kept: KeptRecords) -> None:
     """Records of aborted transactions go, unless the transaction was open at a kept cut."""
     if not survey.transactions.settled.aborted:
         return
@@ -119,7 +119,7 @@ def _numbers(firsts: Longs, counts: Longs, which: "np.ndarray[tuple[int], np.dty
     return np.repeat(firsts[which], some) + np.arange(int(some.sum())) - before
 
 
-def _span_end(unit: FoldUnit, survey: LogSurvey) -> int:
+def _span_end(unit: FoldUnit, survey: FoldSurvey) -> int:
     """Where restore points begin again. The marker of a transaction in the folded range may be beyond its end."""
     return unit.barriers.last if survey.transactions.any else survey.fold_end
 

@@ -67,7 +67,7 @@ class ArchivedRows:
 
 
 @dataclass(frozen=True)
-class LogSurvey:
+class FoldSurvey:
     """What the headers and markers of a log say."""
 
     transactions: CutTransactions
@@ -82,7 +82,7 @@ class LogSurvey:
     compared with it."""
 
 
-def survey_log(archived: ArchivedRows, barriers: Barriers, young_ms: int | None) -> LogSurvey:
+def survey_log(archived: ArchivedRows, barriers: Barriers, young_ms: int | None) -> FoldSurvey:
     """Raises Damaged, and NotFoldable."""
     ends, settling = barriers.ends, CutSettling(ends=barriers.ends)
     anchors, young = dict[int, tuple[int, int]](), _NO_LIMIT
@@ -102,7 +102,7 @@ def survey_log(archived: ArchivedRows, barriers: Barriers, young_ms: int | None)
             anchors[end] = int(batches.base_offsets[at]), int(batches.last_offsets[at])
     outcome = settling.outcome()
     fold_end = min(barriers.last, outcome.first_open, young)
-    return LogSurvey(outcome, sum(records.values()), fold_end, records, tuple(sorted(set(anchors.values()))))
+    return FoldSurvey(outcome, sum(records.values()), fold_end, records, tuple(sorted(set(anchors.values()))))
 
 
 def _first_young(batches: Batches, young_ms: int | None) -> int:
@@ -116,7 +116,7 @@ def _first_young(batches: Batches, young_ms: int | None) -> int:
 class RowMaking:
     """How the records of a log become rows."""
 
-    survey: LogSurvey
+    survey: FoldSurvey
     barriers: Barriers
     buried: Sequence[BuriedOffsets]
     """Of each burial of the barriers."""

@@ -12,7 +12,7 @@ from logkeep.formats.compaction.thin_batches import kept_per_batch, thinned
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, walk
 from logkeep.formats.kafka.records import Flags, Malformed, decode
 from logkeep.formats.kafka.transactions import ABORT, COMMIT
-from logkeep.kafka.fold.log_reading import ArchivedRows, LogSurvey
+from logkeep.kafka.fold.log_reading import ArchivedRows, FoldSurvey
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource
@@ -26,7 +26,7 @@ _MARKER_TYPE = slice(2, 4)
 class MarkerKeeping:
     """Which markers stay: those of a transaction of which a batch stays. The log is read once, in order."""
 
-    survey: LogSurvey
+    survey: FoldSurvey
     _alive: set[int] = field(default_factory=set)
     """Producers with a batch that stays since their last marker."""
 
@@ -81,7 +81,7 @@ class Rewriting:
     """The rows of one log being written again."""
 
     archived: ArchivedRows
-    survey: LogSurvey
+    survey: FoldSurvey
     kept: KeptRecords
     tokens: TokenSource
 

@@ -1,7 +1,10 @@
 """A fold of a whole source: one commit per log with its proof, or nothing replaced and the reason."""
 
+import pickle
+from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from logkeep.engine.inline import InlineEngine
@@ -9,10 +12,14 @@ from logkeep.errors import FormatTooNew, StoreFull, UsageError
 from logkeep.kafka.fold import rewrite
 from logkeep.kafka.fold.plan import ALREADY, FoldOptions
 from logkeep.kafka.fold.run import LogFolding
+from logkeep.kafka.fold.units import FoldUnit
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
+from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.holds import reading
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import format as format_object
 from logkeep.repository.chain import layout
@@ -263,3 +270,45 @@ def test_tombstones_go_only_when_asked_and_old_enough(place: SourceRef) -> None:
     newest = again.back_up()
     assert again.fold(drop_tombstones=True)[0].committed
     assert again.values(newest) == {b"b": b"1", b"c": b"1", b"z": b"y"}
+
+
+def _sent(unit: FoldUnit) -> FoldUnit:
+    made: FoldUnit = pickle.loads(pickle.dumps(unit))  # noqa: S301 - our own bytes
+    return made
+
+
+def test_units_and_results_cross_process_borders(source: CompactedSource) -> None:
+    """As Spark sends them."""
+    units = list[FoldUnit]()
+
+    class Sending(InlineEngine):
+        def map(self, task, units_, result, *, label, weight):  # type: ignore[no-untyped-def]  # same as the parent's
+            sent = [replace(_sent(replace(unit, place=None)), place=unit.place) for unit in units_]
+            units.extend(sent)
+            made = super().map(task, sent, result, label=label, weight=weight)
+            return [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=result) for each in made]
+
+    place = source.place
+    before = source.all_latest()
+    assert all(r.committed for r in source.folding().run(FoldOptions(), lambda _: Sending()))
+    assert source.all_latest() == before
+    assert len({unit.seeds for unit in units}) == 2
+    assert units[0].place.source == place.source
+
+
+def test_a_reader_that_began_between_two_folds_keeps_its_objects(source: CompactedSource) -> None:
+    """It goes by the chain as it was; the hold keeps what the second fold replaced."""
+    place = source.place
+    source.fold()
+    entry = read_chain(place).completed[-1]
+    manifest = read_manifest(place, entry)
+    rows = list(rows_of(PartReader(place), manifest, served_parts(manifest, read_chain(place))).to_segments())
+    with reading(place, BackupId(entry.id), this_process("reader"), "restore", random_token):
+        with writing(place, "delete", utc_now, random_token) as session:
+            delete(session, [each.id for each in session.folded.completed[:-1]], "test")
+        assert all(r.committed for r in source.fold())
+        with writing(place, "gc", utc_now, random_token) as session:
+            collect(session, _AT_ONCE)
+            collect(session, _AT_ONCE)
+        names = {i.name for i in place.store.list("")}
+        assert {layout.segment("prod", row) for row in rows if row.has_object} <= names
