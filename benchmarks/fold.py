@@ -26,7 +26,7 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.warm import warm
 from logkeep.kafka.fold.fold_task import fold_log
-from logkeep.kafka.fold.log_reading import ArchivedRows
+from logkeep.kafka.fold.log_reading import FoldInput
 from logkeep.kafka.fold.units import FoldUnit
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
@@ -153,7 +153,7 @@ class _Decode:
                 file.write_table(pa.table(columns, schema))
 
     def _records(self, row: Segment) -> Iterator[dict[str, object]]:
-        archived = ArchivedRows(self._place, [row], lambda _: None)
+        archived = FoldInput(self._place, [row], lambda _: None)
         for records in visible_records(archived.of_row(row), View(0, 2**62)):
             yield {
                 "offset": records.offsets.copy(),

@@ -12,8 +12,8 @@ from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamag
 from logkeep.formats.compaction.barriers import ROW, KeptRecords, LatestSums, SortedRows, superseded
 from logkeep.formats.kafka.batches import CONTROL, Longs
 from logkeep.kafka.fold.log_reading import (
-    ArchivedRows,
     CollectedRows,
+    FoldInput,
     FoldSurvey,
     NotFoldable,
     RowMaking,
@@ -47,7 +47,7 @@ def fold_with(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOu
 
 
 def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcome:
-    archived = ArchivedRows(unit.place, unit.rows, progress)
+    archived = FoldInput(unit.place, unit.rows, progress)
     survey = survey_log(archived, unit.barriers, unit.young_ms)
     if survey.transactions.any and not unit.proven:
         raise NotFoldable(UNPROVEN)
@@ -97,7 +97,7 @@ def _decide(unit: FoldUnit, found: CollectedRows, kept: KeptRecords) -> tuple[in
     return collisions, latest
 
 
-def _drop_aborted(archived: ArchivedRows, survey: FoldSurvey, kept: KeptRecords) -> None:
+def _drop_aborted(archived: FoldInput, survey: FoldSurvey, kept: KeptRecords) -> None:
     """Records of aborted transactions go, unless the transaction was open at a kept cut."""
     if not survey.transactions.settled.aborted:
         return
@@ -136,7 +136,7 @@ def _log_sum(rows: "tuple[Segment, ...] | list[Segment]", found: CollectedRows, 
 def _read_back(unit: FoldUnit, replaced: dict[str, Segment], progress: Progress) -> LogSum:
     """What the store has now, read with other seeds."""
     rows = [replaced.get(row.token, row) for row in unit.rows]
-    archived = ArchivedRows(unit.place, rows, progress)
+    archived = FoldInput(unit.place, rows, progress)
     survey = survey_log(archived, unit.barriers, None)
     with collected(archived, _making(unit, survey, 3), _slices(unit)) as found:
         return _log_sum(rows, found, found.sums(unit.barriers, values_only=unit.tombstones is not None))

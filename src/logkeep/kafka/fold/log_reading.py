@@ -34,7 +34,7 @@ class NotFoldable(Exception):
 
 
 @dataclass(frozen=True)
-class ArchivedRows:
+class FoldInput:
     """The rows of one log, in order."""
 
     place: SourceRef
@@ -82,7 +82,7 @@ class FoldSurvey:
     compared with it."""
 
 
-def survey_log(archived: ArchivedRows, barriers: Barriers, young_ms: int | None) -> FoldSurvey:
+def survey_log(archived: FoldInput, barriers: Barriers, young_ms: int | None) -> FoldSurvey:
     """Raises Damaged, and NotFoldable."""
     ends, settling = barriers.ends, CutSettling(ends=barriers.ends)
     anchors, young = dict[int, tuple[int, int]](), _NO_LIMIT
@@ -222,7 +222,7 @@ class CollectedRows:
 
 
 @contextlib.contextmanager
-def collected(archived: ArchivedRows, making: RowMaking, slices: int) -> Iterator[CollectedRows]:
+def collected(archived: FoldInput, making: RowMaking, slices: int) -> Iterator[CollectedRows]:
     """Decode every record. Raises Damaged with the object's name."""
     with contextlib.closing(RowSlices(slices, ROW)) as kept:
         found, undecided, first = CollectedRows(kept), list[tuple[Longs, Longs]](), 0
