@@ -25,8 +25,8 @@ from logkeep.formats.kafka.record_kernels import KEY_AT, KEY_SIZE, VALUE_AT, VAL
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.warm import warm
+from logkeep.kafka.fold.fold_input import FoldInput
 from logkeep.kafka.fold.fold_task import fold_log
-from logkeep.kafka.fold.log_reading import FoldInput
 from logkeep.kafka.fold.units import FoldUnit
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment

@@ -5,7 +5,7 @@ sees it: so the latest record of every key is the same at every barrier, before 
 were undecided at a barrier stay, and so does everything from the end of the folded range on; neither counts as the
 later record. Records that are buried in every kept backup that holds them go.
 
-Keys are told apart by a hash of 128 bits with secret seeds. A second hash proves that equal hashes are equal keys:
+Keys are distinguished by a hash of 128 bits with secret seeds. A second hash proves that equal hashes are equal keys:
 where it differs within one, all records stay.
 """
 

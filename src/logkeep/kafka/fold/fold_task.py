@@ -11,7 +11,7 @@ import numpy as np
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
 from logkeep.formats.compaction.barriers import ROW, KeptRecords, LatestSums, SortedRows, superseded
 from logkeep.formats.kafka.batches import CONTROL, Longs
-from logkeep.kafka.fold.log_reading import (
+from logkeep.kafka.fold.fold_input import (
     CollectedRows,
     FoldInput,
     FoldSurvey,

@@ -12,7 +12,7 @@ from logkeep.formats.compaction.thin_batches import kept_per_batch, thinned
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, BatchStretch, walk
 from logkeep.formats.kafka.records import Flags, Malformed, decode
 from logkeep.formats.kafka.transactions import ABORT, COMMIT
-from logkeep.kafka.fold.log_reading import FoldInput, FoldSurvey
+from logkeep.kafka.fold.fold_input import FoldInput, FoldSurvey
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource

@@ -47,7 +47,7 @@ class FoldUnit:
     """Secret: three for the keys of the old objects, three for those of the new ones."""
     memory_bytes: int = MEMORY_BYTES
     hash_bits: int = HASH_BITS
-    """Of the hash that tells keys apart."""
+    """Of the hash that distinguishes keys."""
 
     @property
     def size_bytes(self) -> int:
