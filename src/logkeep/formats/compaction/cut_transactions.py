@@ -7,6 +7,7 @@ see its records, a later one may. A fold leaves such records alone.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -42,14 +43,22 @@ class CutTransactions:
     def aborted(self, batches: Batches) -> Flags:
         """Data that no kept backup sees, and no later one will. Open transactions are not aborted."""
         data = (batches.headers["attributes"] & CONTROL) == 0
-        lost: Flags = data & ~SettledTransactions(self.settled.aborted, ()).visible(batches)
+        lost: Flags = data & ~self._aborted.visible(batches)
         return lost
 
     def open_at_a_cut(self, batches: Batches) -> Flags:
         """Data of transactions that were undecided at a kept cut."""
         data = (batches.headers["attributes"] & CONTROL) == 0
-        found: Flags = data & ~SettledTransactions(self.undecided, self.settled.open).visible(batches)
+        found: Flags = data & ~self._undecided.visible(batches)
         return found
+
+    @cached_property
+    def _aborted(self) -> SettledTransactions:
+        return SettledTransactions(self.settled.aborted, ())
+
+    @cached_property
+    def _undecided(self) -> SettledTransactions:
+        return SettledTransactions(self.undecided, self.settled.open)
 
     def decided_at(self, batches: Batches) -> Longs:
         """By batch, the offset of the marker that committed it; `NEVER` for one that is open."""

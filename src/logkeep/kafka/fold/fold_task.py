@@ -55,7 +55,7 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
     with collected(archived, _making(unit, survey, 0), _slices(unit)) as found:
         collisions, latest = _decide(unit, found, kept)
         before = _log_sum(unit.rows, found, latest)
-    _drop_aborted(archived, survey, kept)
+    _drop_aborted(FoldInput(unit.place, unit.rows, _silent), survey, kept)
     span = unit.rows[0].start, _span_end(unit, survey)
     if not kept.dropped:
         return FoldOutcome(
@@ -68,10 +68,14 @@ def _fold(unit: FoldUnit, progress: Progress, tokens: TokenSource) -> FoldOutcom
         end=span[1],
         replaced=tuple(replaced),
         before=before,
-        after=_read_back(unit, dict(replaced), progress),
+        after=_read_back(unit, dict(replaced)),
         unkeyed=found.unkeyed,
         collisions=collisions,
     )
+
+
+def _silent(_: int) -> None:
+    """What is read again is not counted again."""
 
 
 def _making(unit: FoldUnit, survey: FoldSurvey, first_seed: int) -> RowMaking:
@@ -133,10 +137,10 @@ def _log_sum(rows: "tuple[Segment, ...] | list[Segment]", found: CollectedRows, 
     )
 
 
-def _read_back(unit: FoldUnit, replaced: dict[str, Segment], progress: Progress) -> LogSum:
+def _read_back(unit: FoldUnit, replaced: dict[str, Segment]) -> LogSum:
     """What the store has now, read with other seeds."""
     rows = [replaced.get(row.token, row) for row in unit.rows]
-    archived = FoldInput(unit.place, rows, progress)
+    archived = FoldInput(unit.place, rows, _silent)
     survey = survey_log(archived, unit.barriers, None)
     with collected(archived, _making(unit, survey, 3), _slices(unit)) as found:
         return _log_sum(rows, found, found.sums(unit.barriers, values_only=unit.tombstones is not None))
