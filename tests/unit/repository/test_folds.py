@@ -1,12 +1,27 @@
 """Which backups a fold honoured, and which restore points are left."""
 
 import pytest
+from msgspec.structs import replace
 
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.folds import folded_over, is_restore_point, restore_points, with_dense
 from logkeep.repository.backups.manifest import LogCut
-from logkeep.repository.chain.actions import ObjectRef
-from logkeep.repository.chain.fold import Burial, Folded, FoldedCut, FoldedLog
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import (
+    Action,
+    Commit,
+    FoldProof,
+    HonouredCut,
+    ObjectRef,
+    RepairAction,
+    ReplaceAction,
+    ReplayedAction,
+    version_for,
+)
+from logkeep.repository.chain.commits import SourceRef, put_checkpoint
+from logkeep.repository.chain.documents import seal, unseal
+from logkeep.repository.chain.fold import Burial, Checkpoint, Folded, FoldedCut, FoldedLog, Folding
+from logkeep.store.memory import MemoryStore
 
 LOG = LogName(Collection.TOPICS, "state", "a" * 32, 0)
 FOLD = FoldedLog(
@@ -49,6 +64,52 @@ def test_restore_points(end: int, is_one: bool) -> None:
 
 
 def test_a_log_that_was_dense_before_a_fold_stays_proven() -> None:
-    folded = Folded(folds=(FoldedLog(**{**{f: getattr(FOLD, f) for f in FOLD.__struct_fields__}, "dense_to": 40}),))
+    folded = Folded(folds=(replace(FOLD, dense_to=40),))
     assert with_dense(folded, 40, ()) == {LOG}
     assert with_dense(folded, 41, ()) == set()
+
+
+PROOF = FoldProof(
+    log=LOG, start=0, end=100, last_id=40, cuts=(HonouredCut(40, 20, 100, 7, "lp1:7:0"),), dropped_tombstones=False,
+    dense=True, records_before=90, records_after=7, stored_before=900, stored_after=70, digest_before="a",
+    digest_after="b",
+)  # fmt: skip
+
+
+def _commit(action: Action) -> bytes:
+    return seal(
+        Commit(
+            version=version_for(action), repository="r", source="prod", generation=3, previous="p", run="run",
+            nonce="n", time="2026-11-18T00:00:00Z", action=action,
+        )
+    )  # fmt: skip
+
+
+def test_only_a_fold_makes_a_replacement_of_version_2() -> None:
+    """A merge has the bytes that it always had: every release reads it."""
+    merge, fold = _commit(ReplaceAction((), "merged")), _commit(ReplaceAction((), "folded", fold=PROOF))
+    assert b'"version":1' in merge
+    assert b'"fold"' not in merge
+    assert b'"version":2' in fold
+    repaired = RepairAction(1, (ReplayedAction(2, "t", ReplaceAction((), "folded", fold=PROOF)),), "lost")
+    assert version_for(repaired) == 2
+    assert unseal(fold, Commit, "commit").action == ReplaceAction((), "folded", fold=PROOF)
+
+
+def test_the_last_fold_of_a_log_is_remembered_with_the_widest_span() -> None:
+    folding = Folding(Folded())
+    for generation, (end, last_id) in enumerate(((100, 40), (80, 50)), 1):
+        proof = replace(PROOF, end=end, last_id=last_id, dense=generation == 1)
+        folding.replay(ReplayedAction(generation, f"t{generation}", ReplaceAction((), "folded", fold=proof)), "here")
+    (found,) = folding.result().folds or ()
+    assert (found.start, found.end, found.last_id, found.generation) == (0, 100, 50, 2)
+    assert found.dense_to == 40, "the second fold found the holes of the first"
+
+
+def test_a_checkpoint_that_knows_of_a_fold_has_version_2() -> None:
+    place = SourceRef(MemoryStore(), "r" * 32, "prod")
+    for folded, version in ((Folded(), 1), (Folded(folds=(FOLD,)), 2)):
+        ref = put_checkpoint(place, folded, "0" * 15 + str(version))
+        data = place.store.get(layout.checkpoint("prod", 0, ref.token), 1 << 20)
+        assert unseal(data, Checkpoint, "checkpoint").version == version
+        assert unseal(data, Checkpoint, "checkpoint").folded == folded

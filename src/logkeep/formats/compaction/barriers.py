@@ -157,8 +157,17 @@ class SortedRows:
 
     @classmethod
     def of(cls, rows: Rows) -> "SortedRows":
-        """All rows of some keys, in any order."""
-        rows = rows[np.lexsort((rows["offset"], rows["other"], rows["check"], rows["hash"]))]
+        """All rows of some keys, in the order of offsets."""
+        made = cls._by(rows, np.argsort(rows["hash"], kind="stable"))
+        hashes = made.rows["hash"]
+        if not made.keys[1:][hashes[1:] == hashes[:-1]].any():
+            return made
+        # Two keys share the first lane of their hash.
+        return cls._by(rows, np.lexsort((rows["offset"], rows["other"], rows["check"], rows["hash"])))
+
+    @classmethod
+    def _by(cls, rows: Rows, order: npt.NDArray[np.intp]) -> "SortedRows":
+        rows = rows[order]
         begins, keys = np.ones(len(rows), np.bool_), np.ones(len(rows), np.bool_)
         begins[1:] = (rows["hash"][1:] != rows["hash"][:-1]) | (rows["check"][1:] != rows["check"][:-1])
         keys[1:] = begins[1:] | (rows["other"][1:] != rows["other"][:-1])

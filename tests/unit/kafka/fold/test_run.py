@@ -1,6 +1,7 @@
 """A fold of a whole source: one commit per log with its proof, or nothing replaced and the reason."""
 
 import pickle
+import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -33,6 +34,7 @@ from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.slow_records import Slow, batch_of
 
 _AT_ONCE = GarbageRules(age=timedelta(0), interval=timedelta(0))
 
@@ -312,3 +314,17 @@ def test_a_reader_that_began_between_two_folds_keeps_its_objects(source: Compact
             collect(session, _AT_ONCE)
         names = {i.name for i in place.store.list("")}
         assert {layout.segment("prod", row) for row in rows if row.has_object} <= names
+
+
+def test_one_kept_backup_takes_little_more_than_the_latest_records(place: SourceRef) -> None:
+    source, rng = CompactedSource(place), random.Random(5)
+    for _ in range(60):
+        source.write([(b"key-%03d" % rng.randrange(300), bytes(100)) for _ in range(100)])
+    newest = source.back_up()
+    (done,) = source.fold()
+    assert done.outcome is not None
+    assert done.outcome.after is not None
+    table = source.values(newest)
+    alone = batch_of(0, [Slow(n, 0, key, bytes(100)) for n, key in enumerate(table)])  # type: ignore[arg-type]  # bytes
+    assert len(table) == 300
+    assert done.outcome.after.stored_bytes <= 1.3 * len(alone)
