@@ -7,7 +7,7 @@ buried for all backups from `firsts[rank]` on; rank `len(firsts)` is not buried.
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.compare.digest_kernels import SEEDS, xxh64, xxh64_of_long
+from logkeep.formats.compare.digest_kernels import SEEDS, canonical_body, xxh64, xxh64_of_long
 from logkeep.formats.jit import inlined, kernel
 from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.encode_kernels import copy
@@ -41,7 +41,11 @@ def record_hashes(data: Bytes, offsets: Longs, times: Longs, spans: Ints, out: W
         if start < 0 or size < 0 or size > data.shape[0] - start:
             outside += 1
             continue
-        body = xxh64(data, start, size, _SEED)
+        if spans[row, k.ODD]:
+            plain = np.empty(size, np.uint8)
+            body = xxh64(plain, 0, canonical_body(data, spans[row], plain), _SEED)
+        else:
+            body = xxh64(data, start, size, _SEED)
         out[row] = xxh64_of_long(offsets[row], xxh64_of_long(times[row], body))
     return outside
 

@@ -11,10 +11,10 @@ from logkeep.errors import Damaged
 from logkeep.formats.compaction import barrier_kernels as kernels
 from logkeep.formats.compaction.barriers import ROW, Barriers, LatestSums, Rows, SortedRows, UndecidedRecords
 from logkeep.formats.compaction.cut_transactions import CutSettling, CutTransactions
+from logkeep.formats.compaction.record_rows import hashed_rows
 from logkeep.formats.compare.digest import NOTHING, Digest, digest_of
 from logkeep.formats.kafka.batches import CONTROL, DELETE_HORIZON, Batches, BatchStretch, Longs
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
-from logkeep.formats.kafka.key_hash_kernels import key_hashes
 from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.records import Flags, Malformed, RecordColumns, decode
 from logkeep.kafka.fold.units import TombstoneRule
@@ -25,7 +25,6 @@ from logkeep.model.work import Progress
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 
-_UNKEYED_CHECK: Final = np.uint64(0xA5A5_5A5A_C3C3_3C3C)
 _NO_LIMIT: Final = 2**63 - 1
 
 
@@ -126,28 +125,11 @@ class RowMaking:
 
     def rows(self, records: RecordColumns, ordinals: Longs, seen: Flags) -> Rows:
         """One for each record that is `seen` by a backup or may be."""
-        rows = np.empty(len(records), ROW)
-        rows["offset"], rows["ordinal"] = records.offsets, ordinals
-        self._hash(records, rows)
+        rows = hashed_rows(records, self.seeds, self.hash_bits)
+        rows["ordinal"] = ordinals
         rows["rank"] = self._ranks(records.offsets)
         rows["kind"] = self._kinds(records)
         return rows[seen]
-
-    def _hash(self, records: RecordColumns, rows: Rows) -> None:
-        one, two, three = (np.uint64(seed) for seed in self.seeds)
-        hashes, content = np.empty((len(records), 2), np.uint64), np.empty(len(records), np.uint64)
-        outside = key_hashes(records.data, records.spans, three, one, hashes)
-        rows["other"] = hashes[:, 0] >> np.uint64(32)
-        outside += key_hashes(records.data, records.spans, one, two, hashes)
-        outside += kernels.record_hashes(records.data, records.offsets, records.times_ms, records.spans, content)
-        if outside:
-            raise Damaged("a record does not lie in the bytes of its batch")
-        low, high = _masks(self.hash_bits)
-        rows["hash"], rows["check"], rows["content"] = hashes[:, 0] & low, hashes[:, 1] & high, content
-        unkeyed = records.spans[:, KEY_SIZE] < 0
-        own = records.offsets[unkeyed].astype(np.uint64)  # a record without a key is a key of its own
-        rows["hash"][unkeyed], rows["check"][unkeyed] = own * np.uint64(0x9E3779B97F4A7C15), own ^ _UNKEYED_CHECK
-        rows["other"][unkeyed] = 0
 
     def _ranks(self, offsets: Longs) -> Longs:
         ranks = np.full(len(offsets), len(self.buried), np.int64)
@@ -169,11 +151,6 @@ class RowMaking:
         for which, flag in flags:
             kinds[which] |= flag
         return kinds
-
-
-def _masks(bits: int) -> tuple[np.uint64, np.uint64]:
-    mask = (1 << bits) - 1
-    return np.uint64(mask & (2**64 - 1)), np.uint64(mask >> 64)
 
 
 def _inside(ranges: Sequence[tuple[int, int]], offsets: Longs) -> Flags:

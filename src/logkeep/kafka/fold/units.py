@@ -6,13 +6,13 @@ from typing import Final
 import msgspec
 
 from logkeep.formats.compaction.barriers import Barriers
+from logkeep.formats.compaction.record_rows import HASH_BITS
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.chain.actions import ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 
 MEMORY_BYTES: Final = 192 << 20
 """For the rows of one slice of keys, while they are sorted."""
-HASH_BITS: Final = 128
 
 
 @dataclass(frozen=True)
