@@ -9,12 +9,17 @@ import msgspec
 import pytest
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.errors import FormatTooNew, StoreFull, UsageError
+from logkeep.errors import Damaged, FormatTooNew, StoreFull, UsageError
 from logkeep.kafka.fold import rewrite
 from logkeep.kafka.fold.plan import ALREADY, FoldOptions
 from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.fold.units import FoldUnit
 from logkeep.kafka.logs.batch_check import check_logs
+from logkeep.kafka.merge import optimizing
+from logkeep.kafka.record.contents import KafkaReport
+from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kinds import KAFKA
+from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
@@ -29,8 +34,11 @@ from logkeep.repository.chain.commits import SourceRef, open_commit, read_chain,
 from logkeep.repository.chain.format import FOLDED_LOGS, StoreFacts, open_format
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import pin, writing
+from logkeep.repository.parts import log_totals
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.upkeep.repair import repair
 from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.compacted_backups import CompactedSource
@@ -328,3 +336,52 @@ def test_one_kept_backup_takes_little_more_than_the_latest_records(place: Source
     alone = batch_of(0, [Slow(n, 0, key, bytes(100)) for n, key in enumerate(table)])  # type: ignore[arg-type]  # bytes
     assert len(table) == 300
     assert done.outcome.after.stored_bytes <= 1.3 * len(alone)
+
+
+def test_a_backup_that_a_repair_brings_back_after_a_fold_is_folded_over(source: CompactedSource) -> None:
+    place = source.place
+    first, second, newest = (entry.id for entry in read_chain(place).completed)
+    with writing(place, "delete", utc_now, random_token) as session:
+        delete(session, [second], "test")
+        lost = layout.commit(place.source, session.folded.generation)
+    kept = {backup: source.latest(backup) for backup in (first, newest)}
+    source.fold()
+    place.store.delete(lost)
+    repair(place, utc_now, random_token, timedelta(minutes=1), accept_loss=True, dry_run=False)
+    chain = read_chain(place)
+    assert [entry.id for entry in chain.completed] == [first, second, newest]
+    for entry in chain.completed:
+        doubts = KAFKA.doubts(place, chain, read_manifest(place, entry))
+        if entry.id == second:
+            assert {(f.code, f.severity) for f in doubts} == {("folded-over", Severity.DAMAGE)}
+            with pytest.raises(Damaged, match="folded over") as refused:
+                view_backup(place, entry)
+            assert refused.value.exit_code == 10
+        else:
+            assert not doubts
+            view_backup(place, entry)
+            assert source.latest(entry.id) == kept[entry.id]
+
+
+def test_info_says_up_to_where_a_log_was_folded(source: CompactedSource) -> None:
+    source.fold()
+    chain = read_chain(source.place)
+    manifest = read_manifest(source.place, chain.completed[-1])
+    rows = rows_of(PartReader(source.place), manifest, served_parts(manifest, chain))
+    report = KAFKA.contents(source.place, chain, manifest, log_totals(rows))
+    assert isinstance(report, KafkaReport)
+    assert [log.folded_to for log in report.topics[0].logs] == [99, 99]
+
+
+def test_folded_segments_are_merged_with_each_other_only(source: CompactedSource) -> None:
+    source.fold()
+    for number in range(2):
+        source.write([(b"k0", b"later %d" % number)] * 20)
+        source.back_up()
+    before = source.all_latest()
+    done = optimizing(source.place, utc_now, random_token).run(MergeRule(1 << 20), lambda _: InlineEngine())
+    assert done.objects_after == 3, "two folded logs, and what came later"
+    assert source.all_latest() == before
+    manifest = read_manifest(source.place, read_chain(source.place).completed[-1])
+    rows = rows_of(PartReader(source.place), manifest, served_parts(manifest, read_chain(source.place))).to_segments()
+    assert {99} == {row.end for row in rows if row.start == 0}
