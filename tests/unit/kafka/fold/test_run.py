@@ -4,13 +4,15 @@ import pickle
 import random
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, FormatTooNew, StoreFull, UsageError
-from logkeep.kafka.fold import rewrite
+from logkeep.formats.compaction.barriers import Barriers
+from logkeep.kafka.fold import plan, rewrite
 from logkeep.kafka.fold.plan import ALREADY, FoldOptions
 from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.fold.units import FoldUnit
@@ -385,3 +387,22 @@ def test_folded_segments_are_merged_with_each_other_only(source: CompactedSource
     manifest = read_manifest(source.place, read_chain(source.place).completed[-1])
     rows = rows_of(PartReader(source.place), manifest, served_parts(manifest, read_chain(source.place))).to_segments()
     assert {99} == {row.end for row in rows if row.start == 0}
+
+
+def test_a_barrier_left_out_by_mistake_replaces_nothing(
+    source: CompactedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cuts are taken from the backups again before the commit."""
+    honest = plan._barriers
+
+    def forgetful(*args: Any) -> Barriers:
+        made = honest(*args)
+        return Barriers(made.cuts[1:], made.burials)
+
+    monkeypatch.setattr(plan, "_barriers", forgetful)
+    before = source.all_latest()
+    assert {r.problem for r in source.fold()} == {
+        "the kept backups are not those that the fold honoured: nothing was replaced"
+    }
+    assert source.all_latest() == before
+    assert not proofs(source.place)
