@@ -97,18 +97,18 @@ def _template() -> bytes:
     return batch_of(0, [Slow(n, 0, b"k" + b"0" * 9, value) for n in range(_BATCH)])
 
 
-def _key_spots(template: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]  # bytes
+def _key_spots(template: np.ndarray) -> np.ndarray:
     data = template.tobytes()
     stretch = BatchStretch(data, walk(data).batches)
     (records,) = visible_records([stretch], View(0, _BATCH))
     return records.spans[:, KEY_AT].astype(np.int64)[:, None] + 1 + np.arange(9)
 
 
-def _digits(numbers: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]  # bytes
+def _digits(numbers: np.ndarray) -> np.ndarray:
     return (numbers[:, None] // 10 ** np.arange(8, -1, -1) % 10 + ord("0")).astype(np.uint8)
 
 
-def _sealed(template: np.ndarray, base: int) -> bytes:  # type: ignore[type-arg]  # bytes
+def _sealed(template: np.ndarray, base: int) -> bytes:
     import google_crc32c  # noqa: PLC0415
 
     template[:8] = np.frombuffer(base.to_bytes(8, "big"), np.uint8)

@@ -70,7 +70,7 @@ class CompactedSource:
         base = self.ends.get(partition, 0)
         records = [Slow(number, 0, key, value) for number, (key, value) in enumerate(pairs)]
         times = {"base_time_ms": self.time_ms, "max_time_ms": self.time_ms}
-        self.logs.setdefault(partition, []).append(batch_of(base, records, **(times | fields)))
+        self.logs.setdefault(partition, []).append(batch_of(base, records, None, **(times | fields)))
         self.ends[partition] = base + len(pairs)
         return base
 

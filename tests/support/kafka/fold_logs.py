@@ -119,7 +119,7 @@ def _marker(base: int, producer: int, commits: bool, rng: random.Random) -> tupl
     record = Slow(0, 0, b"\0\0\0" + bytes([commits]), bytes(6))
     time = rng.randint(0, 99)
     fields = {"attributes": CONTROL | TRANSACTIONAL, "base_time_ms": time, "max_time_ms": time, "producer": producer}
-    return base, base + 1, batch_of(base, [record], **fields)
+    return base, base + 1, batch_of(base, [record], None, **fields)
 
 
 def _data(base: int, producer: int, keys: int, rng: random.Random) -> tuple[int, int, bytes]:

@@ -12,6 +12,7 @@ import pytest
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, FormatTooNew, StoreFull, UsageError
 from logkeep.formats.compaction.barriers import Barriers
+from logkeep.formats.compaction.thin_batches import thinned
 from logkeep.kafka.fold import plan, rewrite
 from logkeep.kafka.fold.plan import ALREADY, FoldOptions
 from logkeep.kafka.fold.run import LogFolding
@@ -209,7 +210,7 @@ def test_a_dry_run_writes_nothing(source: CompactedSource) -> None:
 
 def test_the_proof_is_taken_from_the_store(source: CompactedSource, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewrite that loses a record is noticed by what was read back, and nothing is replaced."""
-    honest = rewrite.thinned
+    honest = thinned
 
     def lossy(buffer: object, batches: object, chosen: object, kept: object) -> bytes:
         keep = kept.copy()  # type: ignore[attr-defined]
