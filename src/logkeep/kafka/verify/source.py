@@ -69,9 +69,10 @@ def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
         _warn(asked, log, reason)
     others = {log: state for log, state in states.items() if log not in folded.logs}
     results = _run(asked, decoded, others, SettingsBrokers(settings))
-    results += asked.engine.map(
-        compare_folded, folded.units, CompareResult, label="compare with source", weight=lambda u: u.bytes
-    )
+    if folded.units:
+        results += asked.engine.map(
+            compare_folded, folded.units, CompareResult, label="compare with source", weight=lambda u: u.bytes
+        )
     for result in results:
         asked.checked.findings.extend(result.findings)
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
