@@ -154,7 +154,7 @@ class FoldMachine(RuleBasedStateMachine):
 
 
 def test_folds_in_any_order_keep_every_backup() -> None:
-    run_state_machine_as_test(FoldMachine, settings=settings(_UNTIMED, max_examples=5, stateful_step_count=15))
+    run_state_machine_as_test(FoldMachine, settings=settings(_UNTIMED, max_examples=4, stateful_step_count=15))
 
 
 @pytest.mark.soak
