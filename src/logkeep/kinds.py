@@ -137,13 +137,16 @@ def _kafka_contents(
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
     from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
     from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+    from logkeep.repository.backups.folds import folds_by_log  # noqa: PLC0415
 
     record = read_record(place, manifest)
     if record is None:
         return None
     scram = read_attachment(place, manifest, SCRAM_ROLE, ScramDocument)
     credentials = scram.credentials if scram is not None else None
-    return report(record, manifest, totals, credentials, _kafka_buried(place, folded, manifest))
+    folds = folds_by_log(folded, [c.log for c in manifest.cut])
+    folded_to = {log: fold.end for log, fold in folds.items()}
+    return report(record, manifest, totals, credentials, _kafka_buried(place, folded, manifest), folded_to)
 
 
 def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "dict[LogName, int]":
@@ -154,31 +157,36 @@ def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "
     from logkeep.repository.backups.burials import burials_by_log  # noqa: PLC0415
 
     found: dict[LogName, int] = {}
-    cuts = {c.log: c for c in manifest.cut}
+    cuts, folds = {c.log: c for c in manifest.cut}, folded.folded_logs()
     for log, burials in burials_by_log(folded, manifest.id, cuts).items():
         buried = read_buried(place, [b.object for b in burials])
-        found[log] = buried.within(cuts[log].start, cuts[log].end).count if buried is not None else 0
+        # A fold drops buried records that no kept backup sees: below its end, how many are left is not known.
+        start = max(cuts[log].start, folds[log].end) if log in folds else cuts[log].start
+        found[log] = buried.within(start, max(start, cuts[log].end)).count if buried is not None else 0
     return found
 
 
 def _kafka_doubts(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "tuple[Finding, ...]":
+    from logkeep.kafka.record.folded_over import folded_over_findings  # noqa: PLC0415
     from logkeep.kafka.record.lost_burials import lost_burial_findings  # noqa: PLC0415
     from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
     from logkeep.kafka.record.unproven_deletions import deletion_findings  # noqa: PLC0415
     from logkeep.repository.backups.burials import burials_by_log  # noqa: PLC0415
+    from logkeep.repository.backups.folds import with_dense  # noqa: PLC0415
 
     def dense() -> "set[LogName]":
         from logkeep.repository.backups.content import PartReader, rows_of, served_parts  # noqa: PLC0415
         from logkeep.repository.parts import dense_logs  # noqa: PLC0415
 
-        return dense_logs(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))
+        dense = dense_logs(rows_of(PartReader(place), manifest, served_parts(manifest, folded)))
+        return with_dense(folded, manifest.id, dense)
 
     record = read_record(place, manifest)
     if record is None:
         return ()
     doubts = (f for f in deletion_findings(record, manifest, dense) if f not in manifest.findings)
     burials = burials_by_log(folded, manifest.id, [c.log for c in manifest.cut])
-    return (*doubts, *lost_burial_findings(record, burials))
+    return (*doubts, *lost_burial_findings(record, burials), *folded_over_findings(folded, manifest))
 
 
 def _kafka_deletions_left(place: SourceRef, manifest: "Manifest", now_ms: int, seen_ms: int) -> float | None:

@@ -86,6 +86,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (
         f"zookeeper backup {ZK} --data-dir {{server}}/data --zk-host {{closed}}",

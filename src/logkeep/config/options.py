@@ -333,6 +333,12 @@ ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
     "Bury deleted keys of this topic also if they are more than a tenth of its keys; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+DROP_TOMBSTONES: Option[bool] = Option(
+    "drop-tombstones", Bool(), False,
+    "Drop tombstones too that were older than delete.retention.ms at every kept cut, and that every archived group "
+    "has read.",
+    where=Where.FLAG,
+)  # fmt: skip
 RESUME: Option[bool] = Option("resume", Bool(), False, "Resume the interrupted backup, under its id.", where=Where.FLAG)
 LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dirs", TextList("DIR,..."), (), "Log directories of stopped brokers; may be repeated.",

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from logkeep.file_owners import who_can_replace
+from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.jit import compile_from_now_on
@@ -46,6 +47,7 @@ def warm() -> None:
     for records in visible_records([stretch], View(0, 1)):
         arrow_records(records)
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
+        barriers.warm(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
     twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2

@@ -19,6 +19,8 @@ from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
+from logkeep.repository.upkeep.merge_plan import MergeKeyOf
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit, MergeWay, Optimizing
 
 _MOST_BATCHES = 1_000_000
@@ -85,7 +87,18 @@ def of_topics(row: Segment) -> Hashable | None:
     return row.log if row.log.collection is Collection.TOPICS else None
 
 
-WAY = MergeWay(merge_segments, lambda _place, _folded: of_topics, _PROOF)
+def apart_from_folded(_place: SourceRef, folded: Folded) -> MergeKeyOf:
+    """Folded segments are merged with each other only: beyond the span of a fold every offset is a restore point."""
+    folds = folded.folded_logs()
+
+    def key(row: Segment) -> Hashable | None:
+        fold = folds.get(row.log)
+        return None if of_topics(row) is None else (row.log, fold is not None and row.start < fold.end)
+
+    return key
+
+
+WAY = MergeWay(merge_segments, apart_from_folded, _PROOF)
 
 
 def optimizing(

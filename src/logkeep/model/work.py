@@ -50,7 +50,7 @@ EngineFor = Callable[[int], Engine]
 
 
 SPARK_STARTS = "Spark is starting"
-COUNTED_BYTES = {"restore and compare": "sent and compared"}
+COUNTED_BYTES = {"restore and compare": "sent and compared", "fold": "read and written"}
 """Labels of work that counts a byte more than once, with the words that say so beside the sum."""
 
 

@@ -161,6 +161,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:SALVAGE",
     ),
     VerbEntry(
+        "kafka fold",
+        "logkeep.cli.verbs.kafka.fold:fold",
+        "Keep only the latest record of each key in archived compacted topics, for all kept backups.",
+        "logkeep.cli.verbs.kafka.declarations:FOLD",
+    ),
+    VerbEntry(
         "kafka optimize",
         "logkeep.cli.verbs.optimize:optimize_kafka",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",

@@ -5,12 +5,9 @@ offsets. What is kept of a record is a hash of its key, its offset and three fla
 slices that fit into memory, in temporary files if there are several, and each slice is judged on its own.
 """
 
-import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from typing import IO
 from uuid import UUID
 
 import msgspec
@@ -41,6 +38,7 @@ from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
+from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
@@ -100,7 +98,7 @@ def compare_deletions(unit: DeletionUnit, progress: Progress) -> DeletionsFound:
     settled = _settled(unit)
     with ExitStack() as stack:
         live = LiveOffsets(unit, stack.enter_context(closing(_live_logs(unit))), progress)
-        slices = stack.enter_context(closing(RowSlices(_slices(unit))))
+        slices = stack.enter_context(closing(RowSlices(_slices(unit), ROW)))
         ended = _collect(unit, settled, live, slices)
         found = all_vanished([*(judge_keys(rows, unit.live_start) for rows in slices), *ended])
     return DeletionsFound(
@@ -135,7 +133,7 @@ def _settled(unit: DeletionUnit) -> SettledTransactions:
 
 
 def _collect(
-    unit: DeletionUnit, settled: SettledTransactions, live: "LiveOffsets", slices: "RowSlices"
+    unit: DeletionUnit, settled: SettledTransactions, live: "LiveOffsets", slices: RowSlices
 ) -> list[Vanished]:
     """Fill the slices. Returns records of transactions that look open in the archive and are not live: they ended."""
     ended = list[Longs]()
@@ -161,33 +159,6 @@ def _rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: 
         | np.where(records.transactional, TRANSACTIONAL, 0)
     )
     return rows[wanted]
-
-
-class RowSlices:
-    """Rows divided by the hash of their key: in memory if there is one slice, otherwise in temporary files."""
-
-    def __init__(self, slices: int) -> None:
-        self._kept: list[Rows] = []
-        self._files: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in range(slices)] if slices > 1 else []  # noqa: SIM115
-
-    def add(self, rows: Rows) -> None:
-        if not self._files:
-            self._kept.append(rows)
-            return
-        belongs = rows["hash"] % np.uint64(len(self._files))
-        for number, file in enumerate(self._files):
-            file.write(rows[belongs == number].tobytes())
-
-    def __iter__(self) -> Iterator[Rows]:
-        if not self._files:
-            yield np.concatenate([np.empty(0, ROW), *self._kept])
-        for file in self._files:
-            file.seek(0)
-            yield np.frombuffer(file.read(), ROW)
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
 
 
 class LiveOffsets:

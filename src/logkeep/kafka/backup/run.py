@@ -96,6 +96,7 @@ from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.folds import with_dense
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, Manifest
 from logkeep.repository.backups.source import check_source, ensure_source, read_manifest
@@ -380,7 +381,11 @@ class _BackupRun:
             return PreviousBackup()
         manifest, record = self._record_of(entry)
         base = PreviousBackup(entry, manifest.findings, record)
-        dense = lambda: dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))  # noqa: E731
+
+        def dense() -> set[LogName]:
+            found = dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))
+            return with_dense(folded, entry.id, found)
+
         unproven = unproven_by_rows(base.record, manifest, dense) if base.record is not None else {}
         tips = self.continuity.unrecorded(entry, base.reached)
         burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])

@@ -34,6 +34,7 @@ from logkeep.kafka.offline_restore.values import (
 )
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
 from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
@@ -59,6 +60,7 @@ def plan_offline_restore(
     if not chosen.logs:
         raise UsageError("no topic is left to restore", remedy="internal topics are never restored")
     ranges = _ranges(chosen, options)
+    refuse_folded_points(view, ranges, None)
     segments = view.segments(ranges)
     disks = _read_disks(options.roots)
     image, problems = newest_image(disks.metadata_logs)

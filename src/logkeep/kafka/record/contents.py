@@ -57,9 +57,12 @@ class PartitionReport(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ms: int | None
     newest_ms: int | None
     at_most: bool
-    """Records, bytes and newest time are upper limits: they are those of merged objects, which reach beyond the cut."""
+    """Records, bytes and newest time are upper limits: they are those of merged objects, which reach beyond the cut, or
+    of a folded log, which has records for other backups too."""
     buried: int = 0
     """Archived records that this backup leaves out, because their keys were deleted at the source."""
+    folded_to: int | None = None
+    """Below this offset the log was folded: only the cuts of kept backups are restore points."""
 
 
 class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,8 +138,13 @@ def report(
     totals: "Mapping[LogName, LogTotals]",
     scram_credentials: int | None = None,
     buried: "Mapping[LogName, int] | None" = None,
+    folded_to: "Mapping[LogName, int] | None" = None,
 ) -> KafkaReport:
-    """`totals` are those of the backup's segment rows, `buried` the number of buried offsets in its cut, by log."""
+    """`totals` are those of the backup's segment rows, `buried` the number of buried offsets in its cut, by log.
+
+    `folded_to`: below this offset a log was folded.
+    """
+    folded = {(log.name, log.partition): end for log, end in (folded_to or {}).items()}
     hidden = {(log.name, log.partition): number for log, number in (buried or {}).items()}
     logs = _by_topic(record.logs)
     found = {(log.name, log.partition): each for log, each in totals.items()}
@@ -147,7 +155,8 @@ def report(
         opened[each.topic] = opened.get(each.topic, 0) + 1
     topics = [
         _topic(t, [
-            _partition(log, found.get((t.name, log.partition)), began, hidden.get((t.name, log.partition), 0))
+            _partition(log, found.get((t.name, log.partition)), began, hidden.get((t.name, log.partition), 0),
+                       folded.get((t.name, log.partition)))
             for log in logs.get(t.name, ())
         ],
                gaps.get(t.name, ()), opened.get(t.name, 0))
@@ -196,7 +205,7 @@ def _gaps(known: "Iterable[KnownGap]") -> dict[str, list[GapReport]]:
 
 
 def _partition(
-    log: "PartitionRecord", totals: "LogTotals | None", began: Mapping[str, str], buried: int
+    log: "PartitionRecord", totals: "LogTotals | None", began: Mapping[str, str], buried: int, folded_to: int | None
 ) -> PartitionReport:
     _, _, number = log.history.partition("-")
     return PartitionReport(
@@ -214,8 +223,9 @@ def _partition(
         plain_bytes=totals.plain_bytes if totals else 0,
         oldest_ms=_known(totals.base_time_ms if totals else -1),
         newest_ms=_known(totals.max_time_ms if totals else -1),
-        at_most=totals is not None and totals.end > log.end,
+        at_most=totals is not None and (totals.end > log.end or (folded_to is not None and log.end < folded_to)),
         buried=buried,
+        folded_to=folded_to,
     )
 
 

@@ -22,6 +22,7 @@ from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, Survey
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.groups import read_groups
+from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
 from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
 from logkeep.kafka.restore.plan.plan import (
@@ -118,6 +119,7 @@ def prepare(
     Without `presence` lost objects are not checked in advance: the tasks will find them.
     """
     chosen = choose(view.record, view.manifest.cut, options.selection)
+    refuse_folded_points(view, {log.log: Range(log.start, log.end) for log in chosen.logs}, options.plan.until_ms)
     surveys, engine = survey_logs(
         view, chosen, options.plan.until_ms, engine_for, by_record=options.plan.by_record, presence=presence
     )

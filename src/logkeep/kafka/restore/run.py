@@ -8,6 +8,7 @@ have their final configs, and other clients may write to them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -18,6 +19,7 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
+from logkeep.kafka.restore.plan.folded_points import folded_since
 from logkeep.kafka.restore.plan.groups import NOT_EXACT
 from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings
 from logkeep.kafka.restore.plan.topics import difference_findings
@@ -161,6 +163,7 @@ class KafkaRestore:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
         self._refuse_another_cluster(stored.plan)
         view.refuse_trimmed({log.log: Range(log.start, log.end) for log in stored.plan.logs})
+        _refuse_folded_since(stored, view)
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         stored.restore.resume()
@@ -330,3 +333,15 @@ def _version(plan: RestorePlan) -> int:
 def _verdict(plan: RestorePlan) -> RestoreVerdict:
     """PROVEN only if the records were compared."""
     return RestoreVerdict.PROVEN if plan.prove and plan.logs else RestoreVerdict.UNPROVEN
+
+
+def _refuse_folded_since(stored: StoredKafkaRestore, view: KafkaBackupView) -> None:
+    """A log that was folded since has fewer records than the target may have by now: the two cannot be compared."""
+    began = datetime.fromisoformat(stored.document.started)
+    for log in folded_since(view.folds, [each.log for each in stored.plan.logs], began):
+        raise UsageError(
+            "this log was folded after the restore had begun, and records that it restored are gone from the archive",
+            subject=f"{log.name}/{log.partition}",
+            remedy=f"run `logkeep kafka restore abort {stored.id}` and begin again, or leave a restore that was "
+            "completed as it is",
+        )

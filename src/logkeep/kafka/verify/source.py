@@ -6,6 +6,7 @@ id or history cannot be compared: that is a warning, and the backup counts as ve
 does one whose records differ from those of the source: its objects are whole, and the source was rolled back perhaps.
 """
 
+import secrets
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,16 +25,21 @@ from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
+from logkeep.repository.backups.burials import burials_by_log
+from logkeep.repository.backups.folds import folds_by_log
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
 
 _UNIT_PIECES = 500
+_SAMPLED = "it was folded, and only a part of its objects was read"
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,16 @@ def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
         warm()
         decoded = decode_backup(asked)
         states, reasons = _comparable(asked, cluster)
+    folded = _folded_units(asked, decoded, states, SettingsBrokers(settings))
+    reasons |= dict.fromkeys(folded.sampled, _SAMPLED)
     for log, reason in sorted(reasons.items()):
         _warn(asked, log, reason)
-    results = _run(asked, decoded, states, SettingsBrokers(settings))
+    others = {log: state for log, state in states.items() if log not in folded.logs}
+    results = _run(asked, decoded, others, SettingsBrokers(settings))
+    if folded.units:
+        results += asked.engine.map(
+            compare_folded, folded.units, CompareResult, label="compare with source", weight=lambda u: u.bytes
+        )
     for result in results:
         asked.checked.findings.extend(result.findings)
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
@@ -122,6 +135,48 @@ def _tips(asked: BackupToCheck) -> dict[TopicPartition, PartitionRecord]:
     """What the backup recorded of the end of each log."""
     record = read_record(asked.place, asked.manifest)
     return {TopicPartition(r.topic, r.partition): r for r in record.logs} if record else {}
+
+
+@dataclass(frozen=True)
+class _FoldedLogs:
+    """Folded logs are compared key by key, each as a whole."""
+
+    logs: frozenset[LogName]
+    units: tuple[FoldedCompareUnit, ...]
+    sampled: tuple[LogName, ...]
+    """Those of which not every object was read."""
+
+
+def _folded_units(
+    asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
+) -> _FoldedLogs:
+    chain = read_chain(asked.place)
+    folds = folds_by_log(chain, states)
+    burials = burials_by_log(chain, asked.manifest.id, folds)
+    cuts = {cut.log: cut for cut in asked.manifest.cut}
+    taken = {piece.name for piece in decoded.taken}
+    pieces: defaultdict[LogName, list[SegmentRange]] = defaultdict(list)
+    for piece in decoded.pieces:
+        if piece.segment.log in folds:
+            pieces[piece.segment.log].append(piece)
+    whole = sorted(log for log in folds if all(p.name in taken for p in pieces[log]))
+    units = [
+        FoldedCompareUnit(
+            place=asked.place,
+            log=log,
+            start=cuts[log].start,
+            end=cuts[log].end,
+            segments=tuple(p.segment for p in pieces[log]),
+            buried=tuple(b.object for b in burials.get(log, ())),
+            topic_id=states[log].topic_id,
+            live_start=states[log].start,
+            brokers=brokers,
+            broker=states[log].broker,
+            seeds=(secrets.randbits(63), secrets.randbits(63), secrets.randbits(63)),
+        )
+        for log in whole
+    ]
+    return _FoldedLogs(frozenset(folds), tuple(units), tuple(sorted(set(folds) - set(whole))))
 
 
 def _run(

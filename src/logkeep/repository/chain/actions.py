@@ -78,14 +78,52 @@ class PartReplacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: tuple[PartRef, ...]
 
 
+class HonouredCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cut of a kept backup, and the latest record of each key in it: the same before and after a fold."""
+
+    id: StoredId
+    start: Position
+    end: Position
+    records: Position
+    """How many keys have a latest record, with records that have no key."""
+    digest: str
+
+
+class FoldProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One history of one log was folded: records that no kept backup needs are gone."""
+
+    log: LogName
+    start: Position
+    end: Position
+    """Offsets in which only the honoured cuts are restore points."""
+    last_id: int
+    """The largest id that was decided: a backup up to it that is not honoured cannot be restored any more."""
+    cuts: tuple[HonouredCut, ...]
+    dropped_tombstones: bool
+    dense: bool
+    """Whether every offset had its record before: that proved that no deletion was missed."""
+    records_before: Position
+    records_after: Position
+    stored_before: Position
+    stored_after: Position
+    digest_before: str
+    digest_after: str
+    """Of all records in order, as `verify --level records` computes them."""
+
+
 class ReplaceAction(msgspec.Struct, frozen=True, tag="replace", tag_field="kind", forbid_unknown_fields=True):
-    """Other objects hold the same plain bytes for the same positions: segments were merged, or repaired."""
+    """Other objects hold the same plain bytes for the same positions: segments were merged, or repaired.
+
+    With `fold` they hold fewer records, but the latest of each key at every honoured cut.
+    """
 
     parts: tuple[PartReplacement, ...]
     proof: str
     """How the equality was proven, for users and for `verify`."""
     keep_old: bool = False
     """The objects of the old parts stay: a repair never destroys evidence."""
+    fold: FoldProof | msgspec.UnsetType = msgspec.UNSET
+    """Absent unless a log was folded."""
 
 
 class CheckpointAction(msgspec.Struct, frozen=True, tag="checkpoint", tag_field="kind", forbid_unknown_fields=True):
@@ -188,6 +226,8 @@ WITH_BURIAL: Final = 2
 """The version of a commit that buries offsets, and of a checkpoint that has some: an earlier release ends at either."""
 WITH_TRIM: Final = 2
 """The same for a commit that trims backups, and for a checkpoint of a source with trimmed ones."""
+WITH_FOLD: Final = 2
+"""The same for a commit that folds a log, and for a checkpoint of a source with folded ones."""
 
 
 def version_for(action: Action) -> int:
@@ -202,6 +242,8 @@ def _version_of(action: Action) -> int:
             return WITH_BURIAL
         case TrimAction():
             return WITH_TRIM
+        case ReplaceAction() if action.fold:
+            return WITH_FOLD
     return 1
 
 
@@ -210,7 +252,7 @@ class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
 
     limit: ClassVar[int] = 64 * MIB
     """Large enough for a repair; every other commit is small."""
-    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM)
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD)
 
     generation: Position
     previous: str

@@ -12,6 +12,7 @@ from logkeep.repository.chain.actions import (
     FIRST_GENERATION,
     NO_PREDECESSOR,
     WITH_BURIAL,
+    WITH_FOLD,
     WITH_TRIM,
     Action,
     BackupAction,
@@ -20,6 +21,7 @@ from logkeep.repository.chain.actions import (
     Commit,
     DeleteAction,
     FailedAction,
+    FoldProof,
     HoldAction,
     ObjectRef,
     PartRef,
@@ -79,6 +81,29 @@ class Burial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     offsets: int
 
 
+class FoldedCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cut of a backup that the last fold of a log honoured."""
+
+    id: StoredId
+    start: int
+    end: int
+
+
+class FoldedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A log that was folded, by its last fold: in `[start, end)` only these cuts are restore points."""
+
+    log: LogName
+    start: int
+    end: int
+    last_id: int
+    """Backups up to this id were there, or were gone already."""
+    generation: int
+    committed: str
+    dense_to: int
+    """Up to this id, every offset of the log had its record before it was folded; 0: that was not so."""
+    cuts: tuple[FoldedCut, ...]
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a source after the commits up to a generation."""
 
@@ -98,6 +123,8 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """In order of commit; absent if there are none."""
     trims: tuple[Trim, ...] | msgspec.UnsetType = msgspec.UNSET
     """In order of commit; absent if there are none."""
+    folds: tuple[FoldedLog, ...] | msgspec.UnsetType = msgspec.UNSET
+    """One for each log that was folded; absent if there are none."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -106,13 +133,17 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Those that apply to a backup."""
         return tuple(b for b in self.buried or () if b.first <= backup_id)
 
+    def folded_logs(self) -> dict[LogName, FoldedLog]:
+        return {each.log: each for each in self.folds or ()}
+
     def failure(self, backup_id: int) -> FailedEntry | None:
         return next((f for f in self.failed if f.id == backup_id), None)
 
     @property
     def version(self) -> int:
         """Of a checkpoint with this state."""
-        return max(WITH_BURIAL if self.buried else 1, WITH_TRIM if self.trims else 1)
+        holds = ((self.buried, WITH_BURIAL), (self.trims, WITH_TRIM), (self.folds, WITH_FOLD))
+        return max(version if some else 1 for some, version in holds)
 
     def without(self, ids: Container[int]) -> "Folded":
         """The state if these backups were deleted."""
@@ -140,7 +171,7 @@ class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
     """A stored folded chain, so that old commits need not be read. Valid only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
-    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM)
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD)
 
     folded: Folded
 
@@ -156,6 +187,7 @@ class Folding:
         self._replacements = {r.old: r for r in start.replacements}
         self._buried = list(start.buried or ())
         self._trims = list(start.trims or ())
+        self._folds = start.folded_logs()
 
     @property
     def generation(self) -> int:
@@ -196,6 +228,7 @@ class Folding:
             repaired_generation=self._repaired_generation,
             buried=tuple(self._buried) or msgspec.UNSET,
             trims=tuple(self._trims) or msgspec.UNSET,
+            folds=tuple(self._folds.values()) or msgspec.UNSET,
         ).with_trims()
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
@@ -219,7 +252,7 @@ class Folding:
             case ReleaseAction():
                 self._pin(action.id, None, where)
             case ReplaceAction():
-                self._replace(action, generation)
+                self._replace(action, generation, time)
             case RepairAction():
                 self._repaired_generation = generation
                 for each in action.replayed:
@@ -268,7 +301,7 @@ class Folding:
         entry = self._known(backup_id, where)
         self._completed[backup_id] = msgspec.structs.replace(entry, hold=reason)
 
-    def _replace(self, action: ReplaceAction, generation: int) -> None:
+    def _replace(self, action: ReplaceAction, generation: int, time: str) -> None:
         """Earlier replacements by a part that is replaced now refer to its successors: a lookup is always one step."""
         news = {p.old: p.new for p in action.parts}
         for old, earlier in self._replacements.items():
@@ -280,6 +313,22 @@ class Folding:
                 old=part.old, new=part.new, generation=generation, keep_old=action.keep_old
             )
         self._forget_replacements()
+        if action.fold:
+            self._remember_fold(action.fold, generation, time)
+
+    def _remember_fold(self, proof: FoldProof, generation: int, time: str) -> None:
+        """The last fold of a log is enough: it honoured what was left of the cuts of those before it."""
+        before = self._folds.get(proof.log)
+        self._folds[proof.log] = FoldedLog(
+            log=proof.log,
+            start=min(proof.start, before.start) if before else proof.start,
+            end=max(proof.end, before.end) if before else proof.end,
+            last_id=proof.last_id,
+            generation=generation,
+            committed=time,
+            dense_to=proof.last_id if proof.dense else before.dense_to if before else 0,
+            cuts=tuple(FoldedCut(cut.id, cut.start, cut.end) for cut in proof.cuts),
+        )
 
     def _forget_replacements(self) -> None:
         oldest = min((e.generation for e in self._completed.values()), default=2**63)

@@ -1,13 +1,16 @@
-"""Replaces objects by others for all backups at once, in one commit: after a merge or a repair.
+"""Replaces objects by others for all backups at once, in one commit: after a merge, a repair or a fold.
 
 `served_rows` reads the parts of all existing backups. `replace_rows` removes rows from every part that has them, adds
-the new ones, and commits a `replace`: readers of old manifests then use the new parts. The sizes of the new objects are
+the new ones, and commits a `replace`: readers of old manifests then use the new parts. `fold_rows` puts one new row in
+the place of each old one. The sizes of the new objects are
 checked before the commit. Interrupted anywhere, backups are read from the old objects or from the new ones.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+
+import msgspec
 
 from logkeep.errors import BackupFailed
 from logkeep.model.ranges import Range
@@ -15,7 +18,7 @@ from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.content import PartReader, put_part, served_parts
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
-from logkeep.repository.chain.actions import PartRef, PartReplacement, ReplaceAction
+from logkeep.repository.chain.actions import FoldProof, PartRef, PartReplacement, ReplaceAction
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
@@ -48,6 +51,35 @@ class ServedRows:
         """A part may also have rows that only deleted backups needed; their objects may be gone."""
         needed = {each for cuts in self.readers[token] for each in row_tokens(table.covering(cuts))}
         return (segment for segment in table.to_segments() if segment.token in needed)
+
+    def needed_by_log(self, logs: Collection[LogName]) -> dict[LogName, list[Segment]]:
+        """The rows of these logs that a backup needs, in order, each up to the last offset that is needed of it."""
+        found: dict[str, Segment] = {}
+        for token, (_, table) in self.parts.items():
+            for spans in _apart(self.readers[token], logs):
+                for row in table.covering(spans).to_segments():
+                    known = found.get(row.token, row)
+                    end = max(min(row.end, spans[row.log].end), known.end if known is not row else 0)
+                    start = min(row.start, known.start)
+                    found[row.token] = msgspec.structs.replace(row, start=start, end=max(end, start))
+        by_log: dict[LogName, list[Segment]] = {}
+        for row in sorted(found.values(), key=lambda s: (s.log, s.start, s.end, s.token)):
+            by_log.setdefault(row.log, []).append(row)
+        return by_log
+
+
+def _apart(cuts: Sequence[Mapping[LogName, Range]], logs: Collection[LogName]) -> Iterator[dict[LogName, Range]]:
+    """The joined ranges of each log: all first ones, then all second ones, and so on."""
+    joined: dict[LogName, list[Range]] = {}
+    pairs = ((log, span) for each in cuts for log, span in each.items() if log in logs)
+    for log, span in sorted(pairs, key=lambda pair: (pair[0], pair[1])):
+        mine = joined.setdefault(log, [])
+        if mine and span.start <= mine[-1].end:
+            mine[-1] = Range(mine[-1].start, max(mine[-1].end, span.end))
+        else:
+            mine.append(span)
+    for number in range(max(map(len, joined.values()), default=0)):
+        yield {log: mine[number] for log, mine in joined.items() if number < len(mine)}
 
 
 def served_rows(place: SourceRef, folded: Folded) -> ServedRows:
@@ -90,6 +122,28 @@ def replace_rows(
             rest = (put_part(session.place, left, session.tokens()),) if len(left) else ()
             replaced.append(PartReplacement(token, (*rest, *put)))
     session.commit(ReplaceAction(tuple(replaced), proof, keep_old))
+
+
+def fold_rows(
+    session: Writing, served: ServedRows, new: Mapping[str, Segment], proof: str, fold: FoldProof
+) -> ServedRows:
+    """Replace rows of one log one by one, by their tokens. Returns the parts as they are afterwards.
+
+    Raises LeaseLost or CommitConflict: then nothing has changed.
+    """
+    check_stored(session.place, list(new.values()))
+    parts, readers, replaced = dict(served.parts), dict(served.readers), []
+    for token, (_, table) in served.parts.items():
+        own = [row.token for row in table.covering({fold.log: _EVERYTHING}).to_segments() if row.token in new]
+        if not own:
+            continue
+        made = SegmentTable.merge([table.without(own), SegmentTable.from_segments([new[each] for each in own])])
+        put = put_part(session.place, made, session.tokens())
+        replaced.append(PartReplacement(token, (put,)))
+        del parts[token]
+        parts[put.token], readers[put.token] = (put, made), readers.pop(token)
+    session.commit(ReplaceAction(tuple(replaced), proof, fold=fold))
+    return ServedRows(parts, served.starts, readers)
 
 
 def check_stored(place: SourceRef, new: Sequence[Segment]) -> None:

@@ -18,6 +18,7 @@ from logkeep.config.options import (
     CONFIRM_CLUSTER,
     CONTROLLER_CONFIG,
     CONTROLLERS,
+    DROP_TOMBSTONES,
     ENGINE_OPTIONS,
     ERASED_FROM,
     FOLLOW,
@@ -179,6 +180,32 @@ RESTORE_ABORT = Declaration(
     exits=(2, 31, 50, *STORE_EXITS),
     changes=True,
     examples=("logkeep kafka restore abort 20261114031500 --dry-run",),
+)
+
+FOLD = Declaration(
+    """Keep only the latest record of each key in archived compacted topics, for all kept backups.
+
+    Works without the cluster. The cut of every kept backup counts, also of a held one: each restores the same latest
+    record of each key as before. Records that no kept backup needs, and records of aborted transactions, are gone
+    afterwards; offsets, times, headers and compression stay. The new objects are read back from the store and compared
+    before they replace the old ones, in one commit for each log. Between two kept cuts there are no restore points any
+    more. The old objects become garbage, which `prune` removes.
+
+    A topic is folded if it was compacted in every kept backup that holds it; Kafka's own topics only if --topics has
+    their names.
+    """,
+    options=(
+        *STORE_OPTIONS,
+        *TOPIC_SELECTION,
+        DROP_TOMBSTONES,
+        *ENGINE_OPTIONS,
+        LIMIT_UPLOAD,
+        LIMIT_DOWNLOAD,
+        *WRITE_OPTIONS,
+    ),
+    exits=(10, 20, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka fold --dry-run", "logkeep kafka fold --topics 'customers|accounts.*'"),
 )
 
 GROUPS = Declaration(

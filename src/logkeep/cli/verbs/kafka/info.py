@@ -190,6 +190,8 @@ def _log_notes(log: PartitionReport, gaps: Iterable[GapReport]) -> Iterator[str]
         yield f"history {log.histories}"
     if log.at_most:
         yield "at most"
+    if log.folded_to is not None:
+        yield f"folded to {count(log.folded_to)}"
     if log.unproven_from is not None:
         yield f"unproven from {log.unproven_from}"
     if log.last_stable < log.end:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings
@@ -14,11 +15,12 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.folds import folded_over, folds_by_log, with_dense
 from logkeep.repository.backups.manifest import KnownGap, Manifest
 from logkeep.repository.backups.source import read_manifest, read_trimmed_cuts
 from logkeep.repository.backups.trim_floors import TrimmedCut, trim_findings
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from logkeep.repository.chain.fold import BackupEntry, Burial
+from logkeep.repository.chain.fold import BackupEntry, Burial, FoldedLog
 from logkeep.repository.parts import SegmentTable, dense_logs
 
 KIND = "kafka"
@@ -35,6 +37,10 @@ class KafkaBackupView:
     """Of logs with archived records that this backup leaves out."""
     trimmed: tuple[TrimmedCut, ...] = ()
     """Logs that begin later than the backup was taken."""
+    folds: Mapping[LogName, FoldedLog] = field(default_factory=dict)
+    """Of logs that were folded."""
+    dense: frozenset[LogName] = frozenset()
+    """Logs that were dense before they were folded."""
 
     def segments(self, wanted: Mapping[LogName, Range]) -> dict[LogName, tuple[Segment, ...]]:
         """The segments of each log that overlap its range, in order. A log without any has an empty tuple."""
@@ -53,7 +59,7 @@ class KafkaBackupView:
 
     def unproven_deletions(self, logs: Iterable[LogName]) -> list[Finding]:
         """Logs among these whose archive may lack a deletion."""
-        return deletion_findings(self.record, self.manifest, lambda: dense_logs(self.rows), map(str, logs))
+        return deletion_findings(self.record, self.manifest, lambda: dense_logs(self.rows) | self.dense, map(str, logs))
 
     def trim_findings(self, logs: Iterable[LogName]) -> list[Finding]:
         """Topics of these logs that are restored without what was trimmed."""
@@ -85,7 +91,13 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     rows = rows_of(PartReader(place), manifest, served_parts(manifest, folded))
     burials = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
     refuse_lost_burials(record, burials)
-    return KafkaBackupView(place, entry, manifest, record, rows, burials, tuple(read_trimmed_cuts(place, entry)))
+    for fold in folded_over(folded, entry.id, manifest.cut):
+        subject = f"{fold.log.name}/{fold.log.partition}"
+        raise Damaged(folded_over_text(fold), subject=subject, remedy=folded_over_remedy(fold))
+    folds = folds_by_log(folded, [c.log for c in manifest.cut])
+    dense = frozenset(with_dense(folded, entry.id, ()))
+    trimmed = tuple(read_trimmed_cuts(place, entry))
+    return KafkaBackupView(place, entry, manifest, record, rows, burials, trimmed, folds, dense)
 
 
 def refuse_lost_burials(record: ClusterRecord, burials: Mapping[LogName, tuple[Burial, ...]]) -> None:

@@ -1,0 +1,61 @@
+"""Points in time and offsets inside a folded span are refused, with those that are left."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from logkeep.errors import UsageError
+from logkeep.kafka.restore.plan.folded_points import folded_since, refuse_lost_points
+from logkeep.model.ranges import Range
+from logkeep.model.segments import Collection, LogName, Segment
+from logkeep.repository.chain.fold import FoldedCut, FoldedLog
+
+LOG = LogName(Collection.TOPICS, "state", "a" * 32, 0)
+FOLD = FoldedLog(
+    log=LOG, start=0, end=100, last_id=40, generation=9, committed="2026-11-18T10:00:00+00:00", dense_to=0,
+    cuts=(FoldedCut(10, 0, 50), FoldedCut(40, 0, 100)),
+)  # fmt: skip
+
+
+def _row(start: int, end: int, max_time_ms: int) -> Segment:
+    return Segment(
+        log=LOG, start=start, end=end, first=start, token="0" * 16, records=1, stored_bytes=1, plain_bytes=1,
+        base_time_ms=0, max_time_ms=max_time_ms, sha256="0" * 64, plain_sha256="0" * 64,
+    )  # fmt: skip
+
+
+ROWS = [_row(0, 50, 1_000), _row(50, 100, 2_000), _row(100, 150, 3_000)]
+
+
+def _refuse(end: int, until_ms: int | None = None) -> None:
+    refuse_lost_points({LOG: FOLD}, {LOG: 150}, {LOG: Range(0, end)}, {LOG: ROWS}, until_ms)
+
+
+@pytest.mark.parametrize("end", [0, 50, 100, 120, 150])
+def test_kept_cuts_and_what_comes_after_the_span_are_restore_points(end: int) -> None:
+    _refuse(end)
+
+
+@pytest.mark.parametrize("end", [1, 49, 51, 99])
+def test_offsets_between_kept_cuts_are_refused_with_those_that_are_left(end: int) -> None:
+    with pytest.raises(UsageError, match=rf"up to offset {end}: offsets \[0, 100\) were folded") as refused:
+        _refuse(end)
+    assert refused.value.exit_code == 40
+    assert "backups 10, 40" in refused.value.remedy
+    assert "state:0=N with N among 50, 100, or from 100 on" in refused.value.remedy
+
+
+def test_a_time_is_refused_unless_it_is_after_all_folded_records() -> None:
+    _refuse(150, 2_001)
+    for until_ms in (0, 1_500, 2_000):
+        with pytest.raises(UsageError, match="up to this time"):
+            _refuse(150, until_ms)
+
+
+def test_other_logs_are_not_concerned() -> None:
+    refuse_lost_points({LOG: FOLD}, {LOG: 150}, {}, {}, 5)
+
+
+def test_a_restore_that_began_before_the_fold_is_known() -> None:
+    assert folded_since({LOG: FOLD}, [LOG], datetime(2026, 11, 18, 9, 59, tzinfo=UTC)) == [LOG]
+    assert folded_since({LOG: FOLD}, [LOG], datetime(2026, 11, 18, 10, 1, tzinfo=UTC)) == []
