@@ -7,7 +7,7 @@ have their final configs, and other clients may write to them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,7 +19,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
 from logkeep.kafka.restore.plan.groups import NOT_EXACT
-from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings
+from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings, with_buried
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
 from logkeep.kafka.restore.results import (
@@ -160,6 +160,7 @@ class KafkaRestore:
         if stored.document.drill:
             raise UsageError("a drill is not resumed", subject=str(stored.id), remedy="run it again")
         self._refuse_another_cluster(stored.plan)
+        stored = replace(stored, plan=with_buried(stored.plan, view.burials))  # their objects may be joined since
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         stored.restore.resume()

@@ -116,6 +116,22 @@ class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forb
     """How that was found, for users and for `verify`."""
 
 
+class JoinedBurial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One object with the offsets of several burials of a log, which no kept backup can tell apart."""
+
+    first: StoredId
+    """The greatest of theirs."""
+    buried: BuriedLog
+    instead_of: tuple[Token, ...]
+    """Their objects."""
+
+
+class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_field="kind", forbid_unknown_fields=True):
+    """The same offsets are buried for the same backups, by fewer objects."""
+
+    logs: tuple[JoinedBurial, ...]
+
+
 PlainAction = (
     BackupAction
     | FailedAction
@@ -125,6 +141,7 @@ PlainAction = (
     | ReplaceAction
     | CheckpointAction
     | BuryAction
+    | JoinBurialsAction
 )
 
 
@@ -158,7 +175,7 @@ WITH_BURIAL: Final = 2
 def version_for(action: Action) -> int:
     """The version of the commit of an action."""
     every = (action, *(each.action for each in action.replayed)) if isinstance(action, RepairAction) else (action,)
-    return WITH_BURIAL if any(isinstance(each, BuryAction) for each in every) else 1
+    return WITH_BURIAL if any(isinstance(each, BuryAction | JoinBurialsAction) for each in every) else 1
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
