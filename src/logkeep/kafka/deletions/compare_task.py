@@ -1,0 +1,218 @@
+"""The task that compares one archived log with the live one, to find keys whose tombstones were never archived.
+
+The archive and the live log are read once, side by side in the order of offsets; a log with transactions is read for
+them first. What is kept of a record is a hash of its key, its offset and three flags. These rows are divided by hash
+into slices that fit into memory, and each slice is judged on its own.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logkeep.errors import Damaged
+from logkeep.formats.compare.vanished_keys import (
+    LIVE,
+    ROW,
+    TOMBSTONE,
+    TRANSACTIONAL,
+    Rows,
+    Vanished,
+    all_vanished,
+    judge_keys,
+)
+from logkeep.formats.kafka.batches import CONTROL, BatchStretch, Longs
+from logkeep.formats.kafka.batches import TRANSACTIONAL as IN_TRANSACTION
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
+from logkeep.formats.kafka.key_hash_kernels import key_hashes
+from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
+from logkeep.formats.kafka.record_view import View, visible_records
+from logkeep.formats.kafka.records import RecordColumns
+from logkeep.formats.kafka.transactions import SettledTransactions, Settling
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.deletions.live_offsets import LiveOffsets
+from logkeep.kafka.logs.archived import stretches
+from logkeep.kafka.logs.brokers import Brokers
+from logkeep.kafka.logs.burials import read_buried
+from logkeep.kafka.logs.live import LiveLogs, LiveRange
+from logkeep.kafka.logs.row_slices import RowSlices
+from logkeep.model.clock_time import ClockTime
+from logkeep.model.segments import LogName, Segment
+from logkeep.model.work import Progress
+from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.commits import SourceRef
+
+MEMORY_BYTES = 256 << 20
+"""For the rows of one slice, while they are sorted."""
+_SORTED_ROW_BYTES = 4 * ROW.itemsize
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class DeletionUnit:
+    """One log: `[start, end)` is archived."""
+
+    place: SourceRef
+    log: LogName
+    topic_id: UUID
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+    buried: tuple[ObjectRef, ...]
+    """What is buried already."""
+    brokers: Brokers
+    broker: int
+    live_start: int
+    seeds: tuple[int, int]
+    limits: FetchLimits = field(default_factory=FetchLimits)
+    memory_bytes: int = MEMORY_BYTES
+
+    @property
+    def size_bytes(self) -> int:
+        return 2 * sum(s.stored_bytes for s in self.segments)
+
+
+class DeletionsFound(msgspec.Struct, frozen=True, kw_only=True):
+    """The result for one log."""
+
+    log: LogName
+    end: int
+    begin: ClockTime
+    """Before the live log was read."""
+    runs: bytes
+    """Encoded `BuriedOffsets`."""
+    keys: int
+    vanished: int
+    odd: int
+    unclear: int
+    problem: str = ""
+    """Why the comparison is not complete."""
+
+
+def compare_deletions(unit: DeletionUnit, progress: Progress) -> DeletionsFound:
+    """A task. Raises Damaged or another StoreError for the archive, and errors of the cluster."""
+    begin = unit.brokers.now()
+    with closing(live_logs(unit)) as logs, compared_rows(unit, logs, progress) as compared:
+        found = all_vanished([*(judge_keys(rows, unit.live_start) for rows in compared.slices), *compared.ended])
+    return DeletionsFound(
+        log=unit.log,
+        end=unit.end,
+        begin=begin,
+        runs=encode_runs(BuriedOffsets.of(found.offsets)),
+        keys=found.keys,
+        vanished=found.vanished,
+        odd=found.odd,
+        unclear=found.unclear,
+        problem=compared.live.problem,
+    )
+
+
+def live_logs(unit: DeletionUnit) -> LiveLogs:
+    return LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(time.sleep, time.monotonic))
+
+
+def live_range(unit: DeletionUnit) -> LiveRange:
+    """What the live log still has of the archived offsets."""
+    return LiveRange(unit.log.name, unit.topic_id, unit.log.partition, max(unit.start, unit.live_start), unit.end)
+
+
+@dataclass(frozen=True)
+class ComparedRows:
+    """The rows of all archived records of one log."""
+
+    slices: RowSlices
+    live: LiveOffsets
+    ended: list[Vanished]
+    """Records of transactions that look open in the archive and are not live: they ended."""
+
+
+class _Transactions(Exception):
+    pass
+
+
+@contextmanager
+def compared_rows(unit: DeletionUnit, logs: LiveLogs, progress: Progress, more: int = 0) -> Iterator[ComparedRows]:
+    """Read the archive beside the live log. Most compacted logs have no transactions: they are read once.
+
+    `more` rows are added by the caller.
+    """
+    with ExitStack() as stack:
+        try:
+            rows = _compared(unit, None, logs, progress, stack, more)
+        except _Transactions:
+            rows = _compared(unit, settle(unit), logs, progress, stack, more)
+        yield rows
+
+
+def _compared(
+    unit: DeletionUnit,
+    settled: SettledTransactions | None,
+    logs: LiveLogs,
+    progress: Progress,
+    stack: ExitStack,
+    more: int,
+) -> ComparedRows:
+    live = LiveOffsets(logs.read(live_range(unit), unit.broker), progress)
+    slices = stack.enter_context(closing(RowSlices(slices_for(unit, more), ROW)))
+    return ComparedRows(slices, live, _collect(unit, settled, live, slices))
+
+
+def slices_for(unit: DeletionUnit, more: int = 0) -> int:
+    """How many slices hold all archived records, and so many `more`."""
+    records = sum(s.records for s in unit.segments) + more
+    return max(1, -(-records * _SORTED_ROW_BYTES // unit.memory_bytes))
+
+
+def settle(unit: DeletionUnit) -> SettledTransactions:
+    """The transactions of the archived log."""
+    settling = Settling()
+    for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
+        before_end = stretch.touching(0, unit.end)
+        settling.take(before_end.buffer, before_end.batches)
+    if settling.problems:
+        raise Damaged(f"a transaction marker cannot be read: {settling.problems[0]}", subject=str(unit.log))
+    return settling.settled()
+
+
+def _collect(
+    unit: DeletionUnit, transactions: SettledTransactions | None, live: LiveOffsets, slices: RowSlices
+) -> list[Vanished]:
+    """Fill the slices. Without `transactions` there must be none."""
+    ended = list[Longs]()
+    settled = transactions or SettledTransactions((), ())
+    ends_known = SettledTransactions(settled.aborted, ())
+    view = View(unit.start, unit.end, ends_known, buried=read_buried(unit.place, unit.buried))
+    batches = stretches(unit.place, unit.segments, unit.start, unit.end)
+    for records in visible_records(_plain(batches) if transactions is None else batches, view):
+        there = live.among(records.offsets)
+        hanging = (~settled.visible(records.batches))[records.batch]
+        ended.append(records.offsets[hanging & ~there].copy())
+        slices.add(key_rows(records, there, unit.seeds, ~hanging & (records.spans[:, KEY_SIZE] >= 0)))
+    return [Vanished(offsets, 0, 0, 0, 0) for offsets in ended]
+
+
+def _plain(batches: Iterator[BatchStretch]) -> Iterator[BatchStretch]:
+    for stretch in batches:
+        if (stretch.batches.headers["attributes"] & (IN_TRANSACTION | CONTROL)).any():
+            raise _Transactions
+        yield stretch
+
+
+def key_rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: Flags) -> Rows:
+    hashes = np.empty((len(records), 2), np.uint64)
+    if key_hashes(records.data, records.spans, np.uint64(seeds[0]), np.uint64(seeds[1]), hashes):
+        raise Damaged("a key does not lie in the bytes of its record")
+    rows = np.empty(len(records), ROW)
+    rows["hash"], rows["check"], rows["offset"] = hashes[:, 0], hashes[:, 1], records.offsets
+    rows["kind"] = (
+        np.where(there, LIVE, 0)
+        | np.where(records.spans[:, VALUE_SIZE] < 0, TOMBSTONE, 0)
+        | np.where(records.transactional, TRANSACTIONAL, 0)
+    )
+    return rows[wanted]
