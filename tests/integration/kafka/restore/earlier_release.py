@@ -102,14 +102,15 @@ def _judge(
     to = ("--bootstrap-servers", target.bootstrap, "--source", "prod", "--yes", "--engine", "inline")
     assert earlier.run("init")[0] == 0
     follower = _stopped_at(
-        earlier.start("kafka", "backup", *where, "--follow", "--interval", "1s"), lambda: _backups(home) == 1, stack
+        earlier.start("kafka", "backup", *where, "--follow", "--interval", "1s"), lambda: len(_ids(home)) == 1, stack
     )
+    (first,) = _ids(home)
     slow = ("--rename", "s/^/slow-/", "--limit-produce", "20KiB")
     restore = _stopped_at(
-        earlier.start("kafka", "restore", "1", *to, *slow), lambda: "slow-users" in topic_names(target), stack
+        earlier.start("kafka", "restore", first, *to, *slow), lambda: "slow-users" in topic_names(target), stack
     )
     killed = _stopped_at(
-        earlier.start("kafka", "restore", "1", *to, "--rename", "s/^/killed-/", "--limit-produce", "20KiB"),
+        earlier.start("kafka", "restore", first, *to, "--rename", "s/^/killed-/", "--limit-produce", "20KiB"),
         lambda: "killed-users" in topic_names(target),
         stack,
     )
@@ -117,11 +118,11 @@ def _judge(
     topic.without(*GONE)
     topic.tick()
     code, said = ours.run("kafka", "backup", *where, "--json")
-    state("this release compares, buries and commits", code == 0 and _backups(home) == 2, said)
+    state("this release compares, buries and commits", code == 0 and len(_ids(home)) == 2, said)
     topic.tick()
     code, said = _continued(follower)
     state("the follower of the earlier release ends with 43", code == TOO_NEW, (code, said))
-    state("it committed nothing", _backups(home) == 2)
+    state("it committed nothing", len(_ids(home)) == 2)
     code, said = _continued(restore)
     there = latest(target.bootstrap, "slow-users")
     state(
@@ -140,9 +141,9 @@ def _judge(
     state("and creates no topic", not {t for t in topic_names(target) if t.startswith("late-")})
     code, said = earlier.run("kafka", "backup", *where, "--resume")
     state("its new backup ends with 43", code == TOO_NEW, (code, said))
-    first, second = read_chain(place).completed
-    state("the first backup is as it was", archived_table(place, first) == WHOLE)
-    state("the second one is without the deleted keys", archived_table(place, second) == LEFT)
+    before, after = read_chain(place).completed
+    state("the first backup is as it was", archived_table(place, before) == WHOLE)
+    state("the second one is without the deleted keys", archived_table(place, after) == LEFT)
     code, said = ours.run("kafka", "restore", "latest", *to, "--rename", "s/^/ours-/", "--json")
     good = code == 0 and json.loads(said)["verdict"] == "proven"
     state("this release restores it", good and latest(target.bootstrap, "ours-users") == LEFT, said)
@@ -163,11 +164,9 @@ def _continued(process: "subprocess.Popen[str]") -> tuple[int, str]:
     return process.returncode, said
 
 
-def _backups(home: Path) -> int:
-    try:
-        return len(read_chain(open_repository(LocalStore(home / "repo")).place("prod")).completed)
-    except FileNotFoundError:
-        return 0
+def _ids(home: Path) -> list[str]:
+    """Of the backups that are there."""
+    return [str(e.id) for e in read_chain(open_repository(LocalStore(home / "repo")).place("prod")).completed]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
@@ -107,6 +108,15 @@ def test_a_topic_that_is_copied_again_keeps_its_deletions(scene: Scene) -> None:
     assert _restored(scene, "recopied") == {b"k1": b"value 1", b"k3": b"value 3"}
 
 
+def _lose_marker(scene: Scene, topic: CleanedTopic, producer: Producer, more: dict[bytes, bytes | None]) -> None:
+    """Until the end marker of the producer's transaction is gone. A broker keeps it while the producer has no later
+    batch, so the producer commits some more."""
+    (first,) = markers(scene.kafka.bootstrap, topic.name)
+    transaction(producer, topic.name, more)
+    producer.commit_transaction(30)
+    topic.clean(lambda _: first not in markers(scene.kafka.bootstrap, topic.name))
+
+
 def test_an_aborted_transaction_whose_marker_is_gone(scene: Scene) -> None:
     """The next commit marker of the same producer would be taken for the end of what was aborted."""
     topic = _topic(scene, "aborted")
@@ -116,9 +126,7 @@ def test_an_aborted_transaction_whose_marker_is_gone(scene: Scene) -> None:
     transaction(producer, "aborted", {b"k2": b"never committed"})
     _back_up(scene, topic)
     producer.abort_transaction(30)
-    topic.clean(lambda _: not markers(scene.kafka.bootstrap, "aborted"))
-    transaction(producer, "aborted", {b"k3": b"value 3"})
-    producer.commit_transaction(30)
+    _lose_marker(scene, topic, producer, {b"k3": b"value 3"})
     _back_up(scene, topic)
     assert _restored(scene, "aborted") == _keys(1, 2, 3) == latest(scene.kafka.bootstrap, "aborted")
 
@@ -132,10 +140,10 @@ def test_a_tombstone_in_a_transaction_that_is_open_at_the_cut(scene: Scene) -> N
     transaction(producer, "torn", {b"k1": None})
     _back_up(scene, topic)
     producer.commit_transaction(30)
-    topic.clean(lambda records: not any(r.key == b"k1" for r in records.values()))
-    topic.clean(lambda _: not markers(scene.kafka.bootstrap, "torn"))
+    _lose_marker(scene, topic, producer, {b"k3": b"value 3"})
+    topic.without(b"k1")
     _back_up(scene, topic)
-    assert _restored(scene, "torn") == _keys(2)
+    assert _restored(scene, "torn") == _keys(2, 3)
 
 
 def test_transactions_that_end_between_two_backups(scene: Scene) -> None:
@@ -226,7 +234,7 @@ def test_a_resumed_run_does_not_bring_deleted_keys_back(scene: Scene, forks: Dri
     topic.delete(b"k2")
     topic.without(b"k2")
     backup = _back_up(scene, topic, "--resume")
-    assert backup["id"] == 1
+    assert scene.repo.ids == [backup["id"]], "it is the same backup"
     assert _restored(scene, "resumed") == _keys(1, 3)
 
 
