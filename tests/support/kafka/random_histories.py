@@ -104,7 +104,7 @@ class Histories:
         self._matrix.create(name, 1, CONFIG | {"cleanup.policy": policy})
         if number % 3:
             return TopicHistory(name, None)
-        producer = self._matrix.producer(transactional_id=name)
+        producer = self._matrix.producer(transactional_id=name, transaction_timeout_ms=600_000)
         producer.init_transactions(60)
         return TopicHistory(name, producer)
 

@@ -100,4 +100,4 @@ def test_random_histories(scene: Scene) -> None:
 
 @pytest.mark.soak
 def test_many_random_histories(scene: Scene) -> None:
-    _run(scene, "history", 50, 5)
+    _run(scene, "history", 50, 4)

@@ -289,7 +289,7 @@ def test_files_for_a_stopped_broker_are_without_deleted_keys(scene: Scene, tmp_p
     _back_up(scene, topic)
     broker = EmbeddedKafka(tmp_path / "broker", cache_dir(os.environ, Path.home()), properties=BROKER)
     with broker:
-        Matrix(broker).create("filed", 1, {"retention.ms": "999999999999"})
+        Matrix(broker).create("filed", 1, {"retention.ms": "-1", "retention.bytes": "-1"})
     data = str(tmp_path / "broker" / "data")
     scene.commands.json("kafka", "restore", "latest", "--to-log-dirs", data, "--topics", "filed", "--yes")
     with broker:
