@@ -50,6 +50,8 @@ class DeepRequest:
     resources: ExitStack
     say: Callable[[str], None] = lambda _: None
     """Gets a line about what takes some seconds."""
+    show_keys: bool = False
+    """Report keys of records in clear."""
 
 
 def _hash_objects() -> "ReadTask":
@@ -123,9 +125,9 @@ def _kafka_deeper(request: DeepRequest) -> "Deeper | None":
 
         return check_records
     if request.level == "source":
-        from logkeep.kafka.verify.source import source_check  # noqa: PLC0415
+        from logkeep.kafka.verify.source import SourceCheck  # noqa: PLC0415
 
-        return source_check(request.client_settings())
+        return SourceCheck(request.client_settings(), request.show_keys)
     return None
 
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LeaseLost, LogkeepError, UsageError
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs, encode_runs
+from logkeep.kafka.logs.burials import join_burials
 from logkeep.model.ids import BackupId
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin
@@ -190,6 +191,24 @@ class Machine(RuleBasedStateMachine):
             session.commit(BuryAction(first, (BuriedLog(log_of(partition), ref, len(offsets)),), "scripted"))
         self.buried.append((first, partition, offsets))
 
+    @rule()
+    def burials_are_joined(self) -> None:
+        """Whatever is joined, every kept backup leaves out the same offsets; their number is compared too."""
+        with self.writing("backup") as session:
+            before = {each.id: self.buried_in(session.folded, each.id) for each in session.folded.completed}
+            join_burials(session, many=1)
+            assert {each.id: self.buried_in(session.folded, each.id) for each in session.folded.completed} == before
+
+    def buried_in(self, folded: Folded, backup_id: int) -> dict[int, tuple[int, set[int]]]:
+        """By partition, how many offsets are buried in a backup, and which."""
+        found = dict[int, tuple[int, set[int]]]()
+        for burial in folded.burials(backup_id):
+            runs = decode_runs(read_burial(self.place, burial.object), "buried")
+            every = np.arange(32)
+            many, offsets = found.get(burial.log.partition, (0, set()))
+            found[burial.log.partition] = many + burial.offsets, offsets | set(every[runs.hides(every)].tolist())
+        return found
+
     @rule(index=st.integers(0, 20))
     def a_reader_begins(self, index: int) -> None:
         chosen = sorted(self.model)[index % len(self.model)]
@@ -204,6 +223,7 @@ class Machine(RuleBasedStateMachine):
         """Its backup may be deleted, its segments merged and collected around it: it reads what it began with."""
         reader = self.readers.pop(0)
         assert restored(self.place, reader.id, reader.folded) == expected(reader.ends, reader.begins)
+        self.buried_in(reader.folded, reader.id)
         reader.hold.__exit__(None, None, None)
 
     @rule(index=st.integers(0, 20), which=st.integers(0, 50))
@@ -357,13 +377,12 @@ class Machine(RuleBasedStateMachine):
 
     def look_at_burials(self, backup_id: int) -> None:
         """Exactly those that were buried in it or before it, and their objects read back."""
-        expected_now = [(partition, offsets) for first, partition, offsets in self.in_force() if first <= backup_id]
-        found = []
-        for burial in read_chain(self.place).burials(backup_id):
-            runs = decode_runs(read_burial(self.place, burial.object), "buried")
-            every = np.arange(32)
-            found.append((burial.log.partition, set(every[runs.hides(every)].tolist())))
-        assert found == expected_now
+        expected_now = dict[int, tuple[int, set[int]]]()
+        for first, partition, offsets in self.in_force():
+            if first <= backup_id:
+                many, others = expected_now.get(partition, (0, set()))
+                expected_now[partition] = many + len(offsets), others | offsets
+        assert self.buried_in(read_chain(self.place), backup_id) == expected_now
 
     def in_force(self) -> list[tuple[int, int, set[int]]]:
         """Without the burials of backups that failed."""
@@ -397,7 +416,9 @@ class Machine(RuleBasedStateMachine):
                 collect(session, GarbageRules())
         self.read_back(self.model)
         assert self.data() == set().union(*(self.objects_of(i) for i in self.model)), "garbage, or less than needed"
-        assert len(list(self.store.list("sources/prod/buried/"))) == len(self.in_force())
+        named = {layout.buried("prod", each.object.token) for each in read_chain(self.place).buried or ()}
+        assert {info.name for info in self.store.list("sources/prod/buried/")} == named
+        assert len(named) <= len(self.in_force())
 
     def writing(self, operation: str) -> AbstractContextManager[Writing]:
         return writing(self.place, operation, self.clock, self.token)

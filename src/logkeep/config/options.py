@@ -227,6 +227,13 @@ SAMPLE: Option[Fraction] = Option(
     "Share of the objects to read, another one each day: 1/7 daily covers all within a week.",
     key="verify.sample",
 )
+SHOW_KEYS: Option[bool] = Option(
+    "show-keys",
+    Bool(),
+    False,
+    "With --level source: print deleted keys in clear that a restore would bring back. They are never stored.",
+    where=Where.FLAG,
+)
 
 BOOTSTRAP_SERVERS: Option[str | None] = Option(
     "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to connect to first.",

@@ -140,7 +140,9 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     lag = check.lag_offsets if check and age is not None and age.total_seconds() <= check.next_within_s else None
     verified = _last_verified(rows)
     held = view.lease if view.lease_state is LeaseState.HELD else None
-    doubts, left_s = _deletions(place, view, newest.id, check, now) if newest else ((), None)
+    # A run that follows keeps the times of rounds without news in memory: when it has ended, only the record counts.
+    following = check if lag is not None else None
+    doubts, left_s = _deletions(place, view, newest.id, following, now) if newest else ((), None)
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,

@@ -26,6 +26,17 @@ class ZooKeeperVerified(msgspec.Struct, frozen=True, kw_only=True):
     digests_compared: int
 
 
+class DeletedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that was deleted at the source, and that a restore of the backup would bring back."""
+
+    log: str
+    key_sha256: str
+    offsets: tuple[int, ...]
+    """Of its archived records."""
+    key: str | None = None
+    """In clear, with --show-keys; bytes that are no text are written as `\\xff`."""
+
+
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     id: int
@@ -51,6 +62,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """By all stored verifications: `damaged` also while deeper damage of an earlier one remains."""
     health_level: str | None = None
     """The level of the deepest good verification, or of the damage."""
+    deleted_keys: tuple[DeletedKey, ...] = ()
+    """At the level `source`: those that a restore would bring back, of the first 1,000 offsets of each log."""
 
 
 def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
@@ -73,6 +86,7 @@ def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, de
         zookeeper=_zookeeper(deeper),
         health=health_word(verdict),
         health_level=verdict.level if verdict else None,
+        deleted_keys=_deleted_keys(deeper) if asked_level == "source" else (),
     )
 
 
@@ -95,4 +109,13 @@ def _zookeeper(deeper: Deeper | None) -> ZooKeeperVerified | None:
         labels=found.labels,
         transactions=found.transactions,
         digests_compared=found.digests_compared,
+    )
+
+
+def _deleted_keys(deeper: Deeper | None) -> tuple[DeletedKey, ...]:
+    from logkeep.kafka.verify.source import SourceCheck  # noqa: PLC0415 - loads numba
+
+    found = deeper.returning if isinstance(deeper, SourceCheck) else ()
+    return tuple(
+        DeletedKey(log=each.log, key_sha256=each.key_sha256, offsets=each.offsets, key=each.key) for each in found
     )

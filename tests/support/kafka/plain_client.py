@@ -87,7 +87,7 @@ class PlainBrokers:
         return LogFacts(found.topic_id, start, end, known)
 
     def now(self) -> ClockTime:
-        return ClockTime(int(time.time() * 1000), ClockName.OWN)
+        return ClockTime(int(time.time() * 1000), ClockName.OWN, "here")
 
     def topic_id(self, topic: str) -> uuid.UUID:
         found: uuid.UUID = self.metadata(topic).topics[0].topic_id

@@ -88,7 +88,7 @@ class Script:
         return self.facts_now
 
     def now(self) -> ClockTime:
-        return ClockTime(int(self.clock() * 1000), ClockName.OWN)
+        return ClockTime(int(self.clock() * 1000), ClockName.OWN, "here")
 
 
 @dataclass

@@ -95,6 +95,18 @@ def test_a_damaged_burial_is_damage_of_every_backup_that_it_applies_to(data: byt
     assert verifier.verify(BackupId(made.first), "files").findings == ()
 
 
+def test_other_backups_that_need_a_damaged_burial_are_marked_too() -> None:
+    made = Repository()
+    made.bury()
+    burying = read_chain(made.place).last_id
+    made.now += timedelta(hours=1)
+    later = back_up(made.place, {0: 10, 1: 5}, InlineEngine(), made.clock, made.token)
+    made.store.delete(layout.buried("prod", read_chain(made.place).burials(burying)[0].object.token))
+    verifier = Verifier(made.place, InlineEngine(), this_process("verify"), made.clock, made.token)
+    assert verifier.verify(BackupId(burying), "files").also_damaged == (later.id,)
+    assert verifier.verify(BackupId(later.id), "files").also_damaged == (burying,)
+
+
 def test_the_next_backup_inherits_the_damage_of_a_burial() -> None:
     made = Repository()
     made.bury()

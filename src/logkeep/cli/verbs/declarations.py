@@ -14,6 +14,7 @@ from logkeep.config.options import (
     PROGRESS,
     RETENTION_OPTIONS,
     SAMPLE,
+    SHOW_KEYS,
     STORE_OPTIONS,
     TOPIC,
     TRIM_OPTIONS,
@@ -43,15 +44,15 @@ VERIFY = Declaration(
     `files` follows the chain from its first commit, opens the manifest and all parts, and checks every object's
     existence and size. `data` reads every byte and compares SHA-256, and in Kafka's logs the CRC of every batch.
     `records` also decodes every record, and stores a digest of each log, which later runs compare. `source` also
-    compares the backup's logs with what the live cluster still holds; records that differ there end it with 10, and are
-    no damage of the backup. Nothing is repaired. The result is stored in the repository: `list` shows it, and a damaged
-    backup never counts as a good one for `prune`.
+    compares the backup's logs with what the live cluster still holds; records that differ there end it with 10, and so
+    do deleted keys that a restore would bring back: neither is damage of the backup. Nothing is repaired. The result is
+    stored in the repository: `list` shows it, and a damaged backup never counts as a good one for `prune`.
 
     For ZooKeeper, `data` also checks seals, checksums and gaps between files, and reports what can be restored.
     `replay` applies every transaction and compares every digest that the servers wrote; `boot` starts a real server on
     a copy and compares its whole tree with the replayed one.
     """,
-    options=(*STORE_OPTIONS, LEVEL, SAMPLE, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
+    options=(*STORE_OPTIONS, LEVEL, SAMPLE, SHOW_KEYS, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, *STORE_EXITS),
     measured=True,

@@ -15,6 +15,7 @@ from logkeep.cli.wiring import chosen_engine, chosen_source, expect_work
 from logkeep.config.options import (
     LEVEL,
     SAMPLE,
+    SHOW_KEYS,
 )
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import DeepRequest, SourceKind, kind_of
@@ -24,7 +25,7 @@ from logkeep.reports.backups import read_source
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
-from logkeep.repository.backups.verification import SOURCE_DIFFERS
+from logkeep.repository.backups.verification import KEYS_RETURN, SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import this_process
@@ -39,8 +40,8 @@ _SHOWN = 50
 
 
 def _text(report: VerifyReport, look: TerminalStyle) -> str:
-    state = look.state("FAIL") if report.verdict != GOOD or _lost_transactions(report) or _differs(report) else None
-    state = state or look.state("OK")
+    bad = report.verdict != GOOD or _lost_transactions(report) or _differs(report) or _brings_back(report)
+    state = look.state("FAIL" if bad else "OK")
     files = report.level == "files"
     share = "" if report.sample == "1/1" or files else f", sample {report.sample}"
     head = f"{state}  backup {report.id} of {report.source}: {report.verdict} (level {report.level}{share})"
@@ -51,12 +52,15 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
         lines.append(look.line("every object is good, but transactions are missing before the restorable range"))
     if report.verdict == GOOD and _differs(report):
         lines.append(look.line("every object is good and can be restored, but the source has other records now"))
+    if report.verdict == GOOD and _brings_back(report):
+        lines.append(look.line("every object is good, but a restore would bring deleted keys back"))
     for finding in report.findings[:_SHOWN]:
         lines.append(look.line(f"{finding.severity.upper():8}{finding.where}: {finding.what}"))
         if finding.remedy:
             lines.append(look.line(f"        try: {finding.remedy}"))
     if len(report.findings) > _SHOWN:
         lines.append(look.text(f"… and {count(len(report.findings) - _SHOWN)} more; --json has all"))
+    lines += _key_lines(report, look)
     if report.zookeeper and report.verdict != GOOD:
         lines.append(look.line("see what can be repaired:"))
         lines.append(look.line(f"  logkeep zookeeper repair {report.id} --dry-run"))
@@ -67,6 +71,14 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     if not report.stored:
         lines.append(look.text("the store is read-only: this result is not stored"))
     return "\n".join(lines)
+
+
+def _key_lines(report: VerifyReport, look: TerminalStyle) -> list[str]:
+    """Keys in clear, where the user asked for them; their hashes are in the findings."""
+    shown = [each for each in report.deleted_keys if each.key is not None]
+    lines = [look.line(f"        {each.log} offset {each.offsets[-1]}: {each.key}") for each in shown[:_SHOWN]]
+    more = [look.text(f"        … and {count(len(shown) - _SHOWN)} more; --json has more of them")]
+    return lines + (more if len(shown) > _SHOWN else [])
 
 
 def _remaining_damage(report: VerifyReport, look: TerminalStyle) -> list[str]:
@@ -97,10 +109,15 @@ def _differs(report: VerifyReport) -> bool:
     return any(f.code == SOURCE_DIFFERS for f in report.findings)
 
 
+def _brings_back(report: VerifyReport) -> bool:
+    """A restore would bring deleted keys back; all objects are good."""
+    return any(f.code == KEYS_RETURN for f in report.findings)
+
+
 def _code(report: VerifyReport) -> int:
     """2 when it is good, but the requested level was not reached or there are warnings."""
     zookeeper = report.zookeeper
-    if _differs(report):
+    if _differs(report) or _brings_back(report):
         return 10
     if report.verdict != GOOD or _lost_transactions(report) or (zookeeper is not None and not zookeeper.restorable):
         return 10
@@ -145,6 +162,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
             cache=run.cache,
             resources=resources,
             say=run.say,
+            show_keys=run[SHOW_KEYS],
         )
         owner, share = this_process(run.token()), run[SAMPLE]
         read_bytes = int(expected_bytes * share) if run[LEVEL] != "files" else 0
@@ -177,6 +195,8 @@ def _check_level(run: Run, place: SourceRef, kind: SourceKind) -> None:
         what = f"backups of {kind.name or 'this source'} have no level {level}"
         remedy = f"choose among {', '.join(kind.verify_levels)}"
         raise UsageError(what, subject=f"source {place.source}", remedy=remedy)
+    if run[SHOW_KEYS] and level != "source":
+        raise UsageError("--show-keys shows what --level source finds", remedy="add --level source, or leave it out")
     if run[SAMPLE] != 1 and level in kind.whole_levels:
         raise UsageError(f"--level {level} needs all objects, not a sample of them", remedy="leave --sample out")
 

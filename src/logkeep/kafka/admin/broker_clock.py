@@ -2,7 +2,7 @@
 
 A cluster without a quorum or without a leading controller, an odd answer, or a user who may not describe the cluster,
 leave only the clock of this machine: brokers may serve records while controllers are lost, and a backup matters most
-then. The result says which clock it was read from.
+then. The result says which clock it was read from, and an own one says on which machine.
 """
 
 import time
@@ -11,6 +11,7 @@ from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachabl
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import check, the_only
 from logkeep.model.clock_time import ClockName, ClockTime
+from logkeep.repository.chain.owner import this_process
 
 _METADATA_LOG = "__cluster_metadata"
 _QUORUM = {"topics": [{"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}]}
@@ -24,7 +25,13 @@ def cluster_time(cluster: Cluster) -> ClockTime:
         raise
     except ClusterError:
         reported = -1
-    return ClockTime(reported, ClockName.BROKER) if reported >= 0 else ClockTime(int(time.time() * 1000), ClockName.OWN)
+    return ClockTime(reported, ClockName.BROKER) if reported >= 0 else own_time()
+
+
+def own_time() -> ClockTime:
+    """By the clock of this machine. All containers on it have the same one."""
+    here = this_process("")
+    return ClockTime(int(time.time() * 1000), ClockName.OWN, here.boot or here.host)
 
 
 def _controller_ms(cluster: Cluster) -> int:

@@ -8,10 +8,10 @@ import msgspec
 
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
 from logkeep.kafka.backup.assemble import Assembled
-from logkeep.kafka.backup.deletion_compare import DeletionsFound, DeletionUnit, compare_deletions
 from logkeep.kafka.backup.deletion_passes import SUSPICIOUS
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.deletions.compare_task import DeletionsFound, DeletionUnit, compare_deletions
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

@@ -19,6 +19,7 @@ from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
 from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
+from logkeep.kafka.logs.brokers import opened
 from logkeep.kafka.logs.read_times import times_between
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.clock_time import ClockTime
@@ -44,8 +45,8 @@ def copy_with(
     clock: Callable[[], float] = time.monotonic,
 ) -> CopyResult:
     """The same with randomness and time as arguments."""
-    unit = replace(unit, limits=paced(unit.limits))
-    with _jobs(unit, tokens) as jobs, _space_freed(jobs):
+    with opened(unit.brokers) as brokers, _jobs(unit, tokens) as jobs, _space_freed(jobs):
+        unit = replace(unit, limits=paced(unit.limits), brokers=brokers)
         begin = _now(unit)
         backoff, limiter = ProgressBackoff(pause, clock), RateLimiter(unit.limits.bytes_per_s, pause, clock)
         while todo := [job for job in jobs if job.copy.outcome is None]:

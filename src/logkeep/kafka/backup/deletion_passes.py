@@ -13,12 +13,13 @@ import msgspec
 from logkeep.formats.compare.vanished_keys import suspicious
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs
 from logkeep.kafka.backup.assemble import Assembled
-from logkeep.kafka.backup.deletion_compare import DeletionsFound
 from logkeep.kafka.backup.deletion_proof import JudgedLog, KnownLogs, judge_logs, proof_findings
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.client.topology import TopicPartition, is_internal
+from logkeep.kafka.deletions.compare_task import DeletionsFound
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
@@ -54,6 +55,8 @@ class DeletionPasses:
     """The last comparison of each log that was compared; the last complete one, if there is one."""
     accepted: frozenset[str] = frozenset()
     """Topics whose deletions the user accepts, however many they are."""
+    suspected: Mapping[str, Finding] = field(default_factory=dict)
+    """By log: what a comparison found a short time ago. They are not compared again, and nothing of them is proven."""
 
     def doubtful(self) -> tuple[LogName, ...]:
         """Logs to compare: unproven ones that are not Kafka's own, or that the user named, and not suspicious."""
@@ -61,7 +64,10 @@ class DeletionPasses:
         return tuple(
             log
             for log, each in self.judged.items()
-            if each.unproven is not None and log.name not in internal and not self._suspicious(log)
+            if each.unproven is not None
+            and log.name not in internal
+            and not self._suspicious(log)
+            and not self._suspected(log)
         )
 
     def compared(self, results: Iterable[DeletionsFound], *, last: bool) -> "DeletionPasses":
@@ -108,6 +114,9 @@ class DeletionPasses:
         each = self.found.get(log)
         return each is not None and not each.problem
 
+    def _suspected(self, log: LogName) -> bool:
+        return str(log) in self.suspected and log.name not in self.accepted
+
     def _suspicious(self, log: LogName) -> bool:
         each = self.found.get(log)
         return each is not None and log.name not in self.accepted and suspicious(each.keys, each.vanished)
@@ -130,21 +139,33 @@ class DeletionPasses:
 
     def findings(self) -> list[Finding]:
         held = set(self.held_back())
-        plain = [each for each in self.judged.values() if each.log not in held]
-        return [*proof_findings(plain, self.facts), *(_suspicion(self.found[log]) for log in held)]
+        known = {log for log, each in self.judged.items() if each.unproven is not None and self._suspected(log)} - held
+        plain = [each for each in self.judged.values() if each.log not in held | known]
+        again = [self.suspected[str(log)] for log in sorted(known)]
+        return [*proof_findings(plain, self.facts), *again, *(_suspicion(self.found[log]) for log in sorted(held))]
 
 
 def first_pass(
-    judged: Mapping[LogName, JudgedLog], facts: Facts, assembled: Assembled, accepted: Collection[str] = ()
+    judged: Mapping[LogName, JudgedLog],
+    facts: Facts,
+    assembled: Assembled,
+    accepted: Collection[str] = (),
+    suspected: Mapping[str, Finding] | None = None,
 ) -> DeletionPasses:
-    return DeletionPasses(judged, facts, {c.log: c.end for c in assembled.cut}, accepted=frozenset(accepted))
+    ends = {c.log: c.end for c in assembled.cut}
+    return DeletionPasses(judged, facts, ends, accepted=frozenset(accepted), suspected=suspected or {})
 
 
 def _cleared(judged: JudgedLog, found: DeletionsFound) -> JudgedLog:
     if judged.times is None:
         return judged
     times = msgspec.structs.replace(
-        judged.times, cut_ms=found.begin.ms, clock=found.begin.clock, unproven_from=-1, unproven_to=-1
+        judged.times,
+        cut_ms=found.begin.ms,
+        clock=found.begin.clock,
+        host=found.begin.host,
+        unproven_from=-1,
+        unproven_to=-1,
     )
     return replace(judged, times=times, why="")
 
@@ -165,7 +186,7 @@ def _recorded(judged: JudgedLog, whole: Assembled, buried: int) -> DeletionTimes
     if judged.times is None:
         return None
     read = whole.times.get(judged.log)
-    same = read is not None and read.clock is judged.times.clock
+    same = read is not None and same_clock(read, judged.times)
     return msgspec.structs.replace(
         judged.times,
         read_begin_ms=read.begin_ms if read is not None and same else -1,

@@ -17,6 +17,7 @@ from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule, margin_ms, rule_of
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord
 from logkeep.kafka.record.unproven_deletions import unproven_finding
+from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -85,12 +86,13 @@ def _judge(cut: LogCut, known: KnownLogs, facts: Facts, assembled: Assembled, se
         lost = [gap for gap in assembled.gaps if gap.log == cut.log and gap.end > cut.start]
         why = _doubt(new, base, read, segments, lost, retention_ms)
     open_spans = [*_earlier(base, known.unproven.get(log), cut.start), *([new] if why else [])]
-    same_clock = read is not None and read.clock is facts.cut.clock
+    same = read is not None and same_clock(read, facts.cut)
     times = DeletionTimes(
         cut_ms=facts.cut.ms,
         clock=facts.cut.clock,
-        read_begin_ms=read.begin_ms if read is not None and same_clock else -1,
-        read_end_ms=read.end_ms if read is not None and same_clock else -1,
+        host=facts.cut.host,
+        read_begin_ms=read.begin_ms if read is not None and same else -1,
+        read_end_ms=read.end_ms if read is not None and same else -1,
         retention_ms=retention_ms,
         unproven_from=min((span.start for span in open_spans), default=-1),
         unproven_to=max((span.end for span in open_spans), default=-1),
@@ -137,7 +139,7 @@ def _too_late(base: ArchivedReach | None, read: ReadTimes | None, retention_ms: 
     if base is not None:
         if base.deletions is None:
             return "when the last backup read the end of the log is not known"
-        if base.deletions.clock is not read.clock:
+        if not same_clock(base.deletions, read):
             return "the last backup and this one read different clocks"
         since_ms, since = base.deletions.cut_ms, "the last cut was made"
     if 0 <= read.end_ms - since_ms < retention_ms - margin_ms(retention_ms):
@@ -155,7 +157,7 @@ def _text(time_ms: int) -> str:
 def expected_doubts(known: KnownLogs, facts: Facts, cut: tuple[LogCut, ...]) -> list[JudgedLog]:
     """The logs that a run would have to compare, if offsets are missing among the new ones. For a dry run."""
     now = facts.cut
-    times = {c.log: ReadTimes(now.ms, now.ms, now.clock) for c in cut} if now is not None else {}
+    times = {c.log: ReadTimes(now.ms, now.ms, now.clock, now.host) for c in cut} if now is not None else {}
     judged = judge_logs(known, facts, Assembled(cut, (), (), (), {}, times=times))
     internal = {t.name for t in facts.topics if is_internal(t.name, t.internal)} - facts.named
     return [each for each in judged.values() if each.unproven is not None and each.log.name not in internal]

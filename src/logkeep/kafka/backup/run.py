@@ -70,7 +70,7 @@ from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.logs.burials import unreadable_burials
+from logkeep.kafka.logs.burials import join_burials, unreadable_burials
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import (
     ArchivedReach,
@@ -205,14 +205,16 @@ class KafkaBackup:
         engine_for: EngineFor,
         seen: SeenLogs | None = None,
         later: Mapping[TopicPartition, ArchivedReach] | None = None,
+        suspected: Mapping[str, Finding] | None = None,
     ) -> KafkaBackupDone:
         """The same, unless the last backup still describes the cluster: then nothing is written but the lease.
 
         `seen`: the logs as the round before saw them, if no broker was restarted since. `later`: the logs of that round
-        if it stored nothing; the times of its cuts count.
+        if it stored nothing; the times of its cuts count. `suspected`: logs with suspicious deletions that were
+        compared a short time ago, and what was found.
         """
         with self._writing(options) as session, Cluster(self.settings) as cluster:
-            run = _BackupRun(self, options, cluster, seen or {}, later or {})
+            run = _BackupRun(self, options, cluster, seen or {}, later or {}, suspected or {})
             prepared = run.plan(session.folded)
             unchanged = run.unchanged(session, prepared)
             return unchanged or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes))
@@ -230,6 +232,7 @@ class _BackupRun:
     cluster: Cluster
     seen: SeenLogs = field(default_factory=dict)
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
+    suspected: Mapping[str, Finding] = field(default_factory=dict)
     expect: Callable[[int], None] = lambda _: None
     _records: dict[int, tuple[Manifest, ClusterRecord | None]] = field(default_factory=dict)
 
@@ -297,6 +300,7 @@ class _BackupRun:
         known = (*new_histories(prepared.broken), *prepared.recopy_notes, *map(undecided_past, prepared.undecided))
         assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))
         bury(session, ongoing.id, passes.buried())
+        join_burials(session)
         done = self._complete(session, ongoing, replace(prepared, facts=facts), assembled, passes, scram)
         if passes.held_back():
             hold_before(session, prepared.base.entry)
@@ -311,7 +315,8 @@ class _BackupRun:
         copy left. A comparison counts only with what came since.
         """
         judged = judge_logs(prepared.base.known, copied.facts, copied.assembled)
-        passes = first_pass(judged, copied.facts, copied.assembled, self.options.accept_deletions)
+        accepted = self.options.accept_deletions
+        passes = first_pass(judged, copied.facts, copied.assembled, accepted, self.suspected)
         mode, base = self.options.compacted, prepared.base
         compares = mode is not CompactedMode.INCREMENTAL
         burials = burials_by_log(session.folded, ongoing.id, [c.log for c in copied.assembled.cut])

@@ -7,7 +7,7 @@ smaller end. Logs that are copied are compared before every commit. The loop is 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from logkeep.errors import (
 )
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
+from logkeep.kafka.backup.deletion_passes import SUSPICIOUS
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.past_check import SeenLog, SeenLogs
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
@@ -34,6 +35,7 @@ from logkeep.kafka.follow.retention_race import LogReading, Retention, Threat, n
 from logkeep.kafka.merge import optimizing
 from logkeep.kafka.record.deletion_times import cleanup_rule, least_left_s
 from logkeep.kafka.record.documents import ArchivedReach, reached_by
+from logkeep.model.findings import Finding
 from logkeep.model.work import EngineFor
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.follow import MERGE_LEAST, RetryPause, SourceState
@@ -41,6 +43,8 @@ from logkeep.repository.upkeep.merge_plan import MergeRule
 from logkeep.repository.upkeep.optimize import Optimized
 
 _ANCHOR_S = 600.0
+_SUSPECTED_S = 3600.0
+"""A log with suspicious deletions is compared again after this time, not in every round: that reads all of it."""
 _KEYS = ("cleanup.policy", "retention.ms", "retention.bytes")
 Readings = Mapping[TopicPartition, LogReading]
 
@@ -72,6 +76,8 @@ class FollowedCluster:
     """The logs in the last round that ended well."""
     _later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs of the last round, if it stored nothing: the times of its cuts are in no record yet."""
+    _suspected: dict[str, tuple[float, Finding]] = field(default_factory=dict)
+    """Logs with suspicious deletions: when they were compared, and what was found."""
     _anchors: list[Readings] = field(default_factory=list)
     """Earlier readings, some minutes apart: rates are measured against the first."""
 
@@ -111,10 +117,22 @@ class FollowedCluster:
             # Once, before anything is written: a wrong password or another cluster leaves no trace, not even a lease.
             self.backup.prepare(self.options)
             self._checked = True
-        done = self.backup.run_if_changed(self.options, self.engine_for, seen, self._later)
+        suspected = self._suspected_now()
+        done = self.backup.run_if_changed(self.options, self.engine_for, seen, self._later, suspected)
+        self._remember_suspects(done.findings, suspected)
         self._seen = _seen(done.facts)
         self._later = {} if done.changed else reached_by(done.logs)
         return done
+
+    def _suspected_now(self) -> dict[str, Finding]:
+        now_s = self.monotonic()
+        return {log: found for log, (at_s, found) in self._suspected.items() if now_s - at_s < _SUSPECTED_S}
+
+    def _remember_suspects(self, findings: Iterable[Finding], known: Mapping[str, Finding]) -> None:
+        now_s = self.monotonic()
+        for each in findings:
+            if each.code == SUSPICIOUS and each.where not in known:
+                self._suspected[each.where] = now_s, each
 
     def changed(self, done: KafkaBackupDone) -> bool:
         return done.changed

@@ -1,10 +1,12 @@
 """How a task reaches the brokers: settings that can be pickled, connections opened where they are used."""
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from logkeep.errors import ClusterNotReady, TopicMissing
+from logkeep.errors import ClusterError, ClusterNotReady, TopicMissing
 from logkeep.kafka.admin.broker_clock import cluster_time
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
@@ -12,6 +14,7 @@ from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.fetch import DivergingEpoch, FetchConnection, asked_bytes
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.reply_limits import fetch_limit
+from logkeep.kafka.client.retry import Backoff
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
@@ -82,6 +85,53 @@ class SettingsBrokers:
     def now(self) -> ClockTime:
         with Cluster(self.settings) as cluster:
             return cluster_time(cluster)
+
+
+class OpenBrokers:
+    """`Brokers` whose requests share one cluster, for a unit that connects and asks for the time more than once.
+
+    After an error the next request begins with a new one: the answer of a broker that is going away is no answer.
+    """
+
+    def __init__(self, brokers: SettingsBrokers) -> None:
+        self._brokers, self._cluster = brokers, _few_tries(brokers.settings)
+        self.leader, self.facts = brokers.leader, brokers.facts
+
+    def connect(self, broker: int) -> WireFetchConnection:
+        with self._renewed():
+            self._cluster.metadata([])
+            return WireFetchConnection(self._cluster.open_own(broker))
+
+    def now(self) -> ClockTime:
+        with self._renewed():
+            return cluster_time(self._cluster)
+
+    @contextmanager
+    def _renewed(self) -> Iterator[None]:
+        try:
+            yield
+        except ClusterError:
+            self.close()
+            self._cluster = _few_tries(self._brokers.settings)
+            raise
+
+    def close(self) -> None:
+        self._cluster.close()
+
+
+def _few_tries(settings: ClientSettings) -> Cluster:
+    """The unit has retries of its own."""
+    return Cluster(settings, backoff=Backoff(attempts=3))
+
+
+@contextmanager
+def opened(brokers: Brokers) -> Iterator[Brokers]:
+    """For the time of one unit. Only those from settings open something."""
+    if not isinstance(brokers, SettingsBrokers):
+        yield brokers
+        return
+    with closing(OpenBrokers(brokers)) as one:
+        yield one
 
 
 class UnitBrokers:

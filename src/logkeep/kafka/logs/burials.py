@@ -1,16 +1,17 @@
-"""The buried offsets of archived logs, read from the repository."""
+"""The buried offsets of archived logs: read from the repository, and joined where a log has very many burials."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs, joined
+from logkeep.formats.kafka.buried_offsets import BuriedOffsets, decode_runs, encode_runs, joined
 from logkeep.model.segments import LogName
-from logkeep.repository.backups.burials import read_burial
+from logkeep.repository.backups.burials import MANY_BURIALS, alike_burials, put_burial, read_burial
 from logkeep.repository.backups.verification import known_damaged
 from logkeep.repository.chain import layout
-from logkeep.repository.chain.actions import ObjectRef
+from logkeep.repository.chain.actions import BuriedLog, JoinBurialsAction, JoinedBurial, ObjectRef
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Burial, Folded
+from logkeep.repository.chain.write_session import Writing
 
 
 def read_buried(place: SourceRef, refs: Iterable[ObjectRef]) -> BuriedOffsets | None:
@@ -45,3 +46,28 @@ def _reads(place: SourceRef, refs: Iterable[ObjectRef]) -> bool:
     except Damaged:
         return False
     return True
+
+
+def join_burials(session: Writing, many: int = MANY_BURIALS) -> int:
+    """Store burials of a log that no kept backup can distinguish as one. Returns how many objects were replaced."""
+    found = (_joined(session, some) for some in alike_burials(session.folded, many))
+    logs = tuple(each for each in found if each is not None)
+    if logs:
+        session.commit(JoinBurialsAction(logs))
+    return sum(len(each.instead_of) for each in logs)
+
+
+def _joined(session: Writing, some: tuple[Burial, ...]) -> JoinedBurial | None:
+    """None if one cannot be read, or if an offset is in two of them: a backup compares how many are buried."""
+    try:
+        whole = read_buried(session.place, [each.object for each in some])
+    except Damaged:
+        return None
+    if whole is None or whole.count != sum(each.offsets for each in some):
+        return None
+    ref = put_burial(session.place, encode_runs(whole), session.tokens())
+    return JoinedBurial(
+        max(each.first for each in some),
+        BuriedLog(some[0].log, ref, whole.count),
+        tuple(each.object.token for each in some),
+    )

@@ -39,6 +39,8 @@ class DeletionTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Deletions in these offsets may have been missed; -1: none."""
     buried: int = 0
     """Archived offsets of this log that the chain buries in this backup: fewer in the chain mean that it lost some."""
+    host: str = ""
+    """Whose own clock; empty for the cluster's."""
 
     @property
     def unproven(self) -> Range | None:

@@ -7,7 +7,7 @@ have their final configs, and other clients may write to them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -21,7 +21,7 @@ from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
 from logkeep.kafka.restore.plan.folded_points import folded_since
 from logkeep.kafka.restore.plan.groups import NOT_EXACT
-from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings
+from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings, with_buried
 from logkeep.kafka.restore.plan.topics import difference_findings
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
 from logkeep.kafka.restore.results import (
@@ -164,6 +164,7 @@ class KafkaRestore:
         self._refuse_another_cluster(stored.plan)
         view.refuse_trimmed({log.log: Range(log.start, log.end) for log in stored.plan.logs})
         _refuse_folded_since(stored, view)
+        stored = replace(stored, plan=with_buried(stored.plan, view.burials))  # their objects may be joined since
         if stored.ended_well:
             return self._prove_again(stored, view, engine_for(stored.plan.bytes))
         stored.restore.resume()

@@ -4,6 +4,7 @@ First everything is decoded as at the level `records`. Then each log whose topic
 backup is fetched from its leader, from the later of both starts up to the cut, and compared. A log with another topic
 id or history cannot be compared: that is a warning, and the backup counts as verified at the level `records` only. So
 does one whose records differ from those of the source: its objects are whole, and the source was rolled back perhaps.
+At last `deleted_keys` says which keys a restore would bring back although they were deleted.
 """
 
 import secrets
@@ -19,12 +20,14 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
+from logkeep.kafka.deletions.returning_task import ReturningKey
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
+from logkeep.kafka.verify.deleted_keys import LiveState, deleted_keys
 from logkeep.kafka.verify.folded_source import FoldedCompareUnit, compare_folded
 from logkeep.kafka.verify.records import Decoded, SegmentRange, bounded, decode_backup, log_digests
 from logkeep.model.findings import Finding, Severity
@@ -34,29 +37,32 @@ from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.folds import folds_by_log
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.source import check_source
-from logkeep.repository.backups.verification import SOURCE_DIFFERS
+from logkeep.repository.backups.verification import KEYS_RETURN, SOURCE_DIFFERS
 from logkeep.repository.chain.commits import read_chain
-from logkeep.repository.verify.run import BackupToCheck, Deeper, DeeperCheck
+from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
 
 _UNIT_PIECES = 500
 _SAMPLED = "it was folded, and only a part of its objects was read"
 
 
-@dataclass(frozen=True)
-class LiveState:
-    """A log of the cut as the cluster has it now."""
-
-    topic_id: UUID
-    broker: int
-    start: int
-
-
-def source_check(settings: ClientSettings) -> Deeper:
+@dataclass
+class SourceCheck:
     """The check against one cluster."""
-    return lambda asked: _check(asked, settings)
+
+    settings: ClientSettings
+    show_keys: bool = False
+    returning: tuple[ReturningKey, ...] = ()
+    """After the check: deleted keys that a restore would bring back. They are printed, and never stored in clear."""
+
+    def __call__(self, asked: BackupToCheck) -> DeeperCheck:
+        proven, returning = _check(asked, self.settings, show_keys=self.show_keys)
+        self.returning = tuple(returning)
+        return proven
 
 
-def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
+def _check(
+    asked: BackupToCheck, settings: ClientSettings, *, show_keys: bool
+) -> tuple[DeeperCheck, list[ReturningKey]]:
     with Cluster(settings) as cluster:
         metadata = cluster.metadata()
         check_source(asked.place, "kafka", {"cluster_id": metadata.cluster_id})
@@ -78,8 +84,10 @@ def _check(asked: BackupToCheck, settings: ClientSettings) -> DeeperCheck:
     healable = [_healable(gap, states[gap.log]) for gap in asked.manifest.gaps if _may_exist(gap, states)]
     asked.checked.findings.extend(healable)
     _summarise(asked, decoded, states, results)
-    whole = not healable and not any(f.code in {NOT_COMPARED, SOURCE_DIFFERS} for f in asked.checked.findings)
-    return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded))
+    returning = deleted_keys(asked, decoded, states, SettingsBrokers(settings), show=show_keys)
+    short = {NOT_COMPARED, SOURCE_DIFFERS, KEYS_RETURN}
+    whole = not healable and not any(f.code in short for f in asked.checked.findings)
+    return DeeperCheck("source" if whole else "records", log_digests(asked.manifest, decoded)), returning
 
 
 def _comparable(asked: BackupToCheck, cluster: Cluster) -> tuple[dict[LogName, LiveState], dict[LogName, str]]:
@@ -103,7 +111,9 @@ def _comparable(asked: BackupToCheck, cluster: Cluster) -> tuple[dict[LogName, L
         if cause.new_history or partition is None:
             reasons[cut.log] = cause_text(cause)
         else:
-            states[cut.log] = LiveState(_topic_id(metadata, tp), partition.leader, bounds[tp].start)
+            states[cut.log] = LiveState(
+                _topic_id(metadata, tp), partition.leader, bounds[tp].start, bounds[tp].high_watermark
+            )
     return states, reasons
 
 

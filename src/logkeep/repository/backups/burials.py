@@ -1,6 +1,7 @@
 """Objects with buried offsets: written once, pinned by the commit that names them, compared by every reader."""
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable
 
 from logkeep.errors import Damaged, ObjectMissing
@@ -12,6 +13,8 @@ from logkeep.repository.chain.fold import Burial, Folded
 from logkeep.repository.object_writer import StoredWriter
 
 _LARGEST = 1 << 30
+MANY_BURIALS = 64
+"""Of one log: more are joined, where that leaves at most half of them."""
 
 
 def put_burial(place: SourceRef, data: bytes, token: str) -> ObjectRef:
@@ -44,3 +47,21 @@ def burials_by_log(folded: Folded, backup_id: int, logs: Iterable[LogName]) -> d
     for each in folded.burials(backup_id):
         found.setdefault(each.log, []).append(each)
     return {log: tuple(found[log]) for log in logs if log in found}
+
+
+def alike_burials(folded: Folded, many: int = MANY_BURIALS) -> list[tuple[Burial, ...]]:
+    """Burials of one log that can become one, because all kept backups have either all of them or none. Pure.
+
+    Those of a backup that is not decided yet stay as they are: they are forgotten if it fails.
+    """
+    ids = sorted(entry.id for entry in folded.completed)
+    logs: dict[LogName, dict[int, list[Burial]]] = {}
+    for each in folded.buried or ():
+        if each.first <= folded.last_id:
+            logs.setdefault(each.log, {}).setdefault(bisect_left(ids, each.first), []).append(each)
+    found = list[tuple[Burial, ...]]()
+    for groups in logs.values():
+        there = sum(map(len, groups.values()))
+        if there > many and 2 * len(groups) <= there:
+            found += [tuple(some) for some in groups.values() if len(some) > 1]
+    return found

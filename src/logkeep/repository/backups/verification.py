@@ -25,6 +25,8 @@ from logkeep.repository.chain.layout import VerificationName
 from logkeep.repository.chain.lease import Head
 
 SOURCE_DIFFERS = "source-differs"
+KEYS_RETURN = "deleted-keys-return"
+"""A restore would bring back keys that were deleted at the source; the objects are good."""
 _ABOUT_THE_SOURCE = frozenset({SOURCE_DIFFERS, "record-missing", "record-differs"})
 """Codes of findings about the source alone; older releases wrote the last two, as damage."""
 _INHERITED = "inherited"

@@ -186,6 +186,22 @@ class TrimAction(msgspec.Struct, frozen=True, tag="trim", tag_field="kind", forb
     reason: str
 
 
+class JoinedBurial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One object with the offsets of several burials of a log, which no kept backup can distinguish."""
+
+    first: StoredId
+    """The greatest of theirs."""
+    buried: BuriedLog
+    instead_of: tuple[Token, ...]
+    """Their objects."""
+
+
+class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_field="kind", forbid_unknown_fields=True):
+    """The same offsets are buried for the same backups, by fewer objects."""
+
+    logs: tuple[JoinedBurial, ...]
+
+
 PlainAction = (
     BackupAction
     | FailedAction
@@ -196,6 +212,7 @@ PlainAction = (
     | CheckpointAction
     | BuryAction
     | TrimAction
+    | JoinBurialsAction
 )
 
 
@@ -238,7 +255,7 @@ def version_for(action: Action) -> int:
 
 def _version_of(action: Action) -> int:
     match action:
-        case BuryAction():
+        case BuryAction() | JoinBurialsAction():
             return WITH_BURIAL
         case TrimAction():
             return WITH_TRIM

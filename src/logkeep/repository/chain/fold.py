@@ -23,6 +23,7 @@ from logkeep.repository.chain.actions import (
     FailedAction,
     FoldProof,
     HoldAction,
+    JoinBurialsAction,
     ObjectRef,
     PartRef,
     ReleaseAction,
@@ -257,15 +258,24 @@ class Folding:
                 self._repaired_generation = generation
                 for each in action.replayed:
                     self.replay(each, where)
-            case BuryAction():
-                self._buried += [
-                    Burial(log=each.log, first=action.first, object=each.object, offsets=each.offsets)
-                    for each in action.logs
-                ]
+            case BuryAction() | JoinBurialsAction():
+                self._bury(action)
             case TrimAction():
                 self._trim(action, where)
             case CheckpointAction():
                 pass
+
+    def _bury(self, action: BuryAction | JoinBurialsAction) -> None:
+        """After a repair some of the burials that are joined may be lost: their offsets are in the new object too."""
+        if isinstance(action, BuryAction):
+            new = [(action.first, each) for each in action.logs]
+        else:
+            gone = {token for joined in action.logs for token in joined.instead_of}
+            self._buried = [b for b in self._buried if b.object.token not in gone]
+            new = [(joined.first, joined.buried) for joined in action.logs]
+        self._buried += [
+            Burial(log=each.log, first=first, object=each.object, offsets=each.offsets) for first, each in new
+        ]
 
     def _complete(self, action: BackupAction, generation: int, time: str, where: str) -> None:
         self._claim(action.id, where)

@@ -257,6 +257,12 @@ def document_token(name: str) -> str | None:
     return (match["token"] or match["buried"] or match["manifest"] or match["attachment"]) if match else None
 
 
+def is_buried(name: str) -> bool:
+    """Whether it is an object with buried offsets."""
+    match = _DOCUMENT.fullmatch(name)
+    return match is not None and match["buried"] is not None
+
+
 def in_journal(name: str) -> bool:
     return _IN_JOURNAL.fullmatch(name) is not None
 

@@ -37,6 +37,8 @@ class LiveObjects:
     """Of data objects and the indexes beside them, and of parts, manifests and attachments."""
     journals: set[BackupId] = field(default_factory=set)
 
+    all_burials: bool = False
+    """A reader may use buried offsets whose objects were joined since it began: all of them stay."""
     unknown_since: datetime | None = None
     """A receipt is unreadable: its objects were written after this time, so all such data objects stay."""
 
@@ -45,6 +47,8 @@ class LiveObjects:
         data_token = layout.data_token(info.name)
         token = data_token or layout.document_token(info.name)
         if token is not None and token in self.tokens:
+            return True
+        if self.all_burials and layout.is_buried(info.name):
             return True
         if data_token and self.unknown_since is not None and info.modified >= self.unknown_since:
             return True
@@ -56,6 +60,7 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
     live, reader = LiveObjects(), PartReader(place)
     live.tokens.update(each.object.token for each in folded.buried or ())
     held = set(readers)
+    live.all_burials = bool(held)
     ever = replacements_ever(place) if held or any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
         # A reader may have begun before the backup was trimmed.

@@ -11,6 +11,7 @@ from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
+from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.manifest import Manifest
@@ -215,6 +216,8 @@ def _needs(place: SourceRef, folded: Folded, entry: BackupEntry, reader: PartRea
         manifest = read_manifest(place, entry)
         parts = served_parts(manifest, folded)
         names = {layout.part(place.source, p.token) for p in parts}
+        buried = burials_by_log(folded, entry.id, [c.log for c in manifest.cut])
+        names |= {layout.buried(place.source, b.object.token) for some in buried.values() for b in some}
         rows = rows_of(reader, manifest, parts)
     except (Damaged, UnsafeName) as error:
         return {error.subject}

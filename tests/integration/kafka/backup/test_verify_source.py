@@ -18,7 +18,7 @@ from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.verify.compare_task import CompareUnit, LivePiece, compare_with
 from logkeep.kafka.verify.records import check_records, covered
-from logkeep.kafka.verify.source import source_check
+from logkeep.kafka.verify.source import SourceCheck
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.verdicts import verdicts
@@ -55,7 +55,7 @@ class Source:
     def verify(self, backup_id: int, level: str = "source", sample: VerifySample = EVERYTHING) -> VerifyResult:
         check: Deeper = check_records
         if level == "source":
-            check = source_check(ClientSettings(endpoints(self.archive.bootstrap)))
+            check = SourceCheck(ClientSettings(endpoints(self.archive.bootstrap)))
         owner = this_process("verify")
         verifier = Verifier(self.archive.place, self.archive.engine, owner, utc_now, random_token, deeper=check)
         return verifier.verify(BackupId(backup_id), level, sample)

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,11 @@ from logkeep.formats.kafka.batches import CODEC_MASK, CONTROL, TRANSACTIONAL, wa
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.copy_task import copy_ranges
 from logkeep.kafka.backup.units import CopyRange, CopyResult
+from logkeep.kafka.client.connection import Connection
+from logkeep.kafka.client.settings import ClientSettings, Endpoint, endpoints
+from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.model.cache import cache_dir
+from logkeep.model.clock_time import ClockName
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Codec
@@ -71,6 +76,26 @@ def _compare(kafka: EmbeddedKafka, place: SourceRef, ranges: list[CopyRange], re
     ("pieces", "max_bytes", "segment_bytes", "codec"),
     [(1, 8 << 20, 64 << 10, Codec.NONE), (3, 100_000, 1 << 20, Codec.NONE), (2, 8 << 20, 9 << 20, Codec.ZSTD)],
 )
+def test_a_unit_asks_for_the_time_over_the_connection_that_it_has(
+    kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One to find the brokers and for both times, and one for each of two fetches at a time."""
+    opened, connect = list[object](), Connection.open
+
+    def counted(endpoint: Endpoint, *more: Any, **named: Any) -> Connection:
+        opened.append(endpoint)
+        return connect(endpoint, *more, **named)
+
+    monkeypatch.setattr(Connection, "open", counted)
+    settings = ClientSettings(endpoints(kafka.bootstrap))
+    wanted = whole_range(brokers, next(iter(matrix.topics)), 0)
+    result = copy_ranges(unit_of("timed", place, SettingsBrokers(settings), [wanted]), lambda _: None)
+    assert len(opened) == 3
+    times = result.ranges[0].times
+    assert times is not None
+    assert times.clock is ClockName.BROKER
+
+
 def test_archived_bytes_are_the_brokers_own(
     kafka: EmbeddedKafka,
     brokers: PlainBrokers,

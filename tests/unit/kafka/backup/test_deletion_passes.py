@@ -8,15 +8,16 @@ from msgspec.structs import replace as changed
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
 from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.backup.assemble import Assembled
-from logkeep.kafka.backup.deletion_compare import DeletionsFound
 from logkeep.kafka.backup.deletion_passes import DeletionPasses, first_pass
 from logkeep.kafka.backup.deletion_proof import JudgedLog
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import log_of
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.deletions.compare_task import DeletionsFound
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.model.clock_time import ClockName, ClockTime
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.manifest import LogCut
@@ -76,3 +77,16 @@ def test_what_came_during_a_comparison_that_buries_is_proven_only_without_missin
     assert "cleaned while it was compared" in sparse.judged[LOG].why
     assert burying.extended(_facts(30), _added(10)).judged[LOG].unproven is None
     assert plain.extended(_facts(30), _added(7)).judged[LOG].unproven is None
+
+
+def test_a_log_that_was_suspicious_a_short_time_ago_is_not_compared_again() -> None:
+    """It stays unproven, and its finding stays."""
+    known = Finding(code="deletions-suspicious", severity=Severity.WARNING, where="orders/0", what="9 of 9 keys")
+    plain = _doubtful()
+    left = replace(plain, suspected={"orders/0": known})
+    assert (plain.doubtful(), left.doubtful()) == ((LOG,), ())
+    assert left.findings() == [known]
+    assert left.judged[LOG].unproven == Range(0, 20)
+    accepted = replace(left, accepted=frozenset({"orders"}))
+    assert accepted.doubtful() == (LOG,), "the user accepts its deletions: it is compared"
+    assert replace(left, judged={LOG: JudgedLog(LOG, None)}).findings() == [], "proven meanwhile"

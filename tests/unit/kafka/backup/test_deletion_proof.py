@@ -17,7 +17,7 @@ from logkeep.kafka.backup.deletion_proof import (
 )
 from logkeep.kafka.backup.plan import log_of
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.logs.read_times import ReadTimes, all_times, times_between
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule, least_left_s, margin_ms
 from logkeep.kafka.record.documents import ArchivedReach, PartitionRecord
 from logkeep.model.clock_time import ClockName, ClockTime
@@ -191,3 +191,22 @@ def test_the_time_that_is_left_is_that_of_the_log_with_the_least() -> None:
     assert least_left_s(logs, {"carts"}, 2 * HOUR, seen_ms=2 * HOUR - 1000) == bound_s - 1
     assert least_left_s(logs, {"carts"}, 3 * DAY) < 0  # type: ignore[operator]  # it is a number here
     assert least_left_s(logs, {"other"}, 0) is None
+
+
+def test_own_clocks_of_two_machines_prove_nothing() -> None:
+    """They may differ by any time. Clocks of earlier releases do not say whose they are."""
+    own = ClockName.OWN
+    for base_host, host, good in (("a", "a", True), ("a", "b", False), ("", "", False), ("", "a", False)):
+        base = _base(clock=own)
+        assert base.deletions is not None
+        base = replace(base, deletions=changed(base.deletions, host=base_host))
+        found = _judged(base, SPARSE, read=ReadTimes(0, HOUR, own, host))
+        assert (found.why == "") is good
+
+
+def test_tasks_on_two_machines_have_no_common_times() -> None:
+    here, there = ReadTimes(1, 5, ClockName.OWN, "a"), ReadTimes(2, 6, ClockName.OWN, "b")
+    assert all_times([here, here]) == here
+    assert all_times([here, there]) is None
+    assert times_between(ClockTime(1, ClockName.OWN, "a"), ClockTime(2, ClockName.OWN, "b")) is None
+    assert all_times([ReadTimes(1, 5, BROKER), ReadTimes(2, 6, BROKER)]) == ReadTimes(1, 6, BROKER)

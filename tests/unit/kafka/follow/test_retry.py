@@ -1,5 +1,6 @@
-"""Which errors of a round that follows a cluster are repeated, and what a later round makes of another listener."""
+"""Which errors of a round that follows a cluster are repeated, and what a later round makes of what it knows."""
 
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -9,6 +10,7 @@ from logkeep.kafka.backup.run import KafkaBackupOptions
 from logkeep.kafka.client.listener import other_protocol
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.follow.run import FollowedCluster
+from logkeep.model.findings import Finding, Severity
 
 CLUSTER = FollowedCluster.__new__(FollowedCluster)
 CURED = (
@@ -80,3 +82,29 @@ def test_another_protocol_ends_the_run_only_at_the_first_contact() -> None:
 
 def _no_engine(_bytes: int) -> NoReturn:
     raise AssertionError("nothing is copied")
+
+
+class _Suspicious:
+    """A backup that finds suspicious deletions in every round that compares; it keeps what it was given."""
+
+    settings = ClientSettings(endpoints("127.0.0.1:1"))
+
+    def __init__(self) -> None:
+        self.given: list[set[str]] = []
+        self.found = Finding(code="deletions-suspicious", severity=Severity.WARNING, where="users/0", what="many")
+
+    def prepare(self, _options: object) -> None: ...
+
+    def run_if_changed(self, *arguments: Any) -> Any:
+        self.given.append(set(arguments[4]))
+        facts = SimpleNamespace(topics=(), bounds={})
+        return SimpleNamespace(findings=(self.found,), facts=facts, changed=True, logs=())
+
+
+def test_a_log_with_suspicious_deletions_is_compared_again_after_an_hour() -> None:
+    backup: Any = _Suspicious()
+    now = [0.0]
+    followed = FollowedCluster(backup, KafkaBackupOptions(), _no_engine, 1.0, monotonic=lambda: now[0])
+    for now[0] in (0.0, 10.0, 3_599.0, 3_601.0, 3_700.0):
+        followed.round()
+    assert backup.given == [set(), {"users/0"}, {"users/0"}, set(), {"users/0"}]

@@ -1,12 +1,13 @@
 """The task that compares one archived log with the live one, to find keys whose tombstones were never archived.
 
-The archive is read once for its transactions and once for its records, the live log once, side by side in the order of
-offsets. What is kept of a record is a hash of its key, its offset and three flags. These rows are divided by hash into
-slices that fit into memory, in temporary files if there are several, and each slice is judged on its own.
+The archive and the live log are read once, side by side in the order of offsets; a log with transactions is read for
+them first. What is kept of a record is a hash of its key, its offset and three flags. These rows are divided by hash
+into slices that fit into memory, and each slice is judged on its own.
 """
 
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -25,19 +26,21 @@ from logkeep.formats.compare.vanished_keys import (
     all_vanished,
     judge_keys,
 )
-from logkeep.formats.kafka.batches import CONTROL, Longs
+from logkeep.formats.kafka.batches import CONTROL, BatchStretch, Longs
+from logkeep.formats.kafka.batches import TRANSACTIONAL as IN_TRANSACTION
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
 from logkeep.formats.kafka.key_hash_kernels import key_hashes
 from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
+from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.deletions.live_offsets import LiveOffsets
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
+from logkeep.kafka.logs.live import LiveLogs, LiveRange
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.segments import LogName, Segment
@@ -95,12 +98,8 @@ class DeletionsFound(msgspec.Struct, frozen=True, kw_only=True):
 def compare_deletions(unit: DeletionUnit, progress: Progress) -> DeletionsFound:
     """A task. Raises Damaged or another StoreError for the archive, and errors of the cluster."""
     begin = unit.brokers.now()
-    settled = _settled(unit)
-    with ExitStack() as stack:
-        live = LiveOffsets(unit, stack.enter_context(closing(_live_logs(unit))), progress)
-        slices = stack.enter_context(closing(RowSlices(_slices(unit), ROW)))
-        ended = _collect(unit, settled, live, slices)
-        found = all_vanished([*(judge_keys(rows, unit.live_start) for rows in slices), *ended])
+    with closing(live_logs(unit)) as logs, compared_rows(unit, logs, progress) as compared:
+        found = all_vanished([*(judge_keys(rows, unit.live_start) for rows in compared.slices), *compared.ended])
     return DeletionsFound(
         log=unit.log,
         end=unit.end,
@@ -110,19 +109,68 @@ def compare_deletions(unit: DeletionUnit, progress: Progress) -> DeletionsFound:
         vanished=found.vanished,
         odd=found.odd,
         unclear=found.unclear,
-        problem=live.problem,
+        problem=compared.live.problem,
     )
 
 
-def _live_logs(unit: DeletionUnit) -> LiveLogs:
+def live_logs(unit: DeletionUnit) -> LiveLogs:
     return LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(time.sleep, time.monotonic))
 
 
-def _slices(unit: DeletionUnit) -> int:
-    return max(1, -(-sum(s.records for s in unit.segments) * _SORTED_ROW_BYTES // unit.memory_bytes))
+def live_range(unit: DeletionUnit) -> LiveRange:
+    """What the live log still has of the archived offsets."""
+    return LiveRange(unit.log.name, unit.topic_id, unit.log.partition, max(unit.start, unit.live_start), unit.end)
 
 
-def _settled(unit: DeletionUnit) -> SettledTransactions:
+@dataclass(frozen=True)
+class ComparedRows:
+    """The rows of all archived records of one log."""
+
+    slices: RowSlices
+    live: LiveOffsets
+    ended: list[Vanished]
+    """Records of transactions that look open in the archive and are not live: they ended."""
+
+
+class _Transactions(Exception):
+    pass
+
+
+@contextmanager
+def compared_rows(unit: DeletionUnit, logs: LiveLogs, progress: Progress, more: int = 0) -> Iterator[ComparedRows]:
+    """Read the archive beside the live log. Most compacted logs have no transactions: they are read once.
+
+    `more` rows are added by the caller.
+    """
+    with ExitStack() as stack:
+        try:
+            rows = _compared(unit, None, logs, progress, stack, more)
+        except _Transactions:
+            rows = _compared(unit, settle(unit), logs, progress, stack, more)
+        yield rows
+
+
+def _compared(
+    unit: DeletionUnit,
+    settled: SettledTransactions | None,
+    logs: LiveLogs,
+    progress: Progress,
+    stack: ExitStack,
+    more: int,
+) -> ComparedRows:
+    live = LiveOffsets(logs.read(live_range(unit), unit.broker), progress)
+    slices = stack.enter_context(closing(RowSlices(slices_for(unit, more), ROW)))
+    return ComparedRows(slices, live, _collect(unit, settled, live, slices))
+
+
+def slices_for(unit: DeletionUnit, more: int = 0) -> int:
+    """How many slices hold all archived records, and so many `more`."""
+    records = sum(s.records for s in unit.segments) + more
+    return max(1, -(-records * _SORTED_ROW_BYTES // unit.memory_bytes))
+
+
+def settle(unit: DeletionUnit) -> SettledTransactions:
+    """The transactions of the archived log."""
     settling = Settling()
     for stretch in stretches(unit.place, unit.segments, unit.start, unit.end):
         before_end = stretch.touching(0, unit.end)
@@ -133,21 +181,30 @@ def _settled(unit: DeletionUnit) -> SettledTransactions:
 
 
 def _collect(
-    unit: DeletionUnit, settled: SettledTransactions, live: "LiveOffsets", slices: RowSlices
+    unit: DeletionUnit, transactions: SettledTransactions | None, live: LiveOffsets, slices: RowSlices
 ) -> list[Vanished]:
-    """Fill the slices. Returns records of transactions that look open in the archive and are not live: they ended."""
+    """Fill the slices. Without `transactions` there must be none."""
     ended = list[Longs]()
+    settled = transactions or SettledTransactions((), ())
     ends_known = SettledTransactions(settled.aborted, ())
     view = View(unit.start, unit.end, ends_known, buried=read_buried(unit.place, unit.buried))
-    for records in visible_records(stretches(unit.place, unit.segments, unit.start, unit.end), view):
+    batches = stretches(unit.place, unit.segments, unit.start, unit.end)
+    for records in visible_records(_plain(batches) if transactions is None else batches, view):
         there = live.among(records.offsets)
         hanging = (~settled.visible(records.batches))[records.batch]
         ended.append(records.offsets[hanging & ~there].copy())
-        slices.add(_rows(records, there, unit.seeds, ~hanging & (records.spans[:, KEY_SIZE] >= 0)))
+        slices.add(key_rows(records, there, unit.seeds, ~hanging & (records.spans[:, KEY_SIZE] >= 0)))
     return [Vanished(offsets, 0, 0, 0, 0) for offsets in ended]
 
 
-def _rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: Flags) -> Rows:
+def _plain(batches: Iterator[BatchStretch]) -> Iterator[BatchStretch]:
+    for stretch in batches:
+        if (stretch.batches.headers["attributes"] & (IN_TRANSACTION | CONTROL)).any():
+            raise _Transactions
+        yield stretch
+
+
+def key_rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: Flags) -> Rows:
     hashes = np.empty((len(records), 2), np.uint64)
     if key_hashes(records.data, records.spans, np.uint64(seeds[0]), np.uint64(seeds[1]), hashes):
         raise Damaged("a key does not lie in the bytes of its record")
@@ -159,44 +216,3 @@ def _rows(records: RecordColumns, there: Flags, seeds: tuple[int, int], wanted: 
         | np.where(records.transactional, TRANSACTIONAL, 0)
     )
     return rows[wanted]
-
-
-class LiveOffsets:
-    """The offsets of live records, read once in rising order."""
-
-    def __init__(self, unit: DeletionUnit, logs: LiveLogs, progress: Progress) -> None:
-        wanted = LiveRange(unit.log.name, unit.topic_id, unit.log.partition, max(unit.start, unit.live_start), unit.end)
-        self._source = logs.read(wanted, unit.broker)
-        self._held, self._done, self._progress = np.empty(0, np.int64), False, progress
-        self.problem = ""
-
-    def among(self, offsets: Longs) -> Flags:
-        """Which of these are live. They must not be below any that was asked before."""
-        if not len(offsets):
-            return np.zeros(0, np.bool_)
-        first, last = int(offsets[0]), int(offsets[-1])
-        parts = [self._held[np.searchsorted(self._held, first) :]]
-        while not self._done and not (len(parts[-1]) and parts[-1][-1] >= last):
-            parts.append(self._next())
-        self._held = np.concatenate(parts)
-        at = np.searchsorted(self._held, offsets)
-        found: Flags = np.zeros(len(offsets), np.bool_)
-        inside = at < len(self._held)
-        found[inside] = self._held[at[inside]] == offsets[inside]
-        return found
-
-    def _next(self) -> Longs:
-        part = next(self._source, None)
-        if part is None or isinstance(part, Lost):
-            self._done, self.problem = True, part.reason if isinstance(part, Lost) else self.problem
-            return np.empty(0, np.int64)
-        self._progress(part.batches.end - part.batches.start)
-        found = [np.empty(0, np.int64)]
-        data = part.batches.headers["attributes"] & CONTROL == 0
-        batches = type(part.batches)(part.batches.headers[data], part.batches.positions[data])
-        for records in decode(part.buffer, batches) if len(batches) else ():
-            if isinstance(records, Malformed):
-                self.problem = f"the source holds a batch that cannot be read: {records}"
-                continue
-            found.append(records.offsets.copy())
-        return np.concatenate(found)
