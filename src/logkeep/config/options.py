@@ -272,6 +272,16 @@ COMPACTED: Option[str] = Option(
     "deleted, copy the topic again, or only report it.",
     key="kafka.compacted",
 )  # fmt: skip
+GENERATION_DAYS: Option[int | None] = Option(
+    "compacted-log-backup-length-days", Int(1, 36_500), None,
+    "Copy a compacted topic anew, beside its active copy, when that copy is older than so many days.",
+    key="compacted.log.backup.length.days", default_text="never by age",
+)  # fmt: skip
+CATCH_UP_BYTES: Option[int] = Option(
+    "catch-up-bytes", Size(minimum=1, expected="a size such as 1GiB"), 1 << 30,
+    "Of new generations of compacted topics, about so much is copied in one run or round.",
+    key="kafka.catch_up_bytes",
+)  # fmt: skip
 ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
     "accept-deletions", TextList("TOPIC"), (),
     "Bury deleted keys of this topic also if they are more than a tenth of its keys; may be repeated.",

@@ -20,6 +20,7 @@ from logkeep.kafka.logs.read_times import ReadTimes, all_times
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.catch_ups import CatchUpReceipt
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 
@@ -49,7 +50,7 @@ class Assembled:
     """How many the segments cover."""
 
 
-def earlier_results(receipts: Iterable[UnitReceipt]) -> list[CopyResult]:
+def earlier_results(receipts: Iterable[UnitReceipt | CatchUpReceipt]) -> list[CopyResult]:
     """What an interrupted run finished. Only whole ranges count; a note that is not ours is ignored."""
     found = []
     for receipt in receipts:

@@ -50,6 +50,8 @@ class BackupAction(msgspec.Struct, frozen=True, tag="backup", tag_field="kind", 
     id: StoredId
     manifest: ObjectRef
     summary: Summary
+    switched: tuple[Token, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Catch-ups that became the active generation of their topics with this backup; absent if there are none."""
 
 
 class FailedAction(msgspec.Struct, frozen=True, tag="failed", tag_field="kind", forbid_unknown_fields=True):
@@ -116,6 +118,40 @@ class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forb
     """How that was found, for users and for `verify`."""
 
 
+class GenerationStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Since when the active copy of a topic is counted."""
+
+    topic: str
+    topic_id: str
+    began: str
+    number: Position = 0
+    """The largest that a catch-up of this topic has had."""
+
+
+class BegunCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new copy of a topic, written beside the active one."""
+
+    token: Token
+    topic: str
+    topic_id: str
+    number: Position
+    """Of the history of all its logs."""
+    reason: str
+
+
+class EndedCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    token: Token
+    reason: str
+
+
+class GenerationsAction(msgspec.Struct, frozen=True, tag="generations", tag_field="kind", forbid_unknown_fields=True):
+    """Catch-ups that begin, and catch-ups that end without becoming active."""
+
+    starts: tuple[GenerationStart, ...] = ()
+    begun: tuple[BegunCatchUp, ...] = ()
+    ended: tuple[EndedCatchUp, ...] = ()
+
+
 PlainAction = (
     BackupAction
     | FailedAction
@@ -125,6 +161,7 @@ PlainAction = (
     | ReplaceAction
     | CheckpointAction
     | BuryAction
+    | GenerationsAction
 )
 
 
@@ -152,13 +189,20 @@ Action = PlainAction | RepairAction
 
 
 WITH_BURIAL: Final = 2
-"""The version of a commit that buries offsets, and of a checkpoint that has some: an earlier release ends at either."""
+"""The version of a commit that buries offsets or concerns generations, and of a checkpoint that has some of either: an
+earlier release ends at it."""
 
 
 def version_for(action: Action) -> int:
     """The version of the commit of an action."""
     every = (action, *(each.action for each in action.replayed)) if isinstance(action, RepairAction) else (action,)
-    return WITH_BURIAL if any(isinstance(each, BuryAction) for each in every) else 1
+    return WITH_BURIAL if any(map(_needs_version_2, every)) else 1
+
+
+def _needs_version_2(action: Action) -> bool:
+    return isinstance(action, BuryAction | GenerationsAction) or (
+        isinstance(action, BackupAction) and bool(action.switched)
+    )
 
 
 class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):

@@ -205,7 +205,7 @@ def _confirm(store: Store, name: str, data: bytes) -> None:
 
 def put_checkpoint(place: SourceRef, folded: Folded, token: str) -> ObjectRef:
     """Store the folded chain. It is valid once a commit pins it."""
-    version = WITH_BURIAL if folded.buried else 1
+    version = WITH_BURIAL if folded.needs_version_2 else 1
     data = seal(Checkpoint(version=version, repository=place.repository, source=place.source, folded=folded))
     place.store.put_new(layout.checkpoint(place.source, folded.generation, token), data)
     return ObjectRef(token, len(data), seal_of(data))

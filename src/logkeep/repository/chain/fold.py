@@ -18,6 +18,8 @@ from logkeep.repository.chain.actions import (
     Commit,
     DeleteAction,
     FailedAction,
+    GenerationsAction,
+    GenerationStart,
     HoldAction,
     ObjectRef,
     PartRef,
@@ -71,6 +73,19 @@ class Burial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     offsets: int
 
 
+class CatchUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new copy of a topic that is not active yet."""
+
+    token: Token
+    topic: str
+    topic_id: str
+    number: int
+    reason: str
+    began: str
+    generation: int
+    """Of the commit that began it."""
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a source after the commits up to a generation."""
 
@@ -88,6 +103,14 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The last repair after a loss: garbage collection spares objects older than its commit for a while."""
     buried: tuple[Burial, ...] | msgspec.UnsetType = msgspec.UNSET
     """In order of commit; absent if there are none."""
+    catch_ups: tuple[CatchUp, ...] | msgspec.UnsetType = msgspec.UNSET
+    """In order of commit; absent if there are none."""
+    generation_starts: tuple[GenerationStart, ...] | msgspec.UnsetType = msgspec.UNSET
+    """One for each topic that is known by it; absent if there are none."""
+
+    @property
+    def needs_version_2(self) -> bool:
+        return bool(self.buried or self.catch_ups or self.generation_starts)
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -119,6 +142,8 @@ class Folding:
         self._failed = {f.id: f for f in start.failed}
         self._replacements = {r.old: r for r in start.replacements}
         self._buried = list(start.buried or ())
+        self._catch_ups = {c.token: c for c in start.catch_ups or ()}
+        self._starts = {s.topic: s for s in start.generation_starts or ()}
 
     @property
     def generation(self) -> int:
@@ -158,6 +183,8 @@ class Folding:
             replacements=tuple(self._replacements.values()),
             repaired_generation=self._repaired_generation,
             buried=tuple(self._buried) or msgspec.UNSET,
+            catch_ups=tuple(self._catch_ups.values()) or msgspec.UNSET,
+            generation_starts=tuple(self._starts.values()) or msgspec.UNSET,
         )
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
@@ -190,8 +217,36 @@ class Folding:
                     Burial(log=each.log, first=action.first, object=each.object, offsets=each.offsets)
                     for each in action.logs
                 ]
+            case GenerationsAction():
+                self._generations(action, generation, time)
             case CheckpointAction():
                 pass
+
+    def _generations(self, action: GenerationsAction, generation: int, time: str) -> None:
+        for ended in action.ended:
+            self._catch_ups.pop(ended.token, None)
+        for start in action.starts:
+            self._starts[start.topic] = start
+        for new in action.begun:
+            self._catch_ups[new.token] = CatchUp(
+                token=new.token,
+                topic=new.topic,
+                topic_id=new.topic_id,
+                number=new.number,
+                reason=new.reason,
+                began=time,
+                generation=generation,
+            )
+            known = self._starts.get(new.topic)
+            same = known is not None and known.topic_id == new.topic_id
+            since = known.began if known is not None and same else time
+            self._starts[new.topic] = GenerationStart(new.topic, new.topic_id, since, new.number)
+
+    def _switch(self, token: str) -> None:
+        """One that is not known was lost with its commit: the backup has all of it, and counts without it."""
+        done = self._catch_ups.pop(token, None)
+        if done is not None:
+            self._starts[done.topic] = GenerationStart(done.topic, done.topic_id, done.began, done.number)
 
     def _complete(self, action: BackupAction, generation: int, time: str, where: str) -> None:
         self._claim(action.id, where)
@@ -202,6 +257,8 @@ class Folding:
             manifest=action.manifest,
             summary=action.summary,
         )
+        for token in action.switched or ():
+            self._switch(token)
 
     def _claim(self, backup_id: int, where: str) -> None:
         if backup_id <= self._last_id:

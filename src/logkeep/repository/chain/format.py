@@ -34,7 +34,9 @@ DELETION_TIMES = "deletion-times"
 """Some cluster records keep when logs were read, and have version 3."""
 BURIED_OFFSETS = "buried-offsets"
 """Some archived records are left out by later backups: a reader that does not know it would bring them back."""
-KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, PACKED_RECORDS, DELETION_TIMES, BURIED_OFFSETS})
+GENERATIONS = "generations"
+"""Some topics are copied anew beside their active copy: a reader that does not know it would collect the new one."""
+KNOWN_FEATURES: frozenset[str] = frozenset({ZSTD_FRAMES, PACKED_RECORDS, DELETION_TIMES, BURIED_OFFSETS, GENERATIONS})
 """Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
 _TRIES = 10
 

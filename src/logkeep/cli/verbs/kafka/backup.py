@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,7 @@ from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
+    CATCH_UP_BYTES,
     CLIENT_RACK,
     COMMAND_CONFIG,
     COMPACTED,
@@ -35,6 +37,7 @@ from logkeep.config.options import (
     CONTROLLERS,
     EXCLUDE,
     FOLLOW,
+    GENERATION_DAYS,
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
@@ -48,6 +51,7 @@ from logkeep.errors import UsageError
 from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
@@ -162,7 +166,13 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         scram=_scram(run, settings),
         compacted=CompactedMode(run[COMPACTED]),
         accept_deletions=run[ACCEPT_DELETIONS],
+        generations=_generations(run),
     )
+
+
+def _generations(run: Run) -> GenerationRule:
+    days = run[GENERATION_DAYS]
+    return GenerationRule(timedelta(days=days) if days is not None else None, run[CATCH_UP_BYTES])
 
 
 def _plan_report(
@@ -198,4 +208,5 @@ def _report(source: str, done: KafkaBackupDone, allow_gaps: bool) -> KafkaBackup
         stored_bytes=summary.stored_bytes,
         gaps=tuple(map(gap_text, done.gaps)),
         dry_run=False,
+        catch_up=done.catch_up,
     )

@@ -11,6 +11,7 @@ from logkeep.config.options import (
     BACKUP_ID,
     BROKERS,
     BY_RECORD,
+    CATCH_UP_BYTES,
     CLIENT_RACK,
     COMPACTED,
     COMPRESSION,
@@ -21,6 +22,7 @@ from logkeep.config.options import (
     ERASED_FROM,
     FOLLOW,
     FROM_BACKUP,
+    GENERATION_DAYS,
     GROUP,
     HERE_ONLY,
     INTERNAL,
@@ -29,6 +31,7 @@ from logkeep.config.options import (
     ISOLATION,
     KAFKA_TARGET,
     KEEP_ALL,
+    LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     LIMIT_UPLOAD,
@@ -87,6 +90,8 @@ BACKUP = Declaration(
         COMPRESSION,
         ALLOW_GAPS,
         COMPACTED,
+        GENERATION_DAYS,
+        CATCH_UP_BYTES,
         ACCEPT_DELETIONS,
         RESUME,
         FOLLOW,
@@ -216,6 +221,30 @@ GROUPS_ROLLBACK = Declaration(
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     changes=True,
     examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
+)
+
+GENERATIONS = Declaration(
+    """Show the copies of compacted topics: the active one, older ones, and one that is being made.
+
+    A row is one log in one generation. The active one is in the newest backup. A catch-up is copied beside it and
+    becomes active with one backup. A passive one is kept because older backups need it; `prune` frees it with them.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, ALL),
+    exits=(10, *STORE_EXITS),
+    examples=("logkeep kafka generations --topics accounts", "logkeep kafka generations --json"),
+)
+
+GENERATIONS_NEW = Declaration(
+    """Begin a new generation of compacted topics: fresh copies that leave out what compaction has removed.
+
+    The next runs of `kafka backup` copy it beside the active one, --catch-up-bytes in each run or round, and read it
+    back. When it has reached the ends of all partitions, one backup makes it active. Earlier backups keep what they
+    have. A catch-up that is under way is left as it is.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, LEASE_TTL),
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka generations new --topics accounts --dry-run",),
 )
 
 SALVAGE = Declaration(

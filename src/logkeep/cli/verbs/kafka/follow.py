@@ -78,6 +78,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
             threats=tuple(TopicThreat(topic=t.topic, overtaken_in_seconds=round(t.left_s, 1)) for t in threats),
             gaps=report.gaps if report else (),
             deletions_left_seconds=_rounded(lag.deletions_left_s if lag else None),
+            catch_up=report.catch_up if report else None,
         )
 
     def text(self, one: KafkaRound) -> str:
