@@ -61,3 +61,10 @@ def test_work_in_this_process_does_not_load_pandas(repo: Filled) -> None:
     )
     found = loaded_by([("logkeep", list(call)) for call in words], repo.home, repo.url, ("pandas", "pyarrow"))
     assert set(map(tuple, found.values())) == {("pyarrow",)}
+
+
+def test_a_cluster_record_is_read_without_kafkas_client(tmp_path: Path) -> None:
+    modules = "logkeep.kafka.record.documents, logkeep.kafka.record.unproven_deletions"
+    code = f"import sys, {modules}; print('kafka' in sys.modules)"
+    done = logkeep(home=tmp_path, program=(sys.executable, "-c", code))
+    assert done.stdout.strip() == "False", done.stderr

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pyarrow
 
-from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
@@ -23,6 +22,7 @@ from logkeep.kafka.record.documents import (
     QuotaRecord,
     TopicRecord,
 )
+from logkeep.model.clock_time import ClockName
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.attachments import read_attachment

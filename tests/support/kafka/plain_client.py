@@ -11,10 +11,10 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequ
 from kafka.protocol.consumer.offsets import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from logkeep.errors import ClusterNotReady, ClusterUnreachable
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
+from logkeep.model.clock_time import ClockName, ClockTime
 
 _TIMEOUT_S = 30.0
 

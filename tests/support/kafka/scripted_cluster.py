@@ -7,9 +7,9 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from logkeep.errors import ClusterUnreachable
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
+from logkeep.model.clock_time import ClockName, ClockTime
 
 _DATA = FetchResponse.FetchableTopicResponse.PartitionData
 

@@ -2,33 +2,18 @@
 
 A cluster without a quorum or without a leading controller, an odd answer, or a user who may not describe the cluster,
 leave only the clock of this machine: brokers may serve records while controllers are lost, and a backup matters most
-then. Times of the two clocks are never subtracted from each other, so each one says which clock it was read from.
+then. The result says which clock it was read from.
 """
 
 import time
-from enum import StrEnum
-
-import msgspec
 
 from logkeep.errors import AuthenticationFailed, ClusterError, ClusterUnreachable, ProtocolMismatch, TlsFailed
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.error_codes import check, the_only
+from logkeep.model.clock_time import ClockName, ClockTime
 
 _METADATA_LOG = "__cluster_metadata"
 _QUORUM = {"topics": [{"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}]}
-
-
-class ClockName(StrEnum):
-    BROKER = "broker"
-    OWN = "own"
-    """Of the machine that ran the backup, or one of its tasks."""
-
-
-class ClockTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Milliseconds since 1970 by one clock."""
-
-    ms: int
-    clock: ClockName
 
 
 def cluster_time(cluster: Cluster) -> ClockTime:

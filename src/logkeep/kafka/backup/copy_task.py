@@ -14,7 +14,6 @@ from dataclasses import replace
 import msgspec
 
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, StoreFull
-from logkeep.kafka.admin.broker_clock import ClockTime
 from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyResult, CopyUnit, put_copied
@@ -22,6 +21,7 @@ from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.read_times import times_between
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.model.clock_time import ClockTime
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 

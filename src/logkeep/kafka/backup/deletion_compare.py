@@ -35,13 +35,13 @@ from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling
-from logkeep.kafka.admin.broker_clock import ClockTime
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
+from logkeep.model.clock_time import ClockTime
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.chain.actions import ObjectRef

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import ClusterNotReady, NotAuthorised, TopicMissing
-from logkeep.kafka.admin.broker_clock import ClockTime, cluster_time
+from logkeep.kafka.admin.broker_clock import cluster_time
 from logkeep.kafka.admin.offsets import At, LogBounds, list_offsets
 from logkeep.kafka.admin.security import AclBinding, Quota, list_acls, list_quotas
 from logkeep.kafka.admin.topics import ReplicaSize, TopicConfigs, replica_sizes, topic_configs
@@ -18,6 +18,7 @@ from logkeep.kafka.client.topology import ClusterMetadata, Topic, TopicPartition
 from logkeep.kafka.record.contents import ACLS_DENIED
 from logkeep.kafka.record.documents import OpenTransaction
 from logkeep.kafka.topic_selection import TopicFilter, choose_topics, topic_filter
+from logkeep.model.clock_time import ClockTime
 from logkeep.model.findings import Finding
 from logkeep.model.shell_words import shell_word
 

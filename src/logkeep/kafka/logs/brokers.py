@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from logkeep.errors import ClusterNotReady, TopicMissing
-from logkeep.kafka.admin.broker_clock import ClockTime, cluster_time
+from logkeep.kafka.admin.broker_clock import cluster_time
 from logkeep.kafka.admin.offsets import At, list_offsets, offset_for_leader_epoch
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.connection import Connection
@@ -15,6 +15,7 @@ from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
+from logkeep.model.clock_time import ClockTime
 
 
 @dataclass(frozen=True)

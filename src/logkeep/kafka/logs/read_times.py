@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
+from logkeep.model.clock_time import ClockName, ClockTime
 
 
 class ReadTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.client.topology import is_internal
+from logkeep.model.clock_time import ClockName
 from logkeep.model.ranges import Range
 
 if TYPE_CHECKING:

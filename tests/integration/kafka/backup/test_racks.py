@@ -12,13 +12,13 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.admin.broker_clock import ClockTime
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import Brokers, Leader
 from logkeep.kafka.logs.lost_offset import LogFacts, LogPosition
 from logkeep.model.cache import cache_dir
+from logkeep.model.clock_time import ClockTime
 from logkeep.model.time import random_token, utc_now
 from tests.support.kafka.copied_logs import on_disk
 from tests.support.kafka.plain_client import PlainBrokers

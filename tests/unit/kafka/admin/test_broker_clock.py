@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 
 from logkeep.errors import ClusterNotReady, ClusterUnreachable, NotAuthorised
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime, cluster_time
+from logkeep.kafka.admin.broker_clock import cluster_time
 from logkeep.kafka.client.cluster import Cluster
+from logkeep.model.clock_time import ClockName, ClockTime
 
 NOT_LEADER, TIMED_OUT, UNKNOWN = 6, 7, -1
 

@@ -6,7 +6,6 @@ import numpy as np
 from msgspec.structs import replace as changed
 
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_compare import DeletionsFound
@@ -17,6 +16,7 @@ from logkeep.kafka.backup.plan import log_of
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import DeletionTimes
+from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.manifest import LogCut

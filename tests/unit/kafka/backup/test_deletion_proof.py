@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as changed
 
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.admin.topics import TopicConfigs
 from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_proof import (
@@ -21,6 +20,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import CleanupRule, DeletionTimes, cleanup_rule, least_left_s, margin_ms
 from logkeep.kafka.record.documents import ArchivedReach, PartitionRecord
+from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.manifest import KnownGap, LogCut

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace as changed
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.admin.broker_clock import ClockName, ClockTime
 from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_passes import CompactedMode, DeletionPasses, copied_again
 from logkeep.kafka.backup.facts import Facts
@@ -19,6 +18,7 @@ from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.model.clock_time import ClockName, ClockTime
 from logkeep.repository.backups.backup import begin
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import ensure_source

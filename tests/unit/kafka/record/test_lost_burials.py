@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace as changed
 
-from logkeep.kafka.admin.broker_clock import ClockName
 from logkeep.kafka.backup.deletion_proof import KnownLogs
 from logkeep.kafka.backup.preparation import PreviousBackup
 from logkeep.kafka.client.topology import TopicPartition
@@ -10,6 +9,7 @@ from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import ROLE, reached_in
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kinds import KAFKA
+from logkeep.model.clock_time import ClockName
 from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.ranges import Range
