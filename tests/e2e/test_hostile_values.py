@@ -70,6 +70,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka groups": (f"kafka groups latest {KAFKA}",),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
+    "kafka generations": (f"kafka generations {KAFKA}",),
+    "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
