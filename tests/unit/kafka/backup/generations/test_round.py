@@ -25,7 +25,9 @@ START = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def _made(kind: type[Cycle] = Cycle) -> Cycle:
-    made = kind(MemoryStore(lambda: START))
+    clock: list[Cycle] = []
+    made = kind(MemoryStore(lambda: clock[0].now if clock else START))
+    clock.append(made)
     made.back_up()
     made.cleaned = True
     return made
@@ -197,3 +199,22 @@ def _generation_of(made: Cycle, *, begun: bool) -> int:
             assert placed is not None
             return placed.number
     raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("step", ["copied", "verified"])
+def test_a_receipt_that_cannot_be_read_frees_nothing_and_its_unit_is_repeated(step: str) -> None:
+    made = _renewed(_made(), 2)
+    copied = made.objects()
+    for info in list(made.store.list(layout.catch_up_root("prod"))):
+        if f"/{step}/" in info.name:
+            made.store.delete(info.name)
+            made.store.put_new(info.name, b"spoiled")
+    made.prune_to(9)
+    assert made.objects() == copied, "what an unreadable receipt names is not known, so everything stays"
+    for _ in range(5):
+        made.end += 2
+        made.back_up()
+    assert made.active_number() == 1
+    made.check()
+    made.prune_to(1)
+    assert made.objects() == made.needed()
