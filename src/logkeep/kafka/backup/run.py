@@ -36,7 +36,7 @@ from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, Deletion
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
-from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, without_unready
+from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, gaps_in_cut, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, refuse_damaged
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
@@ -97,6 +97,7 @@ from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.burials import burials_by_log
+from logkeep.repository.backups.catch_ups import CatchUpReceipt
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.manifest import KnownGap, Manifest
@@ -178,6 +179,8 @@ class KafkaBackup:
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
+    catch_up_receipts: dict[str, CatchUpReceipt] = field(default_factory=dict, compare=False)
+    """Those of catch-ups that earlier rounds have read."""
 
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
@@ -284,12 +287,12 @@ class _BackupRun:
 
     def generations(self, session: Writing, prepared: PreparedBackup) -> tuple[CaughtUp, ...]:
         """Catch-ups that become active with this run; others begin and end here."""
-        here = GenerationRound(session, self.options.generations)
+        here = GenerationRound(session, self.options.generations, self.task.catch_up_receipts)
         return here.begin(prepared.facts, prepared.base.reached, prepared.broken)
 
     def with_share(self, session: Writing, done: KafkaBackupDone, engine_for: EngineFor) -> KafkaBackupDone:
         """After the backup: copy a part of the next generation beside the active one."""
-        here = GenerationRound(session, self.options.generations)
+        here = GenerationRound(session, self.options.generations, self.task.catch_up_receipts)
         copy = lambda plan, token, engine: self._copy_units(BackupId(done.entry.id), session.run, plan, engine, token)  # noqa: E731
         found = here.share(done.facts, reached_by(done.logs), done.plan, copy, engine_for)
         return replace(done, findings=(*done.findings, *found.findings), catch_up=found.what)
@@ -318,6 +321,7 @@ class _BackupRun:
         prepared, copied, passes = self._prove(session, ongoing, prepared, copied, engine)
         assembled, facts = copied.assembled, copied.facts
         refuse_damaged(self.place, assembled.segments, ready, engine)
+        assembled = replace(assembled, gaps=gaps_in_cut(assembled.gaps, assembled.cut, prepared.base.begun))
         known = (*new_histories(prepared.broken), *prepared.recopy_notes, *map(undecided_past, prepared.undecided))
         known += tuple(prepared.generation_notes)
         assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))

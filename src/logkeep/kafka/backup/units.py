@@ -114,6 +114,8 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """The last one that was copied; None if there was none, and in receipts of older releases."""
     times: ReadTimes | None = None
     """When the unit's ranges were read; None if that is not known, and in receipts of older releases."""
+    retention_ms: int = -1
+    """The topic's `delete.retention.ms` then, of ranges of a catch-up; -1: that of the backup counts."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ objects as long as the chain has the catch-up. Afterwards they are garbage.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
@@ -42,15 +43,22 @@ def put_catch_up_receipt(place: SourceRef, receipt: CatchUpReceipt, token: str) 
 
 
 def catch_up_receipts(
-    place: SourceRef, catch_up: CatchUp, damaged: list[str] | None = None
+    place: SourceRef,
+    catch_up: CatchUp,
+    damaged: list[str] | None = None,
+    known: dict[str, CatchUpReceipt] | None = None,
 ) -> Iterator[CatchUpReceipt]:
-    """All receipts of a catch-up. Unreadable ones are skipped and added to `damaged`: their units are repeated."""
+    """All receipts of a catch-up. Unreadable ones are skipped and added to `damaged`: their units are repeated.
+
+    `known`: receipts by name that were read before, and are not read again; receipts that are read are added.
+    """
     for info in place.store.list(layout.catch_up(place.source, catch_up.token)):
-        try:
-            receipt = read(place.store, info.name, CatchUpReceipt, place.repository)
-        except Damaged:
-            receipt = None
+        receipt = (known or {}).get(info.name)
+        with suppress(Damaged):
+            receipt = receipt or read(place.store, info.name, CatchUpReceipt, place.repository)
         if receipt is not None and (receipt.source, receipt.catch_up) == (place.source, catch_up.token):
+            if known is not None:
+                known[info.name] = receipt
             yield receipt
         elif damaged is not None:
             damaged.append(info.name)

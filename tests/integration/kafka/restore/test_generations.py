@@ -62,7 +62,7 @@ def _latest(scene: Scene, name: str, *, target: bool = False) -> dict[bytes, byt
 def _back_up(scene: Scene, topic: _Topic, *more: str) -> dict[str, Any]:
     topic.tick()
     where = ("--bootstrap-servers", scene.kafka.bootstrap, "--source", "prod", "--topics", NAME)
-    return scene.commands.json("kafka", "backup", *where, "--catch-up-bytes", "1", *more)
+    return scene.commands.json("kafka", "backup", *where, "--catch-up-bytes", "400", *more)
 
 
 def _rows(scene: Scene) -> list[dict[str, Any]]:

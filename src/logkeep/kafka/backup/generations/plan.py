@@ -19,6 +19,7 @@ from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.chain.actions import BegunCatchUp, EndedCatchUp, GenerationStart
 from logkeep.repository.chain.fold import CatchUp, Folded
 
@@ -213,6 +214,19 @@ def without_unready(
         )
         for r in results
     ]
+
+
+def with_retention(result: CopyResult, retention_ms: int) -> CopyResult:
+    """A later run judges by it whether every deletion was read in time."""
+    ranges = tuple(msgspec.structs.replace(each, retention_ms=retention_ms) for each in result.ranges)
+    return msgspec.structs.replace(result, ranges=ranges)
+
+
+def gaps_in_cut(gaps: Iterable[KnownGap], cut: Iterable[LogCut], topics: Collection[str]) -> tuple[KnownGap, ...]:
+    """Without gaps of these topics below the log start: retention removed them from the topic too, between two shares
+    of a catch-up."""
+    starts = {c.log: c.start for c in cut if c.log.name in topics}
+    return tuple(gap for gap in gaps if gap.end > starts.get(gap.log, 0))
 
 
 def covered_by(results: Iterable[CopyResult], one: CopyResult) -> bool:

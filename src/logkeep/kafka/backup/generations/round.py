@@ -5,7 +5,7 @@ stays as long as a kept backup has it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -27,11 +27,13 @@ from logkeep.kafka.backup.generations.plan import (
     planned_bytes,
     ready_to_switch,
     unknown_starts,
+    with_retention,
 )
 from logkeep.kafka.backup.history_check import BrokenLog
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.logs.batch_check import check_logs
+from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
@@ -71,6 +73,8 @@ CopyShare = Callable[[Plan, str, Engine], Sequence[CopyResult]]
 class GenerationRound:
     session: Writing
     rule: GenerationRule
+    known: dict[str, CatchUpReceipt] = field(default_factory=dict)
+    """Receipts that were read before: a run of many rounds reads each once."""
 
     @property
     def idle(self) -> bool:
@@ -119,7 +123,8 @@ class GenerationRound:
         return [c for c in self.session.folded.catch_ups or () if c.topic in names]
 
     def _progress(self, catch_up: CatchUp) -> CaughtUp:
-        return progress_of(self.session.place, catch_up)
+        verified = by_step(self._receipts(catch_up), CatchUpStep.VERIFIED)
+        return CaughtUp(catch_up, tuple(earlier_results(verified.values())))
 
     def share(
         self, facts: Facts, reached: Reached, done: Plan, copy: CopyShare, engine_for: EngineFor
@@ -141,8 +146,7 @@ class GenerationRound:
     def _share(
         self, catch_up: CatchUp, facts: Facts, share_bytes: int, copy: CopyShare, engine_for: EngineFor
     ) -> "CopiedShare":
-        place = self.session.place
-        self._verify(catch_up, engine_for)
+        self._verify(catch_up, facts, engine_for)
         caught = self._progress(catch_up)
         plan = one_share(left_to_copy(caught, facts, share_bytes), share_bytes)
         if not plan.units:
@@ -155,17 +159,19 @@ class GenerationRound:
             why = f"{changed[0].log} is not the log any more that was copied ({changed[0].cause})"
             self._commit(GenerationsAction(ended=(EndedCatchUp(catch_up.token, why),)))
             return CopiedShare(f"{catch_up.topic}: ended, because {why}")
-        self._verify(catch_up, engine_for)
-        after = left_to_copy(progress_of(place, catch_up), facts, share_bytes)
+        self._verify(catch_up, facts, engine_for)
+        after = left_to_copy(self._progress(catch_up), facts, share_bytes)
         copied = sum(s.stored_bytes for each in results for s in each.segments)
         return CopiedShare(
             f"{catch_up.topic}, generation {catch_up.number}: {copied:,} bytes copied, about {after.size_bytes:,} left"
         )
 
-    def _verify(self, catch_up: CatchUp, engine_for: EngineFor) -> None:
+    def _verify(self, catch_up: CatchUp, facts: Facts, engine_for: EngineFor) -> None:
         """Read back what was copied and not verified yet; what is damaged is copied again by the next share."""
         place, session = self.session.place, self.session
-        receipts = list(catch_up_receipts(place, catch_up))
+        receipts = self._receipts(catch_up)
+        configs = facts.configs[catch_up.topic]
+        retention_ms = cleanup_rule(configs.own, configs.inherited).retention_ms
         known = earlier_results(by_step(receipts, CatchUpStep.VERIFIED).values())
         for each in by_step(receipts, CatchUpStep.COPIED).values():
             (result,) = earlier_results([each]) or (None,)
@@ -173,11 +179,12 @@ class GenerationRound:
                 continue
             engine = engine_for(sum(s.stored_bytes for s in each.segments))
             if not damaged_segments(place, each.segments, engine):
-                put_catch_up_receipt(place, _verified(each, session.run), session.tokens())
+                note = msgspec.json.encode(with_retention(result, retention_ms).ranges).decode()
+                verified = msgspec.structs.replace(each, step=CatchUpStep.VERIFIED, run=session.run, note=note)
+                put_catch_up_receipt(place, verified, session.tokens())
 
-
-def _verified(receipt: CatchUpReceipt, run: str) -> CatchUpReceipt:
-    return msgspec.structs.replace(receipt, step=CatchUpStep.VERIFIED, run=run)
+    def _receipts(self, catch_up: CatchUp) -> list[CatchUpReceipt]:
+        return list(catch_up_receipts(self.session.place, catch_up, known=self.known))
 
 
 def commit_generations(session: Writing, action: GenerationsAction) -> None:
@@ -185,11 +192,6 @@ def commit_generations(session: Writing, action: GenerationsAction) -> None:
     if action != GenerationsAction():
         require_feature(session.place.store, GENERATIONS)
         session.commit(action)
-
-
-def progress_of(place: SourceRef, catch_up: CatchUp) -> CaughtUp:
-    receipts = list(catch_up_receipts(place, catch_up))
-    return CaughtUp(catch_up, tuple(earlier_results(by_step(receipts, CatchUpStep.VERIFIED).values())))
 
 
 def damaged_segments(place: SourceRef, segments: Iterable[Segment], engine: Engine) -> list[Finding]:

@@ -8,6 +8,7 @@ import pytest
 from logkeep.kafka.backup.generations.plan import (
     CaughtUp,
     ended_catch_ups,
+    gaps_in_cut,
     left_to_copy,
     next_number,
     one_share,
@@ -21,6 +22,7 @@ from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import Collection, LogName
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.chain.actions import GenerationStart, ObjectRef
 from logkeep.repository.chain.fold import Burial, CatchUp, Folded
 from tests.support.kafka.cluster_values import OTHER_ID, bounds, facts, topic
@@ -108,6 +110,14 @@ def test_those_that_fit_into_one_share_switch_in_order() -> None:
 
 def _with_token(catch_up: CatchUp, letter: str) -> CatchUp:
     return msgspec.structs.replace(catch_up, token=letter * 16)
+
+
+def test_a_gap_below_the_log_start_is_none_of_the_new_generation() -> None:
+    """The log start moved on between two shares; the topic does not have these offsets either."""
+    cut = [LogCut(_log(1), 50, 100)]
+    below, above, other = KnownGap(_log(1), 20, 50, ""), KnownGap(_log(1), 40, 60, ""), KnownGap(_log(0), 1, 2, "")
+    assert gaps_in_cut([below, above, other], cut, {"accounts"}) == (above, other)
+    assert gaps_in_cut([below], cut, ()) == (below,)
 
 
 def test_results_of_a_generation_that_does_not_switch_are_left_out() -> None:
