@@ -40,7 +40,7 @@ from tests.support.kafka.cluster_values import bounds, facts, topic
 from tests.support.kafka.handmade_batches import dense
 from tests.support.kafka.many_small_backups import IDENTITY, read_back
 
-PARTITIONS = 3
+PARTITIONS = 2
 CLEANED = 20
 """The cleaner removes every second batch below this offset, after the first backup."""
 TOPIC = topic("accounts", leaders=(1,) * PARTITIONS)

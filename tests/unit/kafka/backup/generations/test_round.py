@@ -124,14 +124,14 @@ def test_a_damaged_end_fails_the_run_and_the_old_generation_stays_active() -> No
 
 def test_a_partition_that_was_added_meanwhile_switches_too(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _renewed(_made(), 1)
-    monkeypatch.setattr(generation_cycle, "PARTITIONS", 4)
-    more = generation_cycle.topic("accounts", leaders=(1,) * 4)
+    monkeypatch.setattr(generation_cycle, "PARTITIONS", 3)
+    more = generation_cycle.topic("accounts", leaders=(1,) * 3)
     monkeypatch.setattr(generation_cycle, "TOPIC", more)
     for _ in range(5):
         made.end += 2
         entry = made.back_up()
     assert {(c.log.partition, history_number(c.log.history)) for c in read_manifest(made.place, entry).cut} == {
-        (p, 1) for p in range(4)
+        (p, 1) for p in range(3)
     }
 
 
