@@ -169,6 +169,8 @@ class KafkaBackupDone:
     """False: nothing was committed, because `entry` still describes the cluster."""
     catch_up: str | None = None
     """What was copied of the next generation of a topic."""
+    switched: frozenset[str] = frozenset()
+    """Topics whose new generation is active from this backup on."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +332,7 @@ class _BackupRun:
         done = self._complete(session, ongoing, replace(prepared, facts=facts), assembled, passes, scram, switched)
         if passes.held_back():
             hold_before(session, prepared.base.entry)
-        return done
+        return replace(done, switched=frozenset(prepared.base.begun))
 
     def _prove(
         self, session: Writing, ongoing: OngoingBackup, prepared: PreparedBackup, copied: CopiedLogs, engine: Engine

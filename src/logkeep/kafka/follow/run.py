@@ -65,6 +65,10 @@ class FollowedCluster:
     engine_for: EngineFor
     interval_s: float
     monotonic: Callable[[], float] = time.monotonic
+    before_round: Callable[[], None] = lambda: None
+    """Raises LeaseLost when this process may not make rounds any more."""
+    after_round: Callable[[KafkaBackupDone], None] = lambda _: None
+    """Called after every round that ended well; raises nothing."""
     lag: Lag | None = None
     """Of the latest round; None when the cluster did not answer."""
     _checked: bool = False
@@ -105,6 +109,7 @@ class FollowedCluster:
 
     def _round(self) -> KafkaBackupDone:
         self.lag = None
+        self.before_round()
         self.options = replace(self.options, resume=True)
         seen, self._seen = self._seen if self.watch.unbroken() else {}, {}
         if not self._checked:
@@ -114,6 +119,7 @@ class FollowedCluster:
         done = self.backup.run_if_changed(self.options, self.engine_for, seen, self._later)
         self._seen = _seen(done.facts)
         self._later = {} if done.changed else reached_by(done.logs)
+        self.after_round(done)
         return done
 
     def changed(self, done: KafkaBackupDone) -> bool:

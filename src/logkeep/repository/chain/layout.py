@@ -181,6 +181,19 @@ def lease(source: str) -> str:
     return f"leases/{source_name(source)}.json"
 
 
+def role(source: str) -> str:
+    """Which of several instances that follow the source is active."""
+    return f"roles/{source_name(source)}/active.json"
+
+
+def instances(source: str) -> str:
+    return f"roles/{source_name(source)}/instances/"
+
+
+def instance(source: str, name: str) -> str:
+    return f"{instances(source)}{source_name(name)}.json"
+
+
 def holds(source: str) -> str:
     return f"holds/{source_name(source)}/"
 

@@ -1,5 +1,6 @@
 """`logkeep kafka backup`: the cluster's logs byte for byte, and everything that a restore needs."""
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -35,19 +36,22 @@ from logkeep.config.options import (
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
+    COORDINATION_TOPIC,
     EXCLUDE,
     FOLLOW,
     GENERATION_DAYS,
+    INSTANCE,
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     RESUME,
     SCRAM_TO,
     SEGMENT_BYTES,
+    STANDBY,
     TAG,
     TOPICS,
 )
-from logkeep.errors import UsageError
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
@@ -88,6 +92,8 @@ def backup(run: Run) -> KafkaBackupReport:
     place = written_source(run, FIRST_SOURCE)
     settings = _with_rack(run, client_settings(run))
     task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
+    if run[STANDBY] and not run[FOLLOW]:
+        raise UsageError("--standby is for runs with --follow", remedy="add --follow, or leave --standby out")
     if run[FOLLOW]:
         return _follow(run, task, options)
     if run.dry_run:
@@ -101,7 +107,26 @@ def backup(run: Run) -> KafkaBackupReport:
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
         lambda size_bytes: expect_work(run, size_bytes, UNIT_BYTES, "copy"),
     )
+    publish_switches(run, settings, done)
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def publish_switches(run: Run, settings: ClientSettings, done: KafkaBackupDone) -> None:
+    """Send events about new generations, if the user asked for them. What fails is a warning: the backup counts."""
+    topic = run[COORDINATION_TOPIC]
+    if topic is None or not done.switched:
+        return
+    from logkeep.kafka.follow.coordination import publish, switch_events  # noqa: PLC0415 - few runs need it
+
+    events = switch_events(done, instance_name(run), int(run.clock().timestamp() * 1000))
+    try:
+        publish(settings, topic, events)
+    except LogkeepError as error:
+        run.console.warn(f"events about new generations were not sent: {error}; the backup is complete")
+
+
+def instance_name(run: Run) -> str:
+    return run[INSTANCE] or socket.gethostname().partition(".")[0]
 
 
 def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBackupReport:
@@ -113,7 +138,9 @@ def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBa
             "--follow cannot detect a changed password, so it archives no SCRAM credentials",
             remedy="archive them with a separate run, for example every night: `kafka backup --scram-to …`",
         )
-    return follow_cluster(run, task, options, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
+    publish = lambda done: publish_switches(run, task.settings, done)  # noqa: E731
+    report_of = lambda done: _report(task.place.source, done, run[ALLOW_GAPS])  # noqa: E731
+    return follow_cluster(run, task, options, report_of, publish, instance_name(run))
 
 
 def client_settings(run: Run) -> ClientSettings:

@@ -18,6 +18,7 @@ from logkeep.config.options import (
     CONFIRM_CLUSTER,
     CONTROLLER_CONFIG,
     CONTROLLERS,
+    COORDINATION_TOPIC,
     ENGINE_OPTIONS,
     ERASED_FROM,
     FOLLOW,
@@ -25,6 +26,8 @@ from logkeep.config.options import (
     GENERATION_DAYS,
     GROUP,
     HERE_ONLY,
+    INSTANCE,
+    INSTANCE_ROLE,
     INTERNAL,
     INTERVAL,
     INTO_EXISTING,
@@ -50,6 +53,7 @@ from logkeep.config.options import (
     RESUME_RESTORE,
     SCRAM_TO,
     SEGMENT_BYTES,
+    STANDBY,
     STORE_OPTIONS,
     TAG,
     TO_LOG_DIRS,
@@ -75,6 +79,10 @@ BACKUP = Declaration(
     With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
+
+    With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
+    role in the repository. The others wait, and one takes over when the role is released, or was not renewed for
+    --lease-ttl and a third of it. `status` names all instances.
     """,
     options=(
         *STORE_OPTIONS,
@@ -96,6 +104,10 @@ BACKUP = Declaration(
         RESUME,
         FOLLOW,
         INTERVAL,
+        STANDBY,
+        INSTANCE,
+        INSTANCE_ROLE,
+        COORDINATION_TOPIC,
         TAG,
         *ENGINE_OPTIONS,
         LIMIT_DOWNLOAD,
@@ -109,6 +121,7 @@ BACKUP = Declaration(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
         "logkeep kafka backup --follow --interval 10s",
+        "logkeep kafka backup --follow --standby --instance b --role passive",
     ),
 )
 
