@@ -1,6 +1,5 @@
 """Instances that follow one source together: the active one makes rounds, the others wait for its role."""
 
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -74,11 +73,15 @@ class Standby:
             try:
                 self.rounds(RoleStop(self.stop, self.seat))
             except LeaseLost:
-                if self.seat.active:
-                    raise
-            finally:
-                if self.stop.requested or sys.exc_info()[0] is not None:
-                    self.seat.release()
+                if not self.seat.active:
+                    return  # another instance has the role
+                self.seat.release()
+                raise
+            except BaseException:
+                self.seat.release()
+                raise
+            if self.stop.requested:
+                self.seat.release()
 
     def _renew(self) -> bool:
         if not self.seat.renew():
