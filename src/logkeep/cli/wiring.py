@@ -287,3 +287,10 @@ class WarmEngines:
 def _inline_sink(run: Run, stop: "SignalStop | None") -> ProgressSink:
     """In a run of many rounds each small round prints its own line, and no progress bar."""
     return run.progress() if stop is None or run[PROGRESS] == "always" else NoProgress()
+
+
+def named_backup(backup: str | None, verb: str) -> str:
+    """The id that the user typed. Raises UsageError: what replaces data never chooses a backup by itself."""
+    if backup is None:
+        raise UsageError("name the backup", remedy=f"`{verb} latest`, or an id that `logkeep list` shows")
+    return backup

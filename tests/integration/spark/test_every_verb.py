@@ -142,7 +142,9 @@ def _verify(stage: Stage) -> None:
 
 def _kafka_restore(stage: Stage) -> None:
     where = (*stage.backed, *stage.broker, "--confirm-cluster", stage.cluster_id)
-    done = stage.on_cluster("kafka", "restore", *where, "--topics", "orders", "--rename", "orders=back", "--yes")
+    done = stage.on_cluster(
+        "kafka", "restore", "latest", *where, "--topics", "orders", "--rename", "orders=back", "--yes"
+    )
     assert done["verdict"] == "proven"
     assert read(stage.kafka, "back") == ["a", "b", "c"]
 
@@ -151,7 +153,7 @@ def _offline_restore(stage: Stage) -> None:
     backed = backed_up(stage.directory, _LOGS)
     here, there = (made_target(stage.directory / name, list(_LOGS)) for name in ("here", "there"))
     assert offline(backed.place, backed.backup, [here]).good
-    words = ("kafka", "restore", *stage.repo("repository"), "--to-log-dirs", str(there), "--yes")
+    words = ("kafka", "restore", "latest", *stage.repo("repository"), "--to-log-dirs", str(there), "--yes")
     assert stage.on_cluster(*words, code=2)["verdict"] == "proven"
     assert tree(there) == tree(here)
 
@@ -269,7 +271,7 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
     more = ["--confirm-cluster", stage.cluster_id, "--rename", "large=again", "--limit-produce", "1MiB", "--yes"]
     more += ["--spark-conf", "spark.speculation=true"]
     with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(stage.on, cluster, "kafka", "restore", *where, *stage.broker, *more)
+        running = pool.submit(stage.on, cluster, "kafka", "restore", "latest", *where, *stage.broker, *more)
         wait_for(lambda: running.done() or _records(stage.kafka, "again", partitions) > 0, "the first records")
         cluster.kill_worker(0)
         done = running.result()

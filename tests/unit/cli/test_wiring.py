@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.cli import wiring
+from logkeep.cli.wiring import named_backup
+from logkeep.errors import UsageError
 from logkeep.repository.access import Repository, open_repository
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
@@ -56,3 +58,10 @@ def test_verbs_that_store_results_can_write(arguments: tuple[str, ...], tmp_path
     Here(tmp_path).run_any(*arguments)
     assert opened
     assert not any(isinstance(store, ReadOnlyStore) for store in opened)
+
+
+def test_what_replaces_data_never_chooses_a_backup_by_itself() -> None:
+    assert named_backup("2026", "logkeep kafka restore") == "2026"
+    with pytest.raises(UsageError, match="name the backup") as refused:
+        named_backup(None, "logkeep kafka restore")
+    assert "logkeep kafka restore latest" in refused.value.remedy

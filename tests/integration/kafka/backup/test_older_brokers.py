@@ -99,7 +99,18 @@ def test_a_restore_in_both_modes(older: EmbeddedKafka, repo: Filled) -> None:
     with Cluster(ClientSettings(endpoints(older.bootstrap))) as cluster:
         itself = ("--confirm-cluster", cluster.metadata().cluster_id, "--bootstrap-servers", older.bootstrap, "--yes")
     for offsets in ("preserve", "translate"):
-        words = ("kafka", "restore", "--offsets", offsets, "--rename", f"s/^/{offsets}-/", "--groups", GROUP, *itself)
+        words = (
+            "kafka",
+            "restore",
+            "latest",
+            "--offsets",
+            offsets,
+            "--rename",
+            f"s/^/{offsets}-/",
+            "--groups",
+            GROUP,
+            *itself,
+        )
         done = commands.json(*words, "--engine", "inline")
         assert (done["verdict"], done["group_names"]) == ("proven", [GROUP])
         found = read_whole(older.bootstrap, [(f"{offsets}-{t}", p) for t, p in logs], "read_committed")

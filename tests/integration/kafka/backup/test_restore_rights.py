@@ -40,7 +40,7 @@ def test_one_topic_that_may_not_be_written_to(
     add_acls(secured, *(rule for rule in rules if rule != lacking))
     wait_for(lambda: set(rules) - {lacking} <= acls(secured), "the rules")
     client = str(secured.sasl_file("SASL_SSL", "SCRAM-SHA-256"))
-    words = ("kafka", "restore", "--command-config", client, "--yes", "--engine", "inline")
+    words = ("kafka", "restore", "latest", "--command-config", client, "--yes", "--engine", "inline")
     before = topic_names(secured), stored(repo)
     told = commands.json(*words, "--dry-run", code=52)
     assert "denied-one" in str(told["refusals"])

@@ -108,7 +108,16 @@ def test_what_is_sealed_is_what_passwords_derive_to(secured: SecuredKafka, admin
         _opened(repo, pyrage.x25519.Identity.generate())
     shown = json.loads(repo.run("info", "latest", "--json").stdout)
     assert shown["kafka"]["scram_credentials"] == len(found)
-    words = ("kafka", "restore", "--bootstrap-servers", secured.bootstrap, "--rename", "open=again", "--dry-run")
+    words = (
+        "kafka",
+        "restore",
+        "latest",
+        "--bootstrap-servers",
+        secured.bootstrap,
+        "--rename",
+        "open=again",
+        "--dry-run",
+    )
     for parts, told, code in (("data,acls", 1, 2), ("data", 0, 0)):
         foreseen = json.loads(repo.run(*words, "--what", parts, "--json", code=code).stdout)
         assert [f["code"] for f in foreseen["findings"]].count("scram-not-restored") == told

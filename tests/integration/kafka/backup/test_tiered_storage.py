@@ -58,7 +58,7 @@ class Tiered:
         with self.cluster() as cluster:
             own = ("--confirm-cluster", cluster.metadata().cluster_id)
         words = ("--bootstrap-servers", self.kafka.bootstrap, *own, "--engine", "inline", "--yes")
-        return self.commands.json("kafka", "restore", *more, *words, code=code)
+        return self.commands.json("kafka", "restore", *(more or ("latest",)), *words, code=code)
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,10 @@ class Scene:
         return int(self.commands.json("kafka", "backup", *where, *chosen, code=code)["id"])
 
     def restore_words(self, *more: str) -> tuple[str, ...]:
-        return "kafka", "restore", *more, "--bootstrap-servers", self.target.bootstrap, "--engine", "inline"
+        """Of the latest backup, unless these words begin with another id, or resume."""
+        named = "--resume" in more or (more and not more[0].startswith("-"))
+        where = ("--bootstrap-servers", self.target.bootstrap, "--engine", "inline")
+        return "kafka", "restore", *(() if named else ("latest",)), *more, *where
 
     def restore(self, *more: str, code: int = 0) -> dict[str, Any]:
         return self.commands.json(*self.restore_words(*more, "--yes"), code=code)

@@ -75,7 +75,7 @@ def test_a_backup_that_failed(backed: Scene) -> None:
 
 def test_nobody_answers(backed: Scene) -> None:
     before = backed.state()
-    words = ("kafka", "restore", "--bootstrap-servers", "127.0.0.1:1", "--yes")
+    words = ("kafka", "restore", "latest", "--bootstrap-servers", "127.0.0.1:1", "--yes")
     assert "127.0.0.1:1" in backed.commands.error(*words, code=51)
     assert backed.state() == before
 
@@ -90,7 +90,7 @@ def test_the_cluster_that_was_backed_up(backed: Scene) -> None:
     """Only when its id is given in so many words; and then it is a cluster like any other."""
     kafka = backed.kafka
     before = stored(backed.repo), topic_names(kafka), positions(kafka)
-    words = ("kafka", "restore", "--rename", "meant=beside", "--bootstrap-servers", kafka.bootstrap, "--yes")
+    words = ("kafka", "restore", "latest", "--rename", "meant=beside", "--bootstrap-servers", kafka.bootstrap, "--yes")
     said = backed.commands.error(*words, code=31)
     cluster = said.partition("--confirm-cluster ")[2].split()[0]
     assert cluster in said.partition("  try:")[0]

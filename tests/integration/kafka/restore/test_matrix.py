@@ -72,6 +72,7 @@ def _restore(written: Written, target: EmbeddedKafka, *more: str, code: int = 0)
     return written.repo.json(
         "kafka",
         "restore",
+        "latest",
         "--source",
         "prod",
         "--bootstrap-servers",

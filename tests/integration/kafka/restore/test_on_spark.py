@@ -19,7 +19,7 @@ def test_backup_restore_and_drill(scene: Scene) -> None:
     where = ("--bootstrap-servers", scene.kafka.bootstrap, "--source", "prod", "--topics", topic)
     assert scene.commands.json("kafka", "backup", *where, *_SPARK)["new_offsets"] == 4
     target = ("--bootstrap-servers", scene.target.bootstrap)
-    done = scene.commands.json("kafka", "restore", *target, *_SPARK, "--yes")
+    done = scene.commands.json("kafka", "restore", "latest", *target, *_SPARK, "--yes")
     assert (done["verdict"], done["records"], troubles(done)) == ("proven", 4, [])
     assert [read(scene.target, topic, partition) for partition in (0, 1)] == [["a", "b", "c"], ["d"]]
     drilled = scene.commands.json("drill", *target, *_SPARK)

@@ -117,7 +117,7 @@ def _places(put: Put, kafka: EmbeddedKafka, keys: Sequence[bytes], partitions: i
 
 def _restore(source: Source, target: EmbeddedKafka, *more: str, code: int = 0) -> dict[str, Any]:
     to = ["--source", "prod", "--bootstrap-servers", target.bootstrap]
-    return source.repo.json("kafka", "restore", *to, "--yes", "--keep-all", *more, code=code)
+    return source.repo.json("kafka", "restore", "latest", *to, "--yes", "--keep-all", *more, code=code)
 
 
 def _assert_spread(source: Source, target: EmbeddedKafka, name: str, partitions: int, put: Put) -> Records:
@@ -225,7 +225,7 @@ def test_a_restore_that_was_interrupted_goes_on(source: Source, target: Embedded
 
 
 def test_what_cannot_be_is_refused(source: Source, target: EmbeddedKafka) -> None:
-    to = ["kafka", "restore", "--source", "prod", "--repartition", "orders=5"]
+    to = ["kafka", "restore", "latest", "--source", "prod", "--repartition", "orders=5"]
     kept = ["--bootstrap-servers", target.bootstrap, "--offsets", "preserve", "--dry-run", "--rename", "orders=never"]
     assert "cannot keep the offsets" in source.repo.run(*to, *kept, code=40).stderr
     files = source.repo.run(*to, "--to-log-dirs", "/nowhere", code=40).stderr
@@ -233,7 +233,7 @@ def test_what_cannot_be_is_refused(source: Source, target: EmbeddedKafka) -> Non
 
 
 def test_the_plan_says_it(source: Source, target: EmbeddedKafka) -> None:
-    to = ["--source", "prod", "--bootstrap-servers", target.bootstrap, "--topics", "orders", "--dry-run"]
+    to = ["latest", "--source", "prod", "--bootstrap-servers", target.bootstrap, "--topics", "orders", "--dry-run"]
     planned = source.repo.run("kafka", "restore", *to, "--rename", "orders=wide", "--repartition", "orders=5").stdout
     assert "records of 3 partitions are spread over 5 by their keys" in planned
     assert "offsets: translate (records get new offsets: a topic gets another number of partitions)" in planned

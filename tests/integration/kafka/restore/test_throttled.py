@@ -28,7 +28,9 @@ def test_a_quota_is_obeyed(kafka: EmbeddedKafka, target: EmbeddedKafka, topics: 
     _quota(target, "--add-config", "producer_byte_rate=200000")
     try:
         told = str(repo.home / "restore.prom")
-        done = repo.json("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--yes", "--metrics-file", told)
+        done = repo.json(
+            "kafka", "restore", "latest", "--bootstrap-servers", target.bootstrap, "--yes", "--metrics-file", told
+        )
     finally:
         _quota(target, "--delete-config", "producer_byte_rate")
     assert done["verdict"] == "proven"

@@ -53,7 +53,18 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
     target = EmbeddedKafka(tmp_path / "broker", cache_dir(os.environ, Path.home()), properties=BROKER)
     data = tmp_path / "broker" / "data"
     cut = ("--until-time", "1700000000049", "--until-offset", f"{old}:1=20")
-    command = ("kafka", "restore", "--to-log-dirs", str(data), "--topics", old, "--rename", f"s/{old}$/{topic}/", *cut)
+    command = (
+        "kafka",
+        "restore",
+        "latest",
+        "--to-log-dirs",
+        str(data),
+        "--topics",
+        old,
+        "--rename",
+        f"s/{old}$/{topic}/",
+        *cut,
+    )
     with target:
         told = repo.json(*command, "--dry-run")
         procedure = told["offline"]["procedure"]
@@ -63,11 +74,15 @@ def test_as_the_dry_run_says(kafka: EmbeddedKafka, topics: Matrix, repo: Filled,
         assert "stop" in one_error(refused.stderr)
         refused = repo.run(*command, "--offsets", "translate", code=40)
         assert "--offsets is only for a running cluster" in one_error(refused.stderr)
-        refused = repo.run("kafka", "restore", "--to-log-dirs", str(data), "--until-time", "1990-01-01", "-n", code=40)
+        refused = repo.run(
+            "kafka", "restore", "latest", "--to-log-dirs", str(data), "--until-time", "1990-01-01", "-n", code=40
+        )
         assert "nothing would be restored" in one_error(refused.stderr)
         refused = repo.run(*command, "--by-record", code=40)
         assert "--by-record is only for a running cluster" in one_error(refused.stderr)
-        refused = repo.run("kafka", "restore", "--bootstrap-servers", target.bootstrap, "--here-only", code=40)
+        refused = repo.run(
+            "kafka", "restore", "latest", "--bootstrap-servers", target.bootstrap, "--here-only", code=40
+        )
         assert "--here-only is only for files" in one_error(refused.stderr)
         _as_told(target, procedure, "kafka-topics.sh")
         while not (data / f"{topic}-1" / "partition.metadata").exists():

@@ -149,4 +149,6 @@ def test_a_cut_between_transactions_tears_nothing(backed: Scene) -> None:
 )
 def test_where_they_cannot_be_left_out_it_is_refused(backed: Scene, words: tuple[str, ...], why: str) -> None:
     known = ("--bootstrap-servers", backed.target.bootstrap) if "--to-log-dirs" not in words else ()
-    assert why in backed.commands.error("kafka", "restore", *words, *known, "--transactions", "whole", code=40)
+    assert why in backed.commands.error(
+        "kafka", "restore", "latest", *words, *known, "--transactions", "whole", code=40
+    )

@@ -166,7 +166,7 @@ RESTORE = Declaration(
         *ENGINE_OPTIONS,
         PROGRESS,
     ),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", required=False),),
     exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     changes=True,
     measured=True,

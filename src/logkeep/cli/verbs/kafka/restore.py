@@ -15,6 +15,7 @@ from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.wiring import (
     chosen_engine,
     chosen_source,
+    named_backup,
     refuse_contradictions,
     restores_place,
 )
@@ -103,17 +104,19 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 
 
 @verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
-def restore(run: Run, backup: str) -> KafkaRestoreReport:
+def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     refuse_contradictions(run)
+    resumed = run[RESUME_RESTORE]
+    named = named_backup(backup, "logkeep kafka restore") if resumed is None else ""
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
-        return _restore_offline(run, place, backup)
+        return _restore_offline(run, place, named)
     if (other := _typed_flag(run, _OFFLINE)) is not None:
         raise UsageError(f"{other} is only for files of a broker", remedy="name its directories with --to-log-dirs")
-    settings, resumed = client_settings(run), run[RESUME_RESTORE]
+    settings = client_settings(run)
     if resumed is not None:
         return _resume(run, place, settings, RestoreId(resumed))
-    entry = read_source(place, run.clock()).completed(backup)
+    entry = read_source(place, run.clock()).completed(named)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, options = view_backup(place, held), _restore_options(run)

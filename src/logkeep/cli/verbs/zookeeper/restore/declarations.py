@@ -63,7 +63,7 @@ RESTORE = Declaration(
         LIMIT_DOWNLOAD,
         PROGRESS,
     ),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", required=False),),
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     changes=True,
     measured=True,

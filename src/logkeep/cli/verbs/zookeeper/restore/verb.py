@@ -22,7 +22,7 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
 )
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
 from logkeep.cli.verbs.zookeeper.restore.with_plan import agreed_in, as_agreed
-from logkeep.cli.wiring import chosen_source, opened_repository, restores_place
+from logkeep.cli.wiring import chosen_source, named_backup, opened_repository, restores_place
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -85,7 +85,7 @@ def _metrics(outcome: CommandOutcome[ZooKeeperRestoreReport]) -> Iterator[Metric
     exit_code=exit_code_of,
     metrics=_metrics,
 )
-def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
+def restore(run: Run, backup: str | None) -> ZooKeeperRestoreReport:
     if run[CONTINUE] or run[ROLLBACK]:
         from logkeep.cli.verbs.zookeeper.restore.finish import end  # noqa: PLC0415 - only this way needs it
 
@@ -94,16 +94,17 @@ def restore(run: Run, backup: str) -> ZooKeeperRestoreReport:
         return _restore(run, backup, begun)
 
 
-def _restore(run: Run, backup: str, begun: Begun) -> ZooKeeperRestoreReport:
+def _restore(run: Run, backup: str | None, begun: Begun) -> ZooKeeperRestoreReport:
     agreed, options = agreed_in(run, backup), _restore_options(run)
+    named = agreed.backup if agreed is not None else named_backup(backup, "logkeep zookeeper restore")
     if not run.dry_run:
         check_targets(options)
     if agreed is None:
         place, target = chosen_source(run), asked_moment(run)
     else:
         place, target = opened_repository(run).choose(agreed.source), ToZxid(agreed.zxid)
-        options, backup = as_agreed(options, agreed), agreed.backup
-    entry = read_source(place, run.clock()).completed(backup)
+        options = as_agreed(options, agreed)
+    entry = read_source(place, run.clock()).completed(named)
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         began_s = run.world.monotonic()
         view = view_of(place, held)

@@ -20,13 +20,11 @@ from logkeep.errors import UsageError
 from logkeep.zookeeper.restore.ensemble.documents import AgreedPlan, read_document
 from logkeep.zookeeper.restore.values import ZooKeeperRestoreOptions
 
-ANY_BACKUP = "latest"
-"""The default id; with a plan, the backup that the plan names."""
 _PLANNED: Options = (TO_ZXID, TO_TIME, SESSIONS, FORM, ENSEMBLE, MIN_EPOCH, BELIEVE, ACCEPT_MISMATCH)
 """Options that a plan already determines."""
 
 
-def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
+def agreed_in(run: Run, backup: str | None) -> AgreedPlan | None:
     """The plan of --plan. Raises UsageError for options that it determines, and for another backup."""
     path, source = run[RESTORE_PLAN], run[SOURCE]
     if path is None:
@@ -37,7 +35,7 @@ def agreed_in(run: Run, backup: str) -> AgreedPlan | None:
         named = ", ".join(f"--{option.name}" for option in given)
         what = f"the plan already determines {named}"
         raise UsageError(what, subject=str(path), remedy=f"leave {named} out, or make another plan")
-    if backup not in (ANY_BACKUP, agreed.backup):
+    if backup not in (None, agreed.backup):
         what = f"the plan is for backup {agreed.backup}"
         raise UsageError(what, subject=backup, remedy="leave the id out, or make a plan for this one")
     if source not in (None, agreed.source):
