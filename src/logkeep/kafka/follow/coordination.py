@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from logkeep.errors import ClusterError
-from logkeep.formats.kafka.coordination_events import CoordinationEvent, CoordinationKind, event_batch
+from logkeep.formats.kafka.internal_topics.coordination_events import CoordinationEvent, CoordinationKind, event_batch
 from logkeep.kafka.backup.run import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer

@@ -1,7 +1,12 @@
 """Events as Avro binary: bytes by hand, and batches that the product's own reader accepts."""
 
 from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
-from logkeep.formats.kafka.coordination_events import CoordinationEvent, CoordinationKind, event_batch, zigzag
+from logkeep.formats.kafka.internal_topics.coordination_events import (
+    CoordinationEvent,
+    CoordinationKind,
+    event_batch,
+    zigzag,
+)
 from logkeep.formats.kafka.plain_records import records_of
 
 EVENT = CoordinationEvent(CoordinationKind.ACTIVATE, "a", "accounts", 1, 300, 1_700_000_000_000)
