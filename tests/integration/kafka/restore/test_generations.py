@@ -12,6 +12,8 @@ from tests.support.processes import wait_for
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 
 NAME, PARTITIONS, ROUNDS = "renewed", 3, 8
+COORDINATION = "_compacted_log_backup_coordination"
+_EVENTS = ("--coordination-topic", COORDINATION, "--instance", "a")
 
 
 class _Topic:
@@ -62,7 +64,7 @@ def _latest(scene: Scene, name: str, *, target: bool = False) -> dict[bytes, byt
 def _back_up(scene: Scene, topic: _Topic, *more: str) -> dict[str, Any]:
     topic.tick()
     where = ("--bootstrap-servers", scene.kafka.bootstrap, "--source", "prod", "--topics", NAME)
-    return scene.commands.json("kafka", "backup", *where, "--catch-up-bytes", "400", *more)
+    return scene.commands.json("kafka", "backup", *where, "--catch-up-bytes", "400", *_EVENTS, *more)
 
 
 def _rows(scene: Scene) -> list[dict[str, Any]]:
@@ -81,6 +83,7 @@ def _restored(scene: Scene, backup: object) -> dict[bytes, bytes]:
 
 def test_a_cycle(scene: Scene) -> None:
     topic, commands = _Topic(scene), scene.commands
+    scene.topics.create(COORDINATION, 1, {})
     for value in (b"one", b"two", b"three"):
         topic.put(value, *range(60))
     first = _back_up(scene, topic)["id"]
@@ -95,6 +98,7 @@ def test_a_cycle(scene: Scene) -> None:
     assert beside["catch_up"].startswith("renewed, generation 1: ")
     (again,) = commands.json("kafka", "generations", "new", "--topics", NAME)["generations"]
     assert again["under_way"], "one that is under way is left as it is"
+    assert _records(scene, COORDINATION, 0) == []
     reports = [beside]
     while (1, "Active") not in _states(scene):
         assert len(reports) < ROUNDS, "the catch-up never became active"
@@ -107,6 +111,12 @@ def test_a_cycle(scene: Scene) -> None:
     assert [len(passive), len(active)] == [PARTITIONS, PARTITIONS], "one commit switches all partitions"
     assert {i for row in passive for i in row["needed_by"]} == {first, *(r["id"] for r in reports[:-1])}
     assert sum(r["stored_bytes"] for r in active) < sum(r["stored_bytes"] for r in passive)
+    events = _records(scene, COORDINATION, 0)
+    assert [(r.key, r.value[:12]) for r in events] == [
+        (NAME.encode(), bytes([kind]) + b"\x02a\x0erenewed" + bytes([2 * partition]))
+        for kind in (2, 0)
+        for partition in range(PARTITIONS)
+    ], "PASSIVATE, then ACTIVATE, after the commit"
     kept = {b"k%d" % number: b"three" for number in range(30)}
     assert _restored(scene, last["id"]) == kept == _latest(scene, NAME)
     assert _restored(scene, beside["id"]) == kept, "the active generation went on meanwhile"
