@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import LogkeepError
+from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -23,7 +24,7 @@ from tests.crash.seeds import seeded_part
 from tests.property.repository_machine import Crash, DiesAt
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
-from tests.support.kafka.generation_cycle import SHARE, Cycle, GenerationRule
+from tests.support.kafka.generation_cycle import SHARE, Cycle
 
 ROUNDS = 5
 

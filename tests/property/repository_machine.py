@@ -205,7 +205,7 @@ class Machine(RuleBasedStateMachine):
             new = BegunCatchUp(self.token(), "scripted", "history", number, "scripted")
             session.commit(GenerationsAction(begun=(new,)))
 
-    @precondition(lambda self: read_chain(self.place).catch_ups)
+    @precondition(lambda self: bool(read_chain(self.place).catch_ups))
     @rule(step=st.sampled_from(CatchUpStep), length=st.integers(1, 3))
     def a_share_is_copied(self, step: CatchUpStep, length: int) -> None:
         (first, *_) = read_chain(self.place).catch_ups or ()
@@ -216,7 +216,7 @@ class Machine(RuleBasedStateMachine):
         )  # fmt: skip
         put_catch_up_receipt(self.place, receipt, self.token())
 
-    @precondition(lambda self: read_chain(self.place).catch_ups)
+    @precondition(lambda self: bool(read_chain(self.place).catch_ups))
     @rule()
     def a_catch_up_ends(self) -> None:
         with self.writing("generations") as session:

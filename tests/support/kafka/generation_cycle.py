@@ -8,7 +8,7 @@ from itertools import count
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.backup.assemble import assemble, done_ranges
+from logkeep.kafka.backup.assemble import assemble, done_ranges, earlier_results
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, Reached, new_catch_up, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, refuse_damaged
@@ -22,6 +22,7 @@ from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
+from logkeep.model.time import Clock
 from logkeep.model.work import Engine
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin, resume
@@ -69,16 +70,19 @@ class Cycle:
 
     store: Store
     now: datetime = datetime(2026, 11, 15, tzinfo=UTC)
-    clock: Callable[[], datetime] = None  # type: ignore[assignment]  # set below
+    clock: Clock | None = None
     end: int = CLEANED
     cleaned: bool = False
     numbers: count = field(default_factory=lambda: count(1))  # type: ignore[type-arg]
     place: SourceRef = None  # type: ignore[assignment]  # set below
 
     def __post_init__(self) -> None:
-        self.clock = self.clock or (lambda: self.now)
-        made = create_repository(self.store, StoreFacts(True, True, False), self.clock(), self.token)
+        made = create_repository(self.store, StoreFacts(True, True, False), self.time(), self.token)
         self.place = made.place("prod")
+
+    def time(self) -> datetime:
+        """The real one, or the one of the test."""
+        return self.clock() if self.clock is not None else self.now
 
     def token(self) -> str:
         return f"{next(self.numbers):016x}"
@@ -94,7 +98,7 @@ class Cycle:
                 commit_generations(session, GenerationsAction(begun=(new,)))
 
     def session(self, place: SourceRef | None = None):  # type: ignore[no-untyped-def]
-        return writing(place or self.place, "backup", self.clock, self.token)
+        return writing(place or self.place, "backup", self.time, self.token)
 
     def back_up(self, place: SourceRef | None = None, rule: GenerationRule = SHARE) -> BackupEntry:
         """One run, as `kafka backup --follow` does it: it resumes what was interrupted."""
@@ -112,9 +116,9 @@ class Cycle:
     def _carry_out(
         self, session: Writing, found: Facts, reached: Reached, ready: Sequence[CaughtUp], engine: Engine
     ) -> tuple[BackupEntry, Reached, Plan]:
-        source = ensure_source(session.place, "kafka", IDENTITY, self.clock())
+        source = ensure_source(session.place, "kafka", IDENTITY, self.time())
         ongoing = resume(session, source) or begin(session, source)
-        own = [result for r in usable_receipts(session, ongoing, engine).values() for result in _result(r)]
+        own = earlier_results(usable_receipts(session, ongoing, engine).values())
         own = without_unready(own, session.folded.catch_ups or (), ready)
         earlier = [*(result for each in ready for result in each.results), *own]
         begun = {each.catch_up.topic: each.history for each in ready}
@@ -198,12 +202,6 @@ class Cycle:
     def active_number(self) -> int:
         entry = read_chain(self.place).completed[-1]
         return max(history_number(c.log.history) for c in read_manifest(self.place, entry).cut)
-
-
-def _result(receipt):  # type: ignore[no-untyped-def]
-    from logkeep.kafka.backup.assemble import earlier_results  # noqa: PLC0415
-
-    return earlier_results([receipt])
 
 
 def _reached(place: SourceRef, entry: BackupEntry | None) -> dict[TopicPartition, ArchivedReach]:

@@ -82,7 +82,9 @@ def generations(run: Run) -> GenerationsReport:
 
 
 def _selected(run: Run) -> TopicFilter:
-    return topic_filter(run[TOPICS], run[EXCLUDE], internal=False)
+    include: tuple[str, ...] = run[TOPICS]
+    exclude: tuple[str, ...] = run[EXCLUDE]
+    return topic_filter(include, exclude, internal=False)
 
 
 class BegunGeneration(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.upkeep.repair import repair
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka import generation_cycle
+from tests.support.kafka.cluster_values import topic
 from tests.support.kafka.generation_cycle import SHARE, Cycle
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
@@ -125,7 +126,7 @@ def test_a_damaged_end_fails_the_run_and_the_old_generation_stays_active() -> No
 def test_a_partition_that_was_added_meanwhile_switches_too(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _renewed(_made(), 1)
     monkeypatch.setattr(generation_cycle, "PARTITIONS", 3)
-    more = generation_cycle.topic("accounts", leaders=(1,) * 3)
+    more = topic("accounts", leaders=(1,) * 3)
     monkeypatch.setattr(generation_cycle, "TOPIC", more)
     for _ in range(5):
         made.end += 2
@@ -181,7 +182,7 @@ def test_lost_commits_lose_no_backup(lost: str) -> None:
     generations = _generation_of(made, begun=lost == "begun")
     made.store.delete(layout.commit("prod", generations))
     made.now += timedelta(hours=1)
-    repair(made.place, made.clock, made.token, DEFAULT_TTL, accept_loss=True, dry_run=False)
+    repair(made.place, made.time, made.token, DEFAULT_TTL, accept_loss=True, dry_run=False)
     assert [e.id for e in read_chain(made.place).completed] == ids
     made.check()
     made.end += 2
