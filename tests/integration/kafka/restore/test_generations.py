@@ -134,3 +134,5 @@ def test_what_cannot_have_a_generation_is_refused(scene: Scene) -> None:
     assert "no topic matches" in commands.error("kafka", "generations", "new", "--topics", "nothing", code=40)
     assert "no topic is named" in commands.error("kafka", "generations", "new", code=40)
     assert _rows(scene) == []
+    alone = ("kafka", "backup", "--bootstrap-servers", scene.kafka.bootstrap, "--standby")
+    assert "--standby is for runs with --follow" in commands.error(*alone, code=40)
