@@ -101,7 +101,9 @@ class GenerationRound:
         assert self.rule.length is not None  # noqa: S101  the caller checks it
         session, topics = self.session, compacted_now(facts)
         folded, now = session.folded, session.clock()
-        self._commit(GenerationsAction(starts=tuple(unknown_starts(folded, topics, self._oldest_logs(), rfc3339(now)))))
+        if unknown_starts(folded, topics, (), rfc3339(now)):
+            starts = unknown_starts(folded, topics, self._oldest_logs(), rfc3339(now))
+            self._commit(GenerationsAction(starts=tuple(starts)))
         due = due_topics(session.folded, topics, reached, self.rule.length, now)
         logs = [LogName(Kind.TOPICS, log.topic, r.history, log.partition) for log, r in reached.items()]
         reason = f"the active generation is older than {self.rule.length.days} days"
@@ -167,13 +169,16 @@ class GenerationRound:
         )
 
     def _verify(self, catch_up: CatchUp, facts: Facts, engine_for: EngineFor) -> None:
-        """Read back what was copied and not verified yet; what is damaged is copied again by the next share."""
+        """Read back what was copied and not verified yet; what is damaged is copied again by the next share.
+
+        A unit that was copied again has two receipts, and either may be the damaged one.
+        """
         place, session = self.session.place, self.session
         receipts = self._receipts(catch_up)
         configs = facts.configs[catch_up.topic]
         retention_ms = cleanup_rule(configs.own, configs.inherited).retention_ms
         known = earlier_results(by_step(receipts, CatchUpStep.VERIFIED).values())
-        for each in by_step(receipts, CatchUpStep.COPIED).values():
+        for each in (r for r in receipts if r.step is CatchUpStep.COPIED):
             (result,) = earlier_results([each]) or (None,)
             if result is None or covered_by(known, result):
                 continue
@@ -182,6 +187,7 @@ class GenerationRound:
                 note = msgspec.json.encode(with_retention(result, retention_ms).ranges).decode()
                 verified = msgspec.structs.replace(each, step=CatchUpStep.VERIFIED, run=session.run, note=note)
                 put_catch_up_receipt(place, verified, session.tokens())
+                known.append(result)
 
     def _receipts(self, catch_up: CatchUp) -> list[CatchUpReceipt]:
         return list(catch_up_receipts(self.session.place, catch_up, known=self.known))

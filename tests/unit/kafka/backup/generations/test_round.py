@@ -111,6 +111,18 @@ def test_a_damaged_share_is_copied_again() -> None:
     made.check()
 
 
+def test_a_damaged_share_of_a_topic_that_does_not_grow_is_copied_again() -> None:
+    """Under the same name of its unit: the receipt of the damaged one may be listed first."""
+    for spoiled in range(1, 4):
+        made = _made(_Spoils)
+        made.left = spoiled  # type: ignore[attr-defined]
+        made.begin_new()
+        for _ in range(8):
+            made.back_up()
+        assert made.active_number() == 1
+        made.check()
+
+
 def test_a_damaged_end_fails_the_run_and_the_old_generation_stays_active() -> None:
     made = _made(_Spoils)
     made.tail = True  # type: ignore[attr-defined]
