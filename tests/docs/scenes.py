@@ -89,6 +89,18 @@ def kafka_starts() -> None:
     _commit("billing", 250)
 
 
+def a_compacted_topic() -> None:
+    """A table of one partition: every account was changed three times."""
+    from confluent_kafka import Producer  # noqa: PLC0415
+
+    _create("accounts", 1, {"cleanup.policy": "compact"})
+    producer = Producer({"bootstrap.servers": os.environ["BROKERS"]})
+    for number in range(300):
+        producer.produce("accounts", f"balance {number}", f"account {number % 100}", 0)
+    if producer.flush(30):
+        raise SystemExit("the broker did not take the accounts")
+
+
 def _start_broker() -> None:
     from tests.docs.broker import READY  # noqa: PLC0415 - a library that other scenes need not load
 
@@ -103,11 +115,11 @@ def _start_broker() -> None:
     shutil.copy(_BROKER / "ca.pem", "ca.pem")
 
 
-def _create(topic: str, partitions: int) -> None:
+def _create(topic: str, partitions: int, config: dict[str, str] | None = None) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
 
     admin = AdminClient({"bootstrap.servers": os.environ["BROKERS"]})
-    for each in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+    for each in admin.create_topics([NewTopic(topic, partitions, 1, config=config or {})]).values():
         each.result(30)
 
 
@@ -353,6 +365,7 @@ SCENES: dict[str, Callable[[], None]] = {
     "disk-rots": disk_rots,
     "commit-lost": commit_lost,
     "kafka-starts": kafka_starts,
+    "a-compacted-topic": a_compacted_topic,
     "kafka-goes-on": kafka_goes_on,
     "kafka-forgets": kafka_forgets,
     "kafka-begins-anew": kafka_begins_anew,

@@ -84,6 +84,8 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"kafka schemas restore latest {KAFKA} --registry http://{{words}}",
         f"kafka schemas restore latest {KAFKA} --registry http://{{closed}}/{{text}}",
     ),
+    "kafka generations": (f"kafka generations {KAFKA}",),
+    "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),

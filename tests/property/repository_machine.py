@@ -23,6 +23,12 @@ from logkeep.model.ids import BackupId
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import put_burial, read_burial
+from logkeep.repository.backups.catch_ups import (
+    CatchUpReceipt,
+    CatchUpStep,
+    catch_up_receipts,
+    put_catch_up_receipt,
+)
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reader_holds, reading
 from logkeep.repository.backups.journal import open_ids
@@ -30,7 +36,15 @@ from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.backups.verdicts import GOOD
 from logkeep.repository.chain import layout
-from logkeep.repository.chain.actions import BuriedLog, BuryAction, HoldAction, ReleaseAction
+from logkeep.repository.chain.actions import (
+    BegunCatchUp,
+    BuriedLog,
+    BuryAction,
+    EndedCatchUp,
+    GenerationsAction,
+    HoldAction,
+    ReleaseAction,
+)
 from logkeep.repository.chain.commits import SourceRef, checkpoints, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.format import StoreFacts
@@ -47,7 +61,7 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.store.memory import MemoryStore
 from tests.support.faults.plan import Fault, Plan
 from tests.support.faults.store import FaultyStore
-from tests.support.scripted.backup import back_up, expected, log_of, restored
+from tests.support.scripted.backup import back_up, expected, log_of, restored, write_segment
 from tests.support.scripted.merge import merge_neighbours
 
 
@@ -209,6 +223,35 @@ class Machine(RuleBasedStateMachine):
             found[burial.log.partition] = many + burial.offsets, offsets | set(every[runs.hides(every)].tolist())
         return found
 
+    @rule(number=st.integers(1, 3))
+    def a_catch_up_begins(self, number: int) -> None:
+        with self.writing("generations") as session:
+            new = BegunCatchUp(self.token(), "scripted", "history", number, "scripted")
+            session.commit(GenerationsAction(begun=(new,)))
+
+    @precondition(lambda self: bool(read_chain(self.place).catch_ups))
+    @rule(step=st.sampled_from(CatchUpStep), length=st.integers(1, 3))
+    def a_share_is_copied(self, step: CatchUpStep, length: int) -> None:
+        (first, *_) = read_chain(self.place).catch_ups or ()
+        copied = write_segment(self.place, 0, 0, length)
+        receipt = CatchUpReceipt(
+            repository=self.place.repository, source="prod", catch_up=first.token, step=step, run="r", unit="u",
+            segments=(copied,),
+        )  # fmt: skip
+        put_catch_up_receipt(self.place, receipt, self.token())
+
+    @precondition(lambda self: bool(read_chain(self.place).catch_ups))
+    @rule()
+    def a_catch_up_ends(self) -> None:
+        with self.writing("generations") as session:
+            (first, *_) = session.folded.catch_ups or ()
+            session.commit(GenerationsAction(ended=(EndedCatchUp(first.token, "scripted"),)))
+
+    def caught_up(self) -> set[str]:
+        """The objects of open catch-ups: none of them is garbage."""
+        receipts = [r for c in read_chain(self.place).catch_ups or () for r in catch_up_receipts(self.place, c)]
+        return {layout.segment("prod", s) for r in receipts for s in r.segments}
+
     @rule(index=st.integers(0, 20))
     def a_reader_begins(self, index: int) -> None:
         chosen = sorted(self.model)[index % len(self.model)]
@@ -366,6 +409,7 @@ class Machine(RuleBasedStateMachine):
         assert {e.id for e in folded.completed if e.hold is not None} == self.held & set(self.model)
         assert folded == read_whole_chain(self.place)
         in_turn = sorted(self.model)[next(self.steps) % len(self.model)]
+        assert self.caught_up() <= self.data(), "what a catch-up has copied was collected"
         self.read_back({*self.changed, in_turn})
         self.changed.clear()
 
@@ -415,7 +459,10 @@ class Machine(RuleBasedStateMachine):
             with self.writing("gc") as session:
                 collect(session, GarbageRules())
         self.read_back(self.model)
-        assert self.data() == set().union(*(self.objects_of(i) for i in self.model)), "garbage, or less than needed"
+        needed = self.caught_up().union(*(self.objects_of(i) for i in self.model))
+        assert self.data() == needed, "garbage, or less than needed"
+        open_tokens = {c.token for c in read_chain(self.place).catch_ups or ()}
+        assert {layout.catch_up_of(i.name) for i in self.store.list("sources/prod/catch-ups/")} <= open_tokens
         named = {layout.buried("prod", each.object.token) for each in read_chain(self.place).buried or ()}
         assert {info.name for info in self.store.list("sources/prod/buried/")} == named
         assert len(named) <= len(self.in_force())

@@ -214,6 +214,11 @@ MAX_LAG: Option[int | None] = Option(
     "Objective: exit 60 when a run with --follow last reported a larger lag, in offsets.",
     key="status.max_lag",
 )  # fmt: skip
+MAX_STANDBY_AGE: Option[timedelta | None] = Option(
+    "max-standby-age", Duration(), None,
+    "Objective: exit 60 when no passive instance of `kafka backup --standby` has reported for so long.",
+    key="status.max_standby_age",
+)  # fmt: skip
 LEVEL: Option[str] = Option(
     "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
@@ -335,6 +340,16 @@ SCHEMAS_SAMPLE: Option[Fraction] = Option(
     "schemas-sample", Ratio(), Fraction(1), "Share of the objects to read, another one each day.", where=Where.FLAG,
     typed="sample",
 )  # fmt: skip
+GENERATION_DAYS: Option[int | None] = Option(
+    "compacted-log-backup-length-days", Int(1, 36_500), None,
+    "Copy a compacted topic anew, beside its active copy, when that copy is older than so many days.",
+    key="compacted.log.backup.length.days", default_text="never by age",
+)  # fmt: skip
+CATCH_UP_BYTES: Option[int] = Option(
+    "catch-up-bytes", Size(minimum=1, expected="a size such as 1GiB"), 1 << 30,
+    "Of new generations of compacted topics, about so much is copied in one run or round.",
+    key="kafka.catch_up_bytes",
+)  # fmt: skip
 ACCEPT_DELETIONS: Option[tuple[str, ...]] = Option(
     "accept-deletions", TextList("TOPIC"), (),
     "Bury deleted keys of this topic also if they are more than a tenth of its keys; may be repeated.",
@@ -354,6 +369,25 @@ LOG_DIRS: Option[tuple[str, ...]] = Option(
 FOLLOW: Option[bool] = Option(
     "follow", Bool(), False, "Repeat the backup, round after round, until SIGINT or SIGTERM.", where=Where.FLAG
 )
+STANDBY: Option[bool] = Option(
+    "standby", Bool(), False,
+    "With --follow: one of several instances; one of them is active, the others wait to take over.", where=Where.FLAG,
+)  # fmt: skip
+INSTANCE: Option[str | None] = Option(
+    "instance", SourceName(), None, "With --standby: the name of this instance.", key="kafka.instance",
+    default_text="the name of the host",
+)  # fmt: skip
+INSTANCE_ROLE: Option[str] = Option(
+    "role", OneOf(("active", "passive")), "active",
+    "With --standby: with passive, let another instance begin; later, either takes over from the other.",
+    key="kafka.role",
+)  # fmt: skip
+COORDINATION_TOPIC: Option[str | None] = Option(
+    "coordination-topic", Text("TOPIC"), None,
+    "After a backup that made new generations active, send events to this topic, such as "
+    "_compacted_log_backup_coordination.",
+    key="kafka.coordination_topic",
+)  # fmt: skip
 INTERVAL: Option[timedelta] = Option(
     "interval", Duration(), timedelta(seconds=10), "With --follow: time between the starts of two rounds.",
     key="kafka.interval",

@@ -19,6 +19,7 @@ from logkeep.repository.backups.states import Completed, Failed
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.freshness import Freshness, read_freshness
 from logkeep.repository.chain.lease import LeaseState
+from logkeep.repository.chain.roles import InstanceRole, instances
 
 _CLOCK_TOLERANCE = timedelta(minutes=3)
 
@@ -27,16 +28,34 @@ _CLOCK_TOLERANCE = timedelta(minutes=3)
 class Objectives:
     max_age: timedelta | None = None
     max_lag: int | None = None
+    max_standby_age: timedelta | None = None
 
     @property
     def any(self) -> bool:
-        return self.max_age is not None or self.max_lag is not None
+        return any(each is not None for each in (self.max_age, self.max_lag, self.max_standby_age))
+
+    def standby_breached(self, found: "Sequence[InstanceStatus]") -> bool:
+        """No passive instance has reported within the objective."""
+        most = self.max_standby_age
+        waiting = (each.age_seconds for each in found if each.role == InstanceRole.PASSIVE)
+        return most is not None and not any(age <= most.total_seconds() for age in waiting)
 
     def breached(self, age: timedelta | None, lag_offsets: int | None) -> bool:
         """An unknown value breaches an objective."""
         unknown = age is None or age < -_CLOCK_TOLERANCE
         too_old = self.max_age is not None and (unknown or (age is not None and age > self.max_age))
         return too_old or (self.max_lag is not None and (lag_offsets is None or lag_offsets > self.max_lag))
+
+
+class InstanceStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance of `kafka backup --standby`."""
+
+    instance: str
+    role: str
+    """`active` or `passive`, when it last reported."""
+    seen: Rfc3339
+    age_seconds: float
+    owner: str
 
 
 class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +90,8 @@ class SourceStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_verified_level: str | None = None
     size: StoredSize | None = None
     """Null for a source that cannot be read."""
+    instances: tuple[InstanceStatus, ...] = ()
+    """Of `kafka backup --standby`, by name."""
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,13 +164,14 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
     # A run that follows keeps the times of rounds without news in memory: when it has ended, only the record counts.
     following = check if lag is not None else None
     doubts, left_s = _deletions(place, view, newest.id, following, now) if newest else ((), None)
+    together = _instances(place, now)
     return SourceStatus(
         source=place.source,
         newest_good=newest.id if newest else None,
         newest_good_committed=newest.committed if newest else None,
         age_seconds=_seconds(age),
         objective_seconds=_seconds(objectives.max_age),
-        breached=objectives.breached(age, lag),
+        breached=objectives.breached(age, lag) or objectives.standby_breached(together),
         backups=len(rows),
         damaged=tuple(r.id for r in rows if r.health == "damaged"),
         interrupted=tuple(s.id for s in states if isinstance(s, Failed) and not s.recorded),
@@ -168,6 +190,20 @@ def _status(place: SourceRef, now: datetime, objectives: Objectives) -> SourceSt
         last_verified_level=verified.verified_level if verified else None,
         size=stored_size(place),
         deletions_left_seconds=left_s,
+        instances=together,
+    )
+
+
+def _instances(place: SourceRef, now: datetime) -> tuple[InstanceStatus, ...]:
+    return tuple(
+        InstanceStatus(
+            instance=each.instance,
+            role=each.role,
+            seen=each.seen,
+            age_seconds=(now - datetime.fromisoformat(each.seen)).total_seconds(),
+            owner=str(each.owner),
+        )
+        for each in sorted(instances(place), key=lambda each: each.instance)
     )
 
 

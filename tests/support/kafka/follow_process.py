@@ -54,9 +54,9 @@ class Following:
 
 
 @contextmanager
-def following(repo: Filled, arguments: Sequence[str]) -> Iterator[Following]:
+def following(repo: Filled, arguments: Sequence[str], lines_file: str = "lines.json") -> Iterator[Following]:
     """Start it, and see that it is gone at the end."""
-    out = repo.home / "lines.json"
+    out = repo.home / lines_file
     environment = clean_environment(repo.home, LOGKEEP_REPO=repo.url)
     with out.open("wb") as lines, TemporaryFile() as errors:
         process = ForkedProcess(

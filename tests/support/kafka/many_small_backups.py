@@ -53,7 +53,7 @@ def _copied(place: SourceRef, partition: int, start: int, end: int, tokens: Toke
     return writer.segments
 
 
-def read_back(place: SourceRef, backup_id: int) -> dict[int, list[bytes]]:
+def read_back(place: SourceRef, backup_id: int, reader: PartReader | None = None) -> dict[int, list[bytes]]:
     """The batches of a backup, every object checked on the way, cut to what the backup covers."""
     folded = read_chain(place)
     entry = folded.entry(backup_id)
@@ -61,7 +61,7 @@ def read_back(place: SourceRef, backup_id: int) -> dict[int, list[bytes]]:
     manifest = read_manifest(place, entry)
     cuts = {c.log: c for c in manifest.cut}
     found: dict[int, list[bytes]] = {c.log.partition: [] for c in manifest.cut}
-    for row in rows_of(PartReader(place), manifest, served_parts(manifest, folded)).to_segments():
+    for row in rows_of(reader or PartReader(place), manifest, served_parts(manifest, folded)).to_segments():
         if row.has_object:
             cut = cuts[row.log]
             low, high = max(row.start, cut.start), min(row.end, cut.end)

@@ -62,27 +62,8 @@ class Copied(msgspec.Struct, frozen=True):
 
 def copy_unit(unit: CopyUnit, progress: Progress) -> Copied:
     """A task: write one object, put the receipt, return the row."""
-    data = content(unit.partition, unit.start, unit.end)
-    token = random_token()
-    digest = hashlib.sha256(data).hexdigest()
-    segment = Segment(
-        log=log_of(unit.partition),
-        start=unit.start,
-        end=unit.end,
-        first=unit.start,
-        token=token,
-        records=unit.end - unit.start,
-        stored_bytes=len(data),
-        plain_bytes=len(data),
-        base_time_ms=-1,
-        max_time_ms=-1,
-        sha256=digest,
-        plain_sha256=digest,
-    )
-    writer = unit.place.store.open_new(layout.segment(unit.place.source, segment), len(data))
-    writer.write(data)
-    writer.close()
-    progress(len(data))
+    segment = write_segment(unit.place, unit.partition, unit.start, unit.end)
+    progress(segment.stored_bytes)
     receipt = UnitReceipt(
         repository=unit.place.repository,
         source=unit.place.source,
@@ -93,6 +74,30 @@ def copy_unit(unit: CopyUnit, progress: Progress) -> Copied:
     )
     put_receipt(unit.place, receipt, random_token())
     return Copied([segment])
+
+
+def write_segment(place: SourceRef, partition: int, start: int, end: int) -> Segment:
+    """Write one object and return its row."""
+    data = content(partition, start, end)
+    digest = hashlib.sha256(data).hexdigest()
+    segment = Segment(
+        log=log_of(partition),
+        start=start,
+        end=end,
+        first=start,
+        token=random_token(),
+        records=end - start,
+        stored_bytes=len(data),
+        plain_bytes=len(data),
+        base_time_ms=-1,
+        max_time_ms=-1,
+        sha256=digest,
+        plain_sha256=digest,
+    )
+    writer = place.store.open_new(layout.segment(place.source, segment), len(data))
+    writer.write(data)
+    writer.close()
+    return segment
 
 
 def back_up(

@@ -11,12 +11,15 @@ from logkeep.repository.chain.actions import (
     WITH_BURIAL,
     Action,
     BackupAction,
+    BegunCatchUp,
     BuriedLog,
     BuryAction,
     CheckpointAction,
     Commit,
     DeleteAction,
+    EndedCatchUp,
     FailedAction,
+    GenerationsAction,
     HoldAction,
     ObjectRef,
     PartRef,
@@ -163,3 +166,36 @@ def test_an_earlier_release_ends_at_a_commit_that_buries() -> None:
         with pytest.raises(FormatTooNew):
             unseal(seal(made), EarlierCommit, "commit 2")
     assert version_for(backup(3)) == 1
+
+
+CATCH_UP = BegunCatchUp("c" * 16, "accounts", "id-1", 1, "asked for")
+
+
+def test_a_backup_switches_a_catch_up_in_one_commit() -> None:
+    began = GenerationsAction(begun=(CATCH_UP,))
+    before = folded([backup(3), began])
+    assert [(c.token, c.number, c.generation) for c in before.catch_ups or ()] == [("c" * 16, 1, 2)]
+    after = folded([backup(3), began, msgspec.structs.replace(backup(5), switched=("c" * 16,))])
+    assert not after.catch_ups
+    assert [(s.topic, s.number) for s in after.generation_starts or ()] == [("accounts", 1)]
+    ended = folded([backup(3), began, GenerationsAction(ended=(EndedCatchUp("c" * 16, "why"),))])
+    assert not ended.catch_ups
+    assert [s.number for s in ended.generation_starts or ()] == [1], "its number is not used again"
+
+
+def test_a_backup_counts_although_the_commit_of_its_catch_up_is_lost() -> None:
+    assert folded([msgspec.structs.replace(backup(5), switched=("c" * 16,))]).entry(5) is not None
+
+
+def test_a_chain_without_generations_is_written_as_before() -> None:
+    data = msgspec.json.encode(folded([backup(3)]))
+    assert b"catch_ups" not in data
+    assert b"generation_starts" not in data
+    assert b"switched" not in msgspec.json.encode(backup(3))
+
+
+def test_an_earlier_release_ends_at_a_commit_about_generations() -> None:
+    for action in (GenerationsAction(begun=(CATCH_UP,)), msgspec.structs.replace(backup(5), switched=("c" * 16,))):
+        assert version_for(action) == WITH_BURIAL
+        assert version_for(RepairAction(1, (ReplayedAction(2, "t", action),), "lost")) == WITH_BURIAL
+    assert folded([GenerationsAction(begun=(CATCH_UP,))]).version == 2

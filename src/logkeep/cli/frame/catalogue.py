@@ -155,6 +155,18 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.schemas_declarations:RESTORE",
     ),
     VerbEntry(
+        "kafka generations",
+        "logkeep.cli.verbs.kafka.generations:generations",
+        "Show the copies of compacted topics: the active one, older ones, and one that is being made.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS",
+    ),
+    VerbEntry(
+        "kafka generations new",
+        "logkeep.cli.verbs.kafka.generations:new",
+        "Begin a new generation of compacted topics: fresh copies that leave out what compaction has removed.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS_NEW",
+    ),
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",

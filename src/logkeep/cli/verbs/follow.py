@@ -16,7 +16,7 @@ from logkeep.errors import BackupFailed, UsageError
 from logkeep.model.findings import Finding, Severity
 
 if TYPE_CHECKING:
-    from logkeep.repository.follow import FollowedSource, FollowRound
+    from logkeep.repository.follow import FollowedSource, FollowRound, Stopping
 
 _KEPT = 100
 """Gaps and findings that the summary repeats: a run may last for a year. Each backup keeps all of its own."""
@@ -44,6 +44,7 @@ class _BackupReport(Protocol):
 DoneT = TypeVar("DoneT")
 ReportT = TypeVar("ReportT", bound=_BackupReport)
 RoundT = TypeVar("RoundT", bound=msgspec.Struct)
+SourceT = TypeVar("SourceT", bound="FollowedSource[Any]")
 
 
 class FollowReporter(ABC, Generic[DoneT, ReportT, RoundT]):
@@ -144,15 +145,26 @@ def refuse_single_backup(run: Run) -> None:
 def follow(
     run: Run,
     interval_s: float,
-    begin: Callable[[WarmEngines], "tuple[FollowedSource[DoneT], FollowReporter[DoneT, ReportT, RoundT]]"],
+    begin: "Callable[[WarmEngines], tuple[SourceT, FollowReporter[DoneT, ReportT, RoundT]]]",
+    within: "Callable[[SourceT, Stopping, Callable[[Stopping], None]], None] | None" = None,
 ) -> ReportT:
-    """Until a signal arrives; a second one aborts the round. The report sums up all rounds."""
+    """Until a signal arrives; a second one aborts the round. The report sums up all rounds.
+
+    `within` gets the source, the user's stop and a function that makes rounds until its stop is requested.
+    """
     from logkeep.repository.follow import Follower  # noqa: PLC0415 - loads Arrow, which --help can spare
 
     with SignalStop(soft=True, notice="the run ends after this round; press Ctrl-C again to abort it") as stop:
         engines = WarmEngines(run, stop, "copy")
         source, reporter = begin(engines)
-        Follower(source, stop, interval_s, reporter, run.clock).run()
+
+        def rounds(until: "Stopping") -> None:
+            Follower(source, until, interval_s, reporter, run.clock).run()
+
+        if within is None:
+            rounds(stop)
+        else:
+            within(source, stop, rounds)
     return reporter.report(ended=True)
 
 

@@ -9,7 +9,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, amount, duration, plural
 from logkeep.cli.verbs.restore_text import restore_line
 from logkeep.cli.wiring import STORE_EXITS, chosen_sources, restores_place
-from logkeep.config.options import MAX_AGE, MAX_LAG, RECEIPT_OPTIONS
+from logkeep.config.options import MAX_AGE, MAX_LAG, MAX_STANDBY_AGE, RECEIPT_OPTIONS
 from logkeep.reports.status import Objectives, SourceStatus, StatusReport, status_report
 from logkeep.reports.stored_size import StoredSize
 
@@ -39,6 +39,7 @@ def _source_text(one: SourceStatus, look: TerminalStyle) -> str:
         "damaged": ", ".join(map(str, one.damaged)) or "none known",
         "interrupted": ", ".join(map(str, one.interrupted)) or "none",
         "running": one.running or "nothing",
+        **_instance_facts(one),
         **_deletion_facts(one),
         "last verified": _verified_text(one, look),
         "last restore": restore_line(one.last_restore, look),
@@ -67,6 +68,11 @@ def _check_facts(one: SourceStatus, look: TerminalStyle) -> dict[str, str]:
     when = look.moment(datetime.fromisoformat(one.last_look))
     lag = "no longer known" if one.lag_offsets is None else plural(one.lag_offsets, "offset")
     return {"last checked": f"{when}, {duration(one.age_seconds)} ago, lag {lag}"}
+
+
+def _instance_facts(one: SourceStatus) -> dict[str, str]:
+    shown = [f"{each.instance} {each.role}, seen {duration(each.age_seconds)} ago" for each in one.instances]
+    return {"instances": "; ".join(shown)} if shown else {}
 
 
 def _deletion_facts(one: SourceStatus) -> dict[str, str]:
@@ -109,7 +115,7 @@ def _metrics(outcome: CommandOutcome[StatusReport]) -> Iterator[MetricSample]:
 @verb(
     report=StatusReport,
     text=_text,
-    options=(*RECEIPT_OPTIONS, MAX_AGE, MAX_LAG),
+    options=(*RECEIPT_OPTIONS, MAX_AGE, MAX_LAG, MAX_STANDBY_AGE),
     exits=(2, 10, 60, *STORE_EXITS),
     exit_code=_exit_code,
     metrics=_metrics,
@@ -120,9 +126,10 @@ def status(run: Run) -> StatusReport:
 
     With --max-age it ends with 60 when the newest good backup is older, or there is none, or the repository has no
     source: use this code for alerts. The age counts from the last round of `backup --follow` that found nothing newer.
-    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too. The size counts at most 100,000
+    With --max-lag a larger lag in the last round, or an unknown one, ends with 60 too; with --max-standby-age, no
+    passive instance of `kafka backup --standby` that has reported within that time. The size counts at most 100,000
     objects of a source. Garbage is what `prune` or `delete` has marked; `prune --dry-run` counts all of it.
     """
-    objectives = Objectives(run[MAX_AGE], run[MAX_LAG])
+    objectives = Objectives(run[MAX_AGE], run[MAX_LAG], run[MAX_STANDBY_AGE])
     places = list(chosen_sources(run))
     return status_report(places, run.clock(), objectives, lambda place: restores_place(run, place), run.repo())

@@ -20,6 +20,7 @@ from logkeep.kafka.logs.read_times import ReadTimes, all_times
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.catch_ups import CatchUpReceipt
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 
@@ -45,11 +46,13 @@ class Assembled:
     """The last batch that was copied, of each log with one; None if it is not known."""
     times: Mapping[LogName, ReadTimes | None] = field(default_factory=dict)
     """When each log with copied ranges was read; None if that of a range is not known."""
+    retention_ms: Mapping[LogName, int] = field(default_factory=dict)
+    """The smallest `delete.retention.ms` while a catch-up read a log."""
     offsets: int = 0
     """How many the segments cover."""
 
 
-def earlier_results(receipts: Iterable[UnitReceipt]) -> list[CopyResult]:
+def earlier_results(receipts: Iterable[UnitReceipt | CatchUpReceipt]) -> list[CopyResult]:
     """What an interrupted run finished. Only whole ranges count; a note that is not ours is ignored."""
     found = []
     for receipt in receipts:
@@ -145,6 +148,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
         traits=_joined_by_log(done, lambda copied: copied.traits, all_joined),
         last_batches=_last_batches(done),
         times=_joined_by_log(done, lambda copied: copied.times, all_times),
+        retention_ms=_least_retention(done),
         offsets=sum(s.end - s.start for j in joined for s in j.segments),
     )
 
@@ -169,6 +173,7 @@ def join_rounds(first: Assembled, second: Assembled) -> Assembled:
         traits={**first.traits, **second.traits},
         last_batches={**first.last_batches, **second.last_batches},
         times={**first.times, **second.times},
+        retention_ms={**first.retention_ms, **second.retention_ms},
         offsets=first.offsets + second.offsets,
     )
 
@@ -239,6 +244,11 @@ def _tips(results: Iterable[CopyResult]) -> dict[LogName, EpochRun]:
 
 def _last_batches(results: Iterable[CopyResult]) -> dict[LogName, LastBatch | None]:
     return {log: copied.last_batch for log, copied in _last_ranges(results).items()}
+
+
+def _least_retention(results: Iterable[CopyResult]) -> dict[LogName, int]:
+    known = [(r.log, r.retention_ms) for result in results for r in result.ranges if r.retention_ms >= 0]
+    return {log: min(ms for other, ms in known if other == log) for log, _ in known}
 
 
 def _joined_by_log(

@@ -16,7 +16,7 @@ import msgspec
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, StoreFull
 from logkeep.kafka.backup.fetch_pipeline import TOGETHER, Pipeline, RangeJob
 from logkeep.kafka.backup.range_state import RangeCopy
-from logkeep.kafka.backup.units import CopyResult, CopyUnit, receipt_of
+from logkeep.kafka.backup.units import CopyResult, CopyUnit, put_copied
 from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.brokers import opened
@@ -25,7 +25,6 @@ from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
-from logkeep.repository.backups.journal import put_receipt
 
 _LEAST_REPLY = 64 << 10
 _INDEXED_BATCHES = 400_000
@@ -57,7 +56,7 @@ def copy_with(
             ranges=tuple(msgspec.structs.replace(job.copy.result(), times=times) for job in jobs),
             segments=tuple(segment for job in jobs for segment in job.writer.segments),
         )
-        put_receipt(unit.place, receipt_of(unit, result), tokens())
+        put_copied(unit, result, tokens())
     return result
 
 

@@ -78,7 +78,8 @@ def _judge(cut: LogCut, known: KnownLogs, facts: Facts, assembled: Assembled, se
     base = base if base is not None and base.history == cut.log.history else None
     now = cleanup_rule(configs.own, configs.inherited)
     before = known.rules.get(log.topic, now) if base is not None else now
-    retention_ms = min(now.retention_ms, before.retention_ms)
+    while_read_ms = assembled.retention_ms.get(cut.log, now.retention_ms)
+    retention_ms = min(now.retention_ms, before.retention_ms, while_read_ms)
     read = assembled.times.get(cut.log)
     new = Range(min(max(base.end, cut.start), cut.end), cut.end) if base is not None else Range(cut.start, cut.end)
     why = ""

@@ -49,8 +49,12 @@ def archive_progress(
     bounds: Mapping[TopicPartition, LogBounds],
     reached: Mapping[TopicPartition, ArchivedReach],
     earlier: Iterable[CopyResult],
+    begun: Mapping[str, str] | None = None,
 ) -> ArchiveProgress:
-    """Pure: an interrupted run may have copied two histories of a log, one after the other; the later one counts."""
+    """Pure: an interrupted run may have copied two histories of a log, one after the other; the later one counts.
+
+    `begun`: by topic, a history that all its logs begin, whether anything of it was copied or not.
+    """
     ranges: dict[TopicPartition, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
         ranges.setdefault(_topic_partition(each.log), []).append(each)
@@ -59,22 +63,30 @@ def archive_progress(
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
             ours = [r for r in ranges.get(log, ()) if same_topic(r.log.history, topic)]
-            newest = max((r.log.history for r in ours), key=_number, default=None)
+            some = [*(r.log.history for r in ours), *((begun[topic.name],) if begun and topic.name in begun else ())]
+            newest = max(some, key=history_number, default=None)
             before = reached.get(log)
             if newest is None:
                 continue
-            if before is None or not same_topic(before.history, topic) or _number(newest) > _number(before.history):
+            if (
+                before is None
+                or not same_topic(before.history, topic)
+                or history_number(newest) > history_number(before.history)
+            ):
                 before = known[log] = ArchivedReach(newest, bounds[log].start, -1)
             furthest[log] = _furthest(before, [r for r in ours if r.log.history == before.history])
     return ArchiveProgress(known, furthest)
 
 
-def truncated_since(base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress) -> list[BrokenLog]:
-    """Logs that lost their end since the last backup, as an interrupted run found."""
+def truncated_since(
+    base: Mapping[TopicPartition, ArchivedReach], now: ArchiveProgress, begun: Collection[str] = ()
+) -> list[BrokenLog]:
+    """Logs that lost their end since the last backup, as an interrupted run found; without topics copied anew."""
     return [
         BrokenLog(log, Cause.TRUNCATED, before.history)
         for log, before in sorted(base.items())
-        if _number(now.reached[log].history) > _number(before.history)
+        if log.topic not in begun
+        and history_number(now.reached[log].history) > history_number(before.history)
         and now.reached[log].history.partition("-")[0] == before.history.partition("-")[0]
     ]
 
@@ -83,7 +95,8 @@ def _topic_partition(log: LogName) -> TopicPartition:
     return TopicPartition(log.name, log.partition)
 
 
-def _number(history: str) -> int:
+def history_number(history: str) -> int:
+    """0 for the first one of a topic."""
     return int(history.partition("-")[2] or 0)
 
 

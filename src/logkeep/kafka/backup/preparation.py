@@ -35,6 +35,11 @@ class PreviousBackup:
     later: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """The logs in a later round that found nothing new and stored nothing: their cuts have later times."""
 
+    begun: Mapping[str, str] = field(default_factory=dict)
+    """By topic, the history of a new generation that becomes active with this run, in place of the last one."""
+    vouched: frozenset[str] = frozenset()
+    """Units of catch-ups: the active logs were compared in every round since they were copied."""
+
     lost: Mapping[TopicPartition, Range] = field(default_factory=dict)
     """Logs of which the chain lost a burial: all their offsets. Their times prove nothing, until they are compared."""
 
@@ -92,6 +97,19 @@ class PreparedBackup:
                 what=f"copied again as a new history, because {why}; earlier backups keep the old one",
             )
             for log, why in sorted(self.recopied.items())
+        ]
+
+    @property
+    def generation_notes(self) -> list[Finding]:
+        return [
+            Finding(
+                code="new-generation",
+                severity=Severity.NOTE,
+                where=topic,
+                what=f"generation {history.partition('-')[2]} is active from this backup on; earlier backups keep "
+                "the one that they have",
+            )
+            for topic, history in sorted(self.base.begun.items())
         ]
 
     @property

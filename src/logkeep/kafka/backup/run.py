@@ -36,6 +36,8 @@ from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, Deletion
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
+from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, gaps_in_cut, without_unready
+from logkeep.kafka.backup.generations.round import GenerationRound, refuse_damaged
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
     archive_progress,
@@ -77,6 +79,7 @@ from logkeep.kafka.record.documents import (
     ClusterRecord,
     PartitionRecord,
     check_consistent,
+    reached_by,
     reached_in,
     same_cluster,
 )
@@ -95,6 +98,7 @@ from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import Engine, EngineFor
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin, check_wanted, resume
 from logkeep.repository.backups.burials import burials_by_log
+from logkeep.repository.backups.catch_ups import CatchUpReceipt
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.folds import with_dense
 from logkeep.repository.backups.journal import open_ids
@@ -136,6 +140,7 @@ class KafkaBackupOptions:
     """Topics whose deletions are buried, however many they are."""
     registry: RegistrySettings | None = None
     """The schema registry whose schemas are archived too."""
+    generations: GenerationRule = field(default_factory=GenerationRule)
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,10 @@ class KafkaBackupDone:
     """New in this backup, including those that an interrupted run had copied."""
     changed: bool = True
     """False: nothing was committed, because `entry` still describes the cluster."""
+    catch_up: str | None = None
+    """What was copied of the next generation of a topic."""
+    switched: frozenset[str] = frozenset()
+    """Topics whose new generation is active from this backup on."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,8 @@ class KafkaBackup:
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
+    catch_up_receipts: dict[str, CatchUpReceipt] = field(default_factory=dict, compare=False)
+    """Those of catch-ups that earlier rounds have read."""
 
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
@@ -197,7 +208,9 @@ class KafkaBackup:
             with self._writing(options) as session:
                 if prepared.generation != session.folded.generation:
                     prepared = run.plan(session.folded)
-                return run.carry_out(session, prepared, engine)
+                ready = run.generations(session, prepared)
+                done = run.carry_out(session, prepared, engine, ready)
+                return run.with_share(session, done, engine_for)
 
     def run_if_changed(
         self,
@@ -216,8 +229,10 @@ class KafkaBackup:
         with self._writing(options) as session, Cluster(self.settings) as cluster:
             run = _BackupRun(self, options, cluster, seen or {}, later or {}, suspected or {})
             prepared = run.plan(session.folded)
-            unchanged = run.unchanged(session, prepared)
-            return unchanged or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes))
+            ready = run.generations(session, prepared)
+            done = None if ready else run.unchanged(session, prepared)
+            done = done or run.carry_out(session, prepared, engine_for(prepared.plan.size_bytes), ready)
+            return run.with_share(session, done, engine_for)
 
     def _writing(self, options: KafkaBackupOptions) -> AbstractContextManager[Writing]:
         return writing(self.place, "backup", self.clock, self.tokens, options.lease_ttl)
@@ -281,7 +296,21 @@ class _BackupRun:
             return None
         return KafkaBackupDone(base.entry, facts, plan, (), (), record.logs, changed=False)
 
-    def carry_out(self, session: Writing, prepared: PreparedBackup, engine: Engine) -> KafkaBackupDone:
+    def generations(self, session: Writing, prepared: PreparedBackup) -> tuple[CaughtUp, ...]:
+        """Catch-ups that become active with this run; others begin and end here."""
+        here = GenerationRound(session, self.options.generations, self.task.catch_up_receipts)
+        return here.begin(prepared.facts, prepared.base.reached, prepared.broken)
+
+    def with_share(self, session: Writing, done: KafkaBackupDone, engine_for: EngineFor) -> KafkaBackupDone:
+        """After the backup: copy a part of the next generation beside the active one."""
+        here = GenerationRound(session, self.options.generations, self.task.catch_up_receipts)
+        copy = lambda plan, token, engine: self._copy_units(BackupId(done.entry.id), session.run, plan, engine, token)  # noqa: E731
+        found = here.share(done.facts, reached_by(done.logs), done.plan, copy, engine_for)
+        return replace(done, findings=(*done.findings, *found.findings), catch_up=found.what)
+
+    def carry_out(
+        self, session: Writing, prepared: PreparedBackup, engine: Engine, ready: tuple[CaughtUp, ...] = ()
+    ) -> KafkaBackupDone:
         scram = collect_scram(self.options.scram, self.cluster) if self.options.scram is not None else None
         require_feature(self.place.store, PACKED_RECORDS)  # before the first receipt, which has new fields too
         ongoing = self._begin(session, prepared.facts)
@@ -292,19 +321,28 @@ class _BackupRun:
         if ongoing.base != base.entry:
             # A resumed run continues the backup that it began from.
             base = self._read_base(ongoing.base, session.folded)
+        earlier = without_unready(earlier, session.folded.catch_ups or (), ready)
+        if ready:
+            begun = {each.catch_up.topic: each.history for each in ready}
+            base = replace(base, begun=begun, vouched=frozenset[str]().union(*(each.units for each in ready)))
+            earlier = [*(result for each in ready for result in each.results), *earlier]
         if earlier or base is not prepared.base:
             prepared = self._planned(prepared.facts, base, prepared.generation, earlier)
         copied = self._copy(ongoing, prepared, earlier, engine)
         prepared, copied, passes = self._prove(session, ongoing, prepared, copied, engine)
         assembled, facts = copied.assembled, copied.facts
+        refuse_damaged(self.place, assembled.segments, ready, engine)
+        assembled = replace(assembled, gaps=gaps_in_cut(assembled.gaps, assembled.cut, prepared.base.begun))
         known = (*new_histories(prepared.broken), *prepared.recopy_notes, *map(undecided_past, prepared.undecided))
+        known += tuple(prepared.generation_notes)
         assembled = replace(assembled, findings=tuple(dict.fromkeys((*assembled.findings, *known))))
         bury(session, ongoing.id, passes.buried())
         join_burials(session)
-        done = self._complete(session, ongoing, replace(prepared, facts=facts), assembled, passes, scram)
+        switched = tuple(each.catch_up.token for each in ready)
+        done = self._complete(session, ongoing, replace(prepared, facts=facts), assembled, passes, scram, switched)
         if passes.held_back():
             hold_before(session, prepared.base.entry)
-        return done
+        return replace(done, switched=frozenset(prepared.base.begun))
 
     def _prove(
         self, session: Writing, ongoing: OngoingBackup, prepared: PreparedBackup, copied: CopiedLogs, engine: Engine
@@ -411,11 +449,12 @@ class _BackupRun:
         """Where each log continues. One that does not continue its archived history begins the next one, and so do all
         logs of topics that are copied again."""
         recopied = recopied or {}
-        now = archive_progress(facts.topics, facts.bounds, base.reached, earlier)
+        now = archive_progress(facts.topics, facts.bounds, base.reached, earlier, base.begun)
         broken = broken_logs(facts.topics, facts.bounds, now.furthest, self.continuity.epoch_ends)
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
-        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, earlier, trusted)
+        doubted = [each for each in earlier if each.unit not in base.vouched]
+        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
         ended = {**{log: r.history for log, r in now.reached.items() if log.topic in recopied}}
@@ -427,7 +466,7 @@ class _BackupRun:
         }
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
-        ended_histories = (*truncated_since(base.reached, now), *broken)
+        ended_histories = (*truncated_since(base.reached, now, base.begun), *broken)
         again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
 
@@ -436,7 +475,7 @@ class _BackupRun:
     ) -> CopiedLogs:
         """Copy, and copy once more each log that turned out not to be the planned one."""
         plan, facts = prepared.plan, prepared.facts
-        added = self._copy_units(ongoing, plan, engine)
+        added = self._copy_units(ongoing.id, ongoing.run, plan, engine)
         results = [*results_in_plan(plan, earlier), *added]
         refuse_failures(results)
         changed, undecided = self._changed(results, plan, prepared.base, facts)
@@ -446,7 +485,7 @@ class _BackupRun:
             return CopiedLogs(assembled, facts, tuple(results), tuple(added))
         again = self._gather()
         second = self._plan_again(again, changed)
-        repeated = self._copy_units(ongoing, second, engine)
+        repeated = self._copy_units(ongoing.id, ongoing.run, second, engine)
         refuse_failures(repeated)
         changing, doubtful = self._changed(repeated, second, PreviousBackup(), again)
         if changing:
@@ -468,7 +507,8 @@ class _BackupRun:
         ]
         ended = {r.log for r in changed}
         others = self.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
-        wanted = compare_before_commit(results, base.reached, topics, ended | others)
+        doubted = [each for each in results if each.unit not in base.vouched]
+        wanted = compare_before_commit(doubted, base.reached, topics, ended | others)
         judged = self.continuity.before_commit(
             wanted, ArchivedRows(self.place, base.entry, results), facts, base.record
         )
@@ -491,7 +531,9 @@ class _BackupRun:
         }
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 
-    def _copy_units(self, ongoing: OngoingBackup, plan: Plan, engine: Engine) -> list[CopyResult]:
+    def _copy_units(
+        self, backup: BackupId, run: str, plan: Plan, engine: Engine, catch_up: str = ""
+    ) -> list[CopyResult]:
         settings, options = self.task.settings, self.options
         tasks = engine.at_once(len(plan.units))
         limits = FetchLimits(
@@ -502,14 +544,15 @@ class _BackupRun:
             CopyUnit(
                 name=u.name,
                 place=place,
-                backup=ongoing.id,
-                run=ongoing.run,
+                backup=backup,
+                run=run,
                 broker=u.broker,
                 ranges=u.ranges,
                 brokers=SettingsBrokers(settings),
                 segment_bytes=options.segment_bytes,
                 limits=limits,
                 codec=options.compression,
+                catch_up=catch_up,
             )
             for u in plan.units
         ]
@@ -523,6 +566,7 @@ class _BackupRun:
         assembled: Assembled,
         passes: DeletionPasses,
         scram: SealedScram | None,
+        switched: tuple[str, ...] = (),
     ) -> KafkaBackupDone:
         counts = buried_counts(session.folded, ongoing.id, {}, [c.log for c in assembled.cut])
         record, findings = self._record(ongoing.id, prepared.base, prepared.facts, assembled, passes, counts)
@@ -534,7 +578,12 @@ class _BackupRun:
             # After the copy: records of the backup may have schemas that were registered while it ran.
             refs.append(self._put_registry(ongoing, capture(self.options.registry), session))
         finished = FinishedRun(
-            cut=assembled.cut, new=assembled.segments, gaps=assembled.gaps, attachments=refs, findings=findings
+            cut=assembled.cut,
+            new=assembled.segments,
+            gaps=assembled.gaps,
+            attachments=refs,
+            findings=findings,
+            switched=switched,
         )
         return KafkaBackupDone(
             entry=ongoing.complete(finished),

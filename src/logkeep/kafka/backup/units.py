@@ -19,7 +19,8 @@ from logkeep.kafka.logs.leader_epochs import EpochRun, Gap
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.model.segments import Codec, Collection, LogName, Segment
-from logkeep.repository.backups.journal import UnitReceipt
+from logkeep.repository.backups.catch_ups import CatchUpReceipt, CatchUpStep, put_catch_up_receipt
+from logkeep.repository.backups.journal import UnitReceipt, put_receipt
 from logkeep.repository.chain.commits import SourceRef
 
 DEFAULT_SEGMENT_BYTES = 256 << 20
@@ -69,6 +70,8 @@ class CopyUnit:
     limits: FetchLimits = field(default_factory=FetchLimits)
     codec: Codec = Codec.NONE
     """How segments are stored."""
+    catch_up: str = ""
+    """The catch-up that it is a part of; empty: it is a part of the backup."""
 
     @property
     def size_bytes(self) -> int:
@@ -111,6 +114,8 @@ class RangeResult(msgspec.Struct, frozen=True, kw_only=True):
     """The last one that was copied; None if there was none, and in receipts of older releases."""
     times: ReadTimes | None = None
     """When the unit's ranges were read; None if that is not known, and in receipts of older releases."""
+    retention_ms: int = -1
+    """The topic's `delete.retention.ms` then, of ranges of a catch-up; -1: that of the backup counts."""
 
 
 class CopyResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +156,26 @@ def receipt_of(unit: NamedUnit, result: CopyResult) -> UnitReceipt:
     )
 
 
-def result_of(receipt: UnitReceipt) -> CopyResult:
+def put_copied(unit: CopyUnit, result: CopyResult, token: str) -> None:
+    """Store the receipt of a finished unit, in the journal of its backup or of its catch-up."""
+    receipt = receipt_of(unit, result)
+    if not unit.catch_up:
+        put_receipt(unit.place, receipt, token)
+        return
+    copied = CatchUpReceipt(
+        repository=receipt.repository,
+        source=receipt.source,
+        catch_up=unit.catch_up,
+        step=CatchUpStep.COPIED,
+        run=receipt.run,
+        unit=receipt.unit,
+        segments=receipt.segments,
+        note=receipt.note,
+    )
+    put_catch_up_receipt(unit.place, copied, token)
+
+
+def result_of(receipt: UnitReceipt | CatchUpReceipt) -> CopyResult:
     """The result of a unit that an earlier run finished. Raises msgspec.ValidationError for a foreign note."""
     ranges = msgspec.json.decode(receipt.note, type=tuple[RangeResult, ...])
     return CopyResult(unit=receipt.unit, ranges=ranges, segments=receipt.segments)

@@ -69,6 +69,10 @@ class FollowedCluster:
     engine_for: EngineFor
     interval_s: float
     monotonic: Callable[[], float] = time.monotonic
+    before_round: Callable[[], None] = lambda: None
+    """Raises LeaseLost when this process may not make rounds any more."""
+    after_round: Callable[[KafkaBackupDone], None] = lambda _: None
+    """Called after every round that ended well; raises nothing."""
     lag: Lag | None = None
     """Of the latest round; None when the cluster did not answer."""
     _checked: bool = False
@@ -111,6 +115,7 @@ class FollowedCluster:
 
     def _round(self) -> KafkaBackupDone:
         self.lag = None
+        self.before_round()
         self.options = replace(self.options, resume=True)
         seen, self._seen = self._seen if self.watch.unbroken() else {}, {}
         if not self._checked:
@@ -122,6 +127,7 @@ class FollowedCluster:
         self._remember_suspects(done.findings, suspected)
         self._seen = _seen(done.facts)
         self._later = {} if done.changed else reached_by(done.logs)
+        self.after_round(done)
         return done
 
     def _suspected_now(self) -> dict[str, Finding]:

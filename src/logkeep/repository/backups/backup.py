@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from logkeep.errors import AlreadyExists, BackupFailed, Damaged, IllegalTransition, ObjectMissing
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, next_id
@@ -50,6 +52,8 @@ class FinishedRun:
     gaps: Sequence[KnownGap] = ()
     attachments: Sequence[AttachmentRef] = ()
     findings: Sequence[Finding] = ()
+    switched: Sequence[str] = ()
+    """Catch-ups whose copies this backup has."""
 
 
 class OngoingBackup:
@@ -79,7 +83,8 @@ class OngoingBackup:
         gaps = (*outcome.gaps, *self._inherited_gaps(outcome, rows))
         self._check_tiling(outcome.cut, gaps, rows)
         manifest = self._manifest(replace(outcome, gaps=gaps), parts)
-        action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows))
+        switched = tuple(outcome.switched) or msgspec.UNSET
+        action = BackupAction(self.id, self._put_manifest(manifest), self._summary(outcome, rows), switched)
         self._inherit_damage(outcome.cut, rows)
         entry = self._writing.commit(action).entry(self.id)
         if entry is None:

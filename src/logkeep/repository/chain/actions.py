@@ -50,6 +50,8 @@ class BackupAction(msgspec.Struct, frozen=True, tag="backup", tag_field="kind", 
     id: StoredId
     manifest: ObjectRef
     summary: Summary
+    switched: tuple[Token, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Catch-ups that became the active generation of their topics with this backup; absent if there are none."""
 
 
 class FailedAction(msgspec.Struct, frozen=True, tag="failed", tag_field="kind", forbid_unknown_fields=True):
@@ -202,6 +204,40 @@ class JoinBurialsAction(msgspec.Struct, frozen=True, tag="join-burials", tag_fie
     logs: tuple[JoinedBurial, ...]
 
 
+class GenerationStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Since when the active copy of a topic is counted."""
+
+    topic: str
+    topic_id: str
+    began: str
+    number: Position = 0
+    """The largest that a catch-up of this topic has had."""
+
+
+class BegunCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new copy of a topic, written beside the active one."""
+
+    token: Token
+    topic: str
+    topic_id: str
+    number: Position
+    """Of the history of all its logs."""
+    reason: str
+
+
+class EndedCatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    token: Token
+    reason: str
+
+
+class GenerationsAction(msgspec.Struct, frozen=True, tag="generations", tag_field="kind", forbid_unknown_fields=True):
+    """Catch-ups that begin, and catch-ups that end without becoming active."""
+
+    starts: tuple[GenerationStart, ...] = ()
+    begun: tuple[BegunCatchUp, ...] = ()
+    ended: tuple[EndedCatchUp, ...] = ()
+
+
 PlainAction = (
     BackupAction
     | FailedAction
@@ -213,6 +249,7 @@ PlainAction = (
     | BuryAction
     | TrimAction
     | JoinBurialsAction
+    | GenerationsAction
 )
 
 
@@ -245,6 +282,8 @@ WITH_TRIM: Final = 2
 """The same for a commit that trims backups, and for a checkpoint of a source with trimmed ones."""
 WITH_FOLD: Final = 2
 """The same for a commit that folds a log, and for a checkpoint of a source with folded ones."""
+WITH_GENERATIONS: Final = 2
+"""The same for a commit that concerns generations, and for a checkpoint of a source with some."""
 
 
 def version_for(action: Action) -> int:
@@ -261,6 +300,10 @@ def _version_of(action: Action) -> int:
             return WITH_TRIM
         case ReplaceAction() if action.fold:
             return WITH_FOLD
+        case GenerationsAction():
+            return WITH_GENERATIONS
+        case BackupAction() if action.switched:
+            return WITH_GENERATIONS
     return 1
 
 
@@ -269,7 +312,7 @@ class Commit(SourceDocument, frozen=True, kw_only=True, tag="commit"):
 
     limit: ClassVar[int] = 64 * MIB
     """Large enough for a repair; every other commit is small."""
-    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD)
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD, WITH_GENERATIONS)
 
     generation: Position
     previous: str

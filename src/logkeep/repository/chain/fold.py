@@ -13,6 +13,7 @@ from logkeep.repository.chain.actions import (
     NO_PREDECESSOR,
     WITH_BURIAL,
     WITH_FOLD,
+    WITH_GENERATIONS,
     WITH_TRIM,
     Action,
     BackupAction,
@@ -22,6 +23,8 @@ from logkeep.repository.chain.actions import (
     DeleteAction,
     FailedAction,
     FoldProof,
+    GenerationsAction,
+    GenerationStart,
     HoldAction,
     JoinBurialsAction,
     ObjectRef,
@@ -105,6 +108,19 @@ class FoldedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cuts: tuple[FoldedCut, ...]
 
 
+class CatchUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new copy of a topic that is not active yet."""
+
+    token: Token
+    topic: str
+    topic_id: str
+    number: int
+    reason: str
+    began: str
+    generation: int
+    """Of the commit that began it."""
+
+
 class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The state of a source after the commits up to a generation."""
 
@@ -126,6 +142,10 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """In order of commit; absent if there are none."""
     folds: tuple[FoldedLog, ...] | msgspec.UnsetType = msgspec.UNSET
     """One for each log that was folded; absent if there are none."""
+    catch_ups: tuple[CatchUp, ...] | msgspec.UnsetType = msgspec.UNSET
+    """In order of commit; absent if there are none."""
+    generation_starts: tuple[GenerationStart, ...] | msgspec.UnsetType = msgspec.UNSET
+    """One for each topic that is known by it; absent if there are none."""
 
     def entry(self, backup_id: int) -> BackupEntry | None:
         return next((e for e in self.completed if e.id == backup_id), None)
@@ -143,8 +163,13 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def version(self) -> int:
         """Of a checkpoint with this state."""
-        holds = ((self.buried, WITH_BURIAL), (self.trims, WITH_TRIM), (self.folds, WITH_FOLD))
-        return max(version if some else 1 for some, version in holds)
+        fenced = (
+            (self.buried, WITH_BURIAL),
+            (self.trims, WITH_TRIM),
+            (self.folds, WITH_FOLD),
+            (self.catch_ups or self.generation_starts, WITH_GENERATIONS),
+        )
+        return max(version if some else 1 for some, version in fenced)
 
     def without(self, ids: Container[int]) -> "Folded":
         """The state if these backups were deleted."""
@@ -172,7 +197,7 @@ class Checkpoint(SourceDocument, frozen=True, kw_only=True, tag="checkpoint"):
     """A stored folded chain, so that old commits need not be read. Valid only if a commit pins it."""
 
     limit: ClassVar[int] = 256 * MIB
-    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD)
+    newest: ClassVar[int] = max(WITH_BURIAL, WITH_TRIM, WITH_FOLD, WITH_GENERATIONS)
 
     folded: Folded
 
@@ -189,6 +214,8 @@ class Folding:
         self._buried = list(start.buried or ())
         self._trims = list(start.trims or ())
         self._folds = start.folded_logs()
+        self._catch_ups = {c.token: c for c in start.catch_ups or ()}
+        self._starts = {s.topic: s for s in start.generation_starts or ()}
 
     @property
     def generation(self) -> int:
@@ -230,6 +257,8 @@ class Folding:
             buried=tuple(self._buried) or msgspec.UNSET,
             trims=tuple(self._trims) or msgspec.UNSET,
             folds=tuple(self._folds.values()) or msgspec.UNSET,
+            catch_ups=tuple(self._catch_ups.values()) or msgspec.UNSET,
+            generation_starts=tuple(self._starts.values()) or msgspec.UNSET,
         ).with_trims()
 
     def _act(self, action: Action, generation: int, time: str, where: str) -> None:
@@ -244,10 +273,7 @@ class Folding:
                 # Only this run read them. The log may have lost its end since, and the offsets may be other records.
                 self._buried = [b for b in self._buried if b.first != action.id]
             case DeleteAction():
-                for backup_id in [self._known(i, where).id for i in action.ids]:
-                    del self._completed[backup_id]
-                self._forget_replacements()
-                self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
+                self._delete(action, where)
             case HoldAction():
                 self._pin(action.id, action.reason, where)
             case ReleaseAction():
@@ -262,8 +288,16 @@ class Folding:
                 self._bury(action)
             case TrimAction():
                 self._trim(action, where)
+            case GenerationsAction():
+                self._generations(action, generation, time)
             case CheckpointAction():
                 pass
+
+    def _delete(self, action: DeleteAction, where: str) -> None:
+        for backup_id in [self._known(i, where).id for i in action.ids]:
+            del self._completed[backup_id]
+        self._forget_replacements()
+        self._trims = [t for t in self._trims if any(i < t.before for i in self._completed)]
 
     def _bury(self, action: BuryAction | JoinBurialsAction) -> None:
         """After a repair some of the burials that are joined may be lost: their offsets are in the new object too."""
@@ -277,6 +311,32 @@ class Folding:
             Burial(log=each.log, first=first, object=each.object, offsets=each.offsets) for first, each in new
         ]
 
+    def _generations(self, action: GenerationsAction, generation: int, time: str) -> None:
+        for ended in action.ended:
+            self._catch_ups.pop(ended.token, None)
+        for start in action.starts:
+            self._starts[start.topic] = start
+        for new in action.begun:
+            self._catch_ups[new.token] = CatchUp(
+                token=new.token,
+                topic=new.topic,
+                topic_id=new.topic_id,
+                number=new.number,
+                reason=new.reason,
+                began=time,
+                generation=generation,
+            )
+            known = self._starts.get(new.topic)
+            same = known is not None and known.topic_id == new.topic_id
+            since = known.began if known is not None and same else time
+            self._starts[new.topic] = GenerationStart(new.topic, new.topic_id, since, new.number)
+
+    def _switch(self, token: str) -> None:
+        """One that is not known was lost with its commit: the backup has all of it, and counts without it."""
+        done = self._catch_ups.pop(token, None)
+        if done is not None:
+            self._starts[done.topic] = GenerationStart(done.topic, done.topic_id, done.began, done.number)
+
     def _complete(self, action: BackupAction, generation: int, time: str, where: str) -> None:
         self._claim(action.id, where)
         self._completed[action.id] = BackupEntry(
@@ -286,6 +346,8 @@ class Folding:
             manifest=action.manifest,
             summary=action.summary,
         )
+        for token in action.switched or ():
+            self._switch(token)
 
     def _trim(self, action: TrimAction, where: str) -> None:
         for lost in action.backups:

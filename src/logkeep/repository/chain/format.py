@@ -38,8 +38,10 @@ TRIMMED_BACKUPS = "trimmed-backups"
 """Some backups begin later than their manifests say: a reader that does not know it would report them as damaged."""
 FOLDED_LOGS = "folded-logs"
 """Some logs hold fewer records than their source had: a reader that does not know it would use lost restore points."""
+GENERATIONS = "generations"
+"""Some topics are copied anew beside their active copy: a reader that does not know it would collect the new one."""
 KNOWN_FEATURES: frozenset[str] = frozenset(
-    {ZSTD_FRAMES, PACKED_RECORDS, DELETION_TIMES, BURIED_OFFSETS, TRIMMED_BACKUPS, FOLDED_LOGS}
+    {ZSTD_FRAMES, PACKED_RECORDS, DELETION_TIMES, BURIED_OFFSETS, TRIMMED_BACKUPS, FOLDED_LOGS, GENERATIONS}
 )
 """Features a format object may require. Version 1 itself needs none; one is added when it is first used."""
 _TRIES = 10

@@ -103,6 +103,21 @@ def buried(source: str, token: str) -> str:
     return f"{buried_root(source)}{token}.runs"
 
 
+def catch_up_root(source: str) -> str:
+    return f"{source_root(source)}catch-ups/"
+
+
+def catch_up(source: str, token: str) -> str:
+    """Receipts of a copy that is made beside the active one."""
+    return f"{catch_up_root(source)}{token}/"
+
+
+def catch_up_receipt(source: str, catch_up_token: str, step: str, unit: str, token: str) -> str:
+    if not _JOURNAL_UNIT.fullmatch(unit):
+        raise ValueError(f"{unit!r} cannot name a unit of work")
+    return f"{catch_up(source, catch_up_token)}{step}/{unit}.{token}.json"
+
+
 def verifications(source: str) -> str:
     return f"{source_root(source)}verifications/"
 
@@ -166,6 +181,19 @@ def lease(source: str) -> str:
     return f"leases/{source_name(source)}.json"
 
 
+def role(source: str) -> str:
+    """Which of several instances that follow the source is active."""
+    return f"roles/{source_name(source)}/active.json"
+
+
+def instances(source: str) -> str:
+    return f"roles/{source_name(source)}/instances/"
+
+
+def instance(source: str, name: str) -> str:
+    return f"{instances(source)}{source_name(name)}.json"
+
+
 def holds(source: str) -> str:
     return f"holds/{source_name(source)}/"
 
@@ -210,7 +238,9 @@ _COLLECTABLE = re.compile(
     r"[0-9]{20}\.[0-9a-f]{16}\.(?:log|snapshot|index)(?:\.zst|\.gz)?"
     r"|parts/[0-9a-f]{16}\.parquet|buried/[0-9a-f]{16}\.runs"
     r"|backups/[0-9]{20}/(?:journal/.+|attachments/.+|manifest\.[0-9a-f]{16}\.json)"
+    r"|catch-ups/[0-9a-f]{16}/(?:copied|verified)/[A-Za-z0-9._=-]{1,200}\.json"
 )
+_IN_CATCH_UP = re.compile(rf".*/catch-ups/{_TOKEN}/.+")
 _IN_BACKUP = re.compile(rf".*/backups/{_NUMBER}/.+")
 _DATA = re.compile(rf".*/partition=[0-9]+/{_NUMBER}\.{_TOKEN}\.(?:log|snapshot|index)(?:\.zst|\.gz)?")
 _VERIFICATION = re.compile(
@@ -228,6 +258,12 @@ def backup_of(name: str) -> BackupId | None:
     """The id of the backup in whose directory an object is."""
     match = _IN_BACKUP.fullmatch(name)
     return BackupId(int(match["number"])) if match else None
+
+
+def catch_up_of(name: str) -> str | None:
+    """The token of the catch-up in whose directory an object is."""
+    match = _IN_CATCH_UP.fullmatch(name)
+    return match["token"] if match else None
 
 
 def collectable(source: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.backups.manifest import Manifest
@@ -20,7 +21,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import PartRef
 from logkeep.repository.chain.commits import SourceRef, replacements_ever
 from logkeep.repository.chain.documents import read
-from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.fold import CatchUp, Folded
 from logkeep.repository.parts import tokens
 from logkeep.store.base import ObjectInfo
 
@@ -36,6 +37,7 @@ class LiveObjects:
     tokens: set[str] = field(default_factory=set)
     """Of data objects and the indexes beside them, and of parts, manifests and attachments."""
     journals: set[BackupId] = field(default_factory=set)
+    catch_ups: set[str] = field(default_factory=set)
 
     all_burials: bool = False
     """A reader may use buried offsets whose objects were joined since it began: all of them stay."""
@@ -51,6 +53,8 @@ class LiveObjects:
         if self.all_burials and layout.is_buried(info.name):
             return True
         if data_token and self.unknown_since is not None and info.modified >= self.unknown_since:
+            return True
+        if layout.catch_up_of(info.name) in self.catch_ups:
             return True
         return layout.in_journal(info.name) and layout.backup_of(info.name) in self.journals
 
@@ -72,6 +76,8 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
         _keep_deleted_but_held(live, reader, place, backup_id)
     for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
         _keep_journal(live, place, backup_id)
+    for catch_up in folded.catch_ups or ():
+        _keep_catch_up(live, place, catch_up)
     return live
 
 
@@ -131,6 +137,16 @@ def _recently_failed(folded: Folded, now: datetime) -> list[BackupId]:
         for f in folded.failed
         if f.id > newest or now - datetime.fromisoformat(f.recorded) < FAILED_GRACE
     ]
+
+
+def _keep_catch_up(live: LiveObjects, place: SourceRef, catch_up: CatchUp) -> None:
+    damaged: list[str] = []
+    for receipt in catch_up_receipts(place, catch_up, damaged):
+        live.tokens.update(s.token for s in receipt.segments)
+    live.catch_ups.add(catch_up.token)
+    if damaged:
+        began = place.store.head(layout.commit(place.source, catch_up.generation)).modified - _CLOCK_GRAIN
+        live.unknown_since = min(live.unknown_since or began, began)
 
 
 def _keep_journal(live: LiveObjects, place: SourceRef, backup_id: BackupId) -> None:

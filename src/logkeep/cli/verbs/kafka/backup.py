@@ -1,7 +1,9 @@
 """`logkeep kafka backup`: the cluster's logs byte for byte, and everything that a restore needs."""
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -27,14 +29,18 @@ from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
+    CATCH_UP_BYTES,
     CLIENT_RACK,
     COMMAND_CONFIG,
     COMPACTED,
     COMPRESSION,
     CONTROLLER_CONFIG,
     CONTROLLERS,
+    COORDINATION_TOPIC,
     EXCLUDE,
     FOLLOW,
+    GENERATION_DAYS,
+    INSTANCE,
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
@@ -43,13 +49,15 @@ from logkeep.config.options import (
     RESUME,
     SCRAM_TO,
     SEGMENT_BYTES,
+    STANDBY,
     TAG,
     TOPICS,
 )
-from logkeep.errors import UsageError
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.file_owners import OriginFile
 from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
+from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
@@ -87,6 +95,8 @@ def backup(run: Run) -> KafkaBackupReport:
     place = written_source(run, FIRST_SOURCE)
     settings = _with_rack(run, client_settings(run))
     task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
+    if run[STANDBY] and not run[FOLLOW]:
+        raise UsageError("--standby is for runs with --follow", remedy="add --follow, or leave --standby out")
     if run[FOLLOW]:
         return _follow(run, task, options)
     if run.dry_run:
@@ -100,7 +110,26 @@ def backup(run: Run) -> KafkaBackupReport:
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
         lambda size_bytes: expect_work(run, size_bytes, UNIT_BYTES, "copy"),
     )
+    publish_switches(run, settings, done)
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def publish_switches(run: Run, settings: ClientSettings, done: KafkaBackupDone) -> None:
+    """Send events about new generations, if the user asked for them. What fails is a warning: the backup counts."""
+    topic = run[COORDINATION_TOPIC]
+    if topic is None or not done.switched:
+        return
+    from logkeep.kafka.follow.coordination import publish, switch_events  # noqa: PLC0415 - few runs need it
+
+    events = switch_events(done, instance_name(run), int(run.clock().timestamp() * 1000))
+    try:
+        publish(settings, topic, events)
+    except LogkeepError as error:
+        run.console.warn(f"events about new generations were not sent: {error}; the backup is complete")
+
+
+def instance_name(run: Run) -> str:
+    return run[INSTANCE] or socket.gethostname().partition(".")[0]
 
 
 def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBackupReport:
@@ -117,7 +146,9 @@ def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBa
             "--follow archives no schema registry: reading it takes a request for each version, in every round",
             remedy="archive it with a separate run, for example every night: `kafka backup --registry …`",
         )
-    return follow_cluster(run, task, options, lambda done: _report(task.place.source, done, run[ALLOW_GAPS]))
+    publish = lambda done: publish_switches(run, task.settings, done)  # noqa: E731
+    report_of = lambda done: _report(task.place.source, done, run[ALLOW_GAPS])  # noqa: E731
+    return follow_cluster(run, task, options, report_of, publish, instance_name(run))
 
 
 def client_settings(run: Run) -> ClientSettings:
@@ -184,7 +215,13 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         compacted=CompactedMode(run[COMPACTED]),
         accept_deletions=run[ACCEPT_DELETIONS],
         registry=chosen_registry(run),
+        generations=_generations(run),
     )
+
+
+def _generations(run: Run) -> GenerationRule:
+    days = run[GENERATION_DAYS]
+    return GenerationRule(timedelta(days=days) if days is not None else None, run[CATCH_UP_BYTES])
 
 
 def _plan_report(
@@ -220,4 +257,5 @@ def _report(source: str, done: KafkaBackupDone, allow_gaps: bool) -> KafkaBackup
         stored_bytes=summary.stored_bytes,
         gaps=tuple(map(gap_text, done.gaps)),
         dry_run=False,
+        catch_up=done.catch_up,
     )

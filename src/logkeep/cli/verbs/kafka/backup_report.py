@@ -38,6 +38,8 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     to_compare: tuple[str, ...] = ()
     """On a dry run: logs that would be compared with the live ones unless no offset is missing, why, and the bytes."""
+    catch_up: str | None = None
+    """What was copied of the next generation of a compacted topic, beside the active one; null: nothing was."""
 
 
 class TopicThreat(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,8 @@ class KafkaRound(msgspec.Struct, frozen=True, kw_only=True):
     deletions_left_seconds: float | None = None
     """Until a round can no longer prove by time that it read every deletion of compacted topics; null: there are none,
     or the cluster did not answer."""
+    catch_up: str | None = None
+    """What was copied of the next generation of a compacted topic; null: nothing was."""
 
 
 class KafkaFollowSummary(FollowCounts, frozen=True, kw_only=True):
@@ -100,6 +104,7 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
         f"{plural(report.groups, 'group')} · {plural(report.open_transactions, 'open transaction')} · "
         f"cluster {report.cluster_id}{beside}",
         *(f"COMPARE {log}" for log in report.to_compare),
+        *([f"CATCH-UP {report.catch_up}"] if report.catch_up else []),
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),
     ]
@@ -137,6 +142,7 @@ def round_text(one: KafkaRound) -> str:
         parts += [f"lag {plural(one.lag_offsets, 'offset')}, {size(one.lag_bytes or 0)}"]
     parts += [f"{t.topic}: retention will overtake you in {duration(t.overtaken_in_seconds)}" for t in one.threats]
     parts += [f"GAP {gap}" for gap in one.gaps]
+    parts += [f"catch-up of {one.catch_up}"] if one.catch_up else []
     parts += [plural(one.findings, "finding")] if one.findings else []
     parts += [f"merged {plural(one.merged_objects, 'small object')}"] if one.merged_objects else []
     parts += [str(one.message)] if one.message else []

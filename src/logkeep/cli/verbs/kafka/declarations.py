@@ -12,26 +12,32 @@ from logkeep.config.options import (
     BACKUP_ID,
     BROKERS,
     BY_RECORD,
+    CATCH_UP_BYTES,
     CLIENT_RACK,
     COMPACTED,
     COMPRESSION,
     CONFIRM_CLUSTER,
     CONTROLLER_CONFIG,
     CONTROLLERS,
+    COORDINATION_TOPIC,
     DROP_TOMBSTONES,
     ENGINE_OPTIONS,
     ERASED_FROM,
     FOLLOW,
     FROM_BACKUP,
+    GENERATION_DAYS,
     GROUP,
     GROUP_HISTORY,
     HERE_ONLY,
+    INSTANCE,
+    INSTANCE_ROLE,
     INTERNAL,
     INTERVAL,
     INTO_EXISTING,
     ISOLATION,
     KAFKA_TARGET,
     KEEP_ALL,
+    LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     LIMIT_UPLOAD,
@@ -53,6 +59,7 @@ from logkeep.config.options import (
     SCRAM_TO,
     SEGMENT_BYTES,
     SINCE,
+    STANDBY,
     STORE_OPTIONS,
     TAG,
     TO_LOG_DIRS,
@@ -80,6 +87,10 @@ BACKUP = Declaration(
     With --follow it repeats, round after round, until SIGTERM or SIGINT: the first signal completes the round and
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
+
+    With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
+    role in the repository. The others wait, and one takes over when the role is released, or was not renewed for
+    --lease-ttl and a third of it. `status` names all instances.
     """,
     options=(
         *STORE_OPTIONS,
@@ -96,10 +107,16 @@ BACKUP = Declaration(
         COMPRESSION,
         ALLOW_GAPS,
         COMPACTED,
+        GENERATION_DAYS,
+        CATCH_UP_BYTES,
         ACCEPT_DELETIONS,
         RESUME,
         FOLLOW,
         INTERVAL,
+        STANDBY,
+        INSTANCE,
+        INSTANCE_ROLE,
+        COORDINATION_TOPIC,
         TAG,
         *ENGINE_OPTIONS,
         LIMIT_DOWNLOAD,
@@ -113,6 +130,7 @@ BACKUP = Declaration(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
         "logkeep kafka backup --follow --interval 10s",
+        "logkeep kafka backup --follow --standby --instance b --role passive",
     ),
 )
 
@@ -274,6 +292,30 @@ GROUPS_ROLLBACK = Declaration(
     exits=(2, 10, 30, 31, 50, *STORE_EXITS),
     changes=True,
     examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
+)
+
+GENERATIONS = Declaration(
+    """Show the copies of compacted topics: the active one, older ones, and one that is being made.
+
+    A row is one log in one generation. The active one is in the newest backup. A catch-up is copied beside it and
+    becomes active with one backup. A passive one is kept because older backups need it; `prune` frees it with them.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, ALL),
+    exits=(10, *STORE_EXITS),
+    examples=("logkeep kafka generations --topics accounts", "logkeep kafka generations --json"),
+)
+
+GENERATIONS_NEW = Declaration(
+    """Begin a new generation of compacted topics: fresh copies that leave out what compaction has removed.
+
+    The next runs of `kafka backup` copy it beside the active one, --catch-up-bytes in each run or round, and read it
+    back. When it has reached the ends of all partitions, one backup makes it active. Earlier backups keep what they
+    have. A catch-up that is under way is left as it is.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, LEASE_TTL),
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka generations new --topics accounts --dry-run",),
 )
 
 SALVAGE = Declaration(

@@ -1,5 +1,6 @@
 """`logkeep kafka backup --follow`: what a cluster brings to the follow loop and its lines."""
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -16,11 +17,15 @@ from logkeep.cli.verbs.kafka.backup_report import (
     round_text,
 )
 from logkeep.cli.wiring import WarmEngines
-from logkeep.config.options import ALLOW_GAPS, INTERVAL
+from logkeep.config.options import ALLOW_GAPS, INSTANCE_ROLE, INTERVAL, LEASE_TTL, STANDBY
 from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow.run import FollowedCluster
 from logkeep.model.findings import Finding
-from logkeep.repository.follow import FollowRound
+from logkeep.model.ids import source_name
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.roles import InstanceRole, RoleSeat
+from logkeep.repository.follow import FollowRound, Stopping
+from logkeep.repository.standby import Standby
 
 _KEPT_GAPS = 100
 
@@ -30,17 +35,37 @@ def follow_cluster(
     task: KafkaBackup,
     options: KafkaBackupOptions,
     report_of: Callable[[KafkaBackupDone], KafkaBackupReport],
+    after_round: Callable[[KafkaBackupDone], None],
+    instance: str,
 ) -> KafkaBackupReport:
     """Until a signal arrives; the report sums up all rounds."""
     interval_s = run[INTERVAL].total_seconds()
 
     def begin(engines: WarmEngines) -> "tuple[FollowedCluster, _KafkaReporter]":
-        cluster = FollowedCluster(task, options, engines, interval_s)
+        cluster = FollowedCluster(task, options, engines, interval_s, after_round=after_round)
         resources.callback(cluster.close)
         return cluster, _KafkaReporter(run, engines, cluster, report_of)
 
     with ExitStack() as resources:
+        if run[STANDBY]:
+            return follow(run, interval_s, begin, lambda *some: _stand_by(run, instance, *some))
         return follow(run, interval_s, begin)
+
+
+def _stand_by(
+    run: Run, name: str, cluster: FollowedCluster, stop: Stopping, rounds: Callable[[Stopping], None]
+) -> None:
+    """Rounds only while this instance is active."""
+    ttl_s = run[LEASE_TTL].total_seconds()
+    owner, role = this_process(run.token()), InstanceRole(run[INSTANCE_ROLE])
+    seat = RoleSeat(cluster.place, source_name(name), owner, ttl_s, run.clock, time.monotonic, wanted=role)
+    cluster.before_round = seat.confirm
+
+    def changed(now: InstanceRole) -> None:
+        run.console.note(f"instance {name} is {now}")
+
+    poll_s = min(max(cluster.interval_s, 0.1), ttl_s / 3)
+    Standby(seat, stop, poll_s, rounds, changed, cluster.retry_cures).run()
 
 
 def _rounded(seconds: float | None) -> float | None:
@@ -78,6 +103,7 @@ class _KafkaReporter(FollowReporter[KafkaBackupDone, KafkaBackupReport, KafkaRou
             threats=tuple(TopicThreat(topic=t.topic, overtaken_in_seconds=round(t.left_s, 1)) for t in threats),
             gaps=report.gaps if report else (),
             deletions_left_seconds=_rounded(lag.deletions_left_s if lag else None),
+            catch_up=report.catch_up if report else None,
         )
 
     def text(self, one: KafkaRound) -> str:

@@ -1,0 +1,45 @@
+"""Publishes to a topic which generations a backup made active. After the commit, and only as news: nothing reads it.
+
+The repository decides. A topic of the cluster that is backed up may deliver an event twice or never.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from logkeep.errors import ClusterError
+from logkeep.formats.kafka.internal_topics.coordination_events import CoordinationEvent, CoordinationKind, event_batch
+from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.frames import ReceiveBuffer
+from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts
+from logkeep.kafka.client.settings import ClientSettings
+from logkeep.kafka.client.topology import TopicPartition
+
+_MOST_EVENTS = 1_000
+"""In one batch: some hundred kilobytes, below every usual limit."""
+
+
+def switch_events(done: KafkaBackupDone, instance: str, time_ms: int) -> list[CoordinationEvent]:
+    """For each partition of each topic whose new generation is active now: the old one ended, the new one began."""
+    return [
+        CoordinationEvent(kind, instance, log.topic, log.partition, log.end, time_ms)
+        for kind in (CoordinationKind.PASSIVATE, CoordinationKind.ACTIVATE)
+        for log in done.logs
+        if log.topic in done.switched
+    ]
+
+
+def publish(settings: ClientSettings, topic: str, events: Sequence[CoordinationEvent]) -> None:
+    """Send the events to partition 0, in order. Raises ClusterError."""
+    log = TopicPartition(topic, 0)
+    with Cluster(settings) as cluster:
+        found = cluster.metadata([topic]).find(log)
+        if found is None:
+            raise ClusterError("there is no such topic", subject=topic, remedy="create it, with one partition")
+        with cluster.open_own(found.leader) as connection:
+            for _, some in groupby(enumerate(events), lambda each: each[0] // _MOST_EVENTS):
+                batch = event_batch([event for _, event in some])
+                connection.send_raw(API, VERSION, request_parts([Parcel(log, batch)]))
+                (ack,) = parse(connection.receive_raw(ReceiveBuffer(64 << 10))).acks
+                if ack.error:
+                    raise ClusterError(f"the broker refused it: error {ack.error} {ack.said}".rstrip(), subject=topic)
