@@ -128,9 +128,10 @@ class CompactedSource:
 
     def _partition(self, partition: int, backup_id: int, folded: Folded) -> PartitionRecord:
         buried = sum(b.offsets for b in folded.burials(backup_id) if b.log == self.log(partition))
+        unproven = (-1, -1) if self.proven else (0, 5)
         times = DeletionTimes(
             cut_ms=int(self.clock().timestamp() * 1000), clock=ClockName.OWN, retention_ms=86_400_000, buried=buried,
-            **({} if self.proven else {"unproven_from": 0, "unproven_to": 5}),
+            unproven_from=unproven[0], unproven_to=unproven[1],
         )  # fmt: skip
         end = self.ends.get(partition, 0)
         return PartitionRecord(self.topic, partition, TOPIC_ID, 0, end, end, 0, deletions=times)
