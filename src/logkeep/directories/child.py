@@ -93,8 +93,6 @@ def _done(channel: socket.socket, work: FileWork, request: list[Any], shared: me
     result = getattr(work, operation)(*arguments, **options)
     if isinstance(result, OpenHandle):
         _answer(channel, 0, result.handle, result.descriptor)
-        if operation == "open_file":
-            work.close(result.handle)  # only the parent reads it; a file that is open here would look used
     else:
         _answer(channel, 0, result or 0)
 

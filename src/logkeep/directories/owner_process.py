@@ -98,7 +98,14 @@ class OwnerProcess:
         return self._opened("open_directory", at, name)
 
     def open_file(self, at: int, name: str) -> OpenHandle:
-        return self._opened("open_file", at, name)
+        """The child has closed it when this returns: a file that is open there would look used."""
+        found = self._opened("open_file", at, name)
+        try:
+            self._call("close", found.handle)
+        except OSError:
+            os.close(found.descriptor)
+            raise
+        return found
 
     def make_directory(self, at: int, name: str) -> None:
         self._call("make_directory", at, _wire(name))

@@ -69,6 +69,17 @@ def test_it_ends_with_the_process_that_started_it() -> None:
 
 
 @needs_two_users
+def test_a_file_that_was_opened_is_not_open_in_the_child(child: OwnerProcess, tmp_path: Path) -> None:
+    """Otherwise the search for running servers takes the child for one that uses the directory."""
+    home = _made(tmp_path / "home")
+    (home / "log.1").touch()
+    handle = child.adopt(os.open(give(home), os.O_RDONLY))
+    for _ in range(300):
+        os.close(child.open_file(handle, "log.1").descriptor)
+        assert not [path for path in Path(f"/proc/{child.pid}/fd").iterdir() if path.resolve() == home / "log.1"]
+
+
+@needs_two_users
 def test_it_cannot_do_what_its_owner_may_not(tmp_path: Path) -> None:
     prey, home = victim(tmp_path / "victim"), give(_made(tmp_path / "home"))
     (home / "link").symlink_to(prey / "secret")
