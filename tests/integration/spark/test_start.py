@@ -2,15 +2,21 @@
 
 import json
 import os
+import shutil
 import stat
 from contextlib import closing
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from logkeep.engine.spark.class_archive import class_archive
 from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.jars import spark_home
+from logkeep.engine.spark.java import find_java
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import EngineUnavailable
+from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.spark import tasks as spark_tasks
 from tests.support.processes import PATIENCE_S, files_below, program
 
@@ -32,19 +38,29 @@ def _echo(cache: Path, directory: Path) -> list[str]:
 
 
 @pytest.mark.timeout(1800)
-def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    assert _echo(cache, tmp_path) == []
-    (archive,) = (cache / "classes").iterdir()
-    assert archive.suffix == ".jsa"
-    assert [_mode(cache / name) for name in ("classes", "logs")] == [0o700, 0o700]
+@pytest.mark.parametrize("shared", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["shared", "own"])
+def test_the_class_archive_is_made_used_and_harmless_when_corrupt(tmp_path: Path, shared: bool) -> None:
+    """To make one takes a minute: every day it is the one that the first start of Spark on this machine has made."""
+    cache = cache_dir(os.environ, Path.home()) if shared else tmp_path / "cache"
+    archive = _archive_in(cache)
+    if not archive.exists():
+        assert _echo(cache, tmp_path) == []
+        assert [_mode(cache / name) for name in ("classes", "logs")] == [0o700, 0o700]
     assert _echo(cache, tmp_path) == [str(archive)]
-    archive.chmod(0o600)
-    with archive.open("r+b") as file:
-        file.seek(archive.stat().st_size // 2)
+    damaged = _archive_in(tmp_path / "damaged")
+    damaged.parent.mkdir(mode=0o700, parents=True)
+    shutil.copyfile(archive, damaged)
+    with damaged.open("r+b") as file:
+        file.seek(damaged.stat().st_size // 2)
         file.write(bytes(1_000_000))
-    _echo(cache, tmp_path)
-    assert list((cache / "logs").iterdir()) == []
+    _echo(tmp_path / "damaged", tmp_path)
+    assert list((tmp_path / "damaged" / "logs").iterdir()) == []
+    assert [each.suffix for each in damaged.parent.iterdir()] == [".jsa"]
+
+
+def _archive_in(cache: Path) -> Path:
+    java, version = find_java(os.environ), metadata.version("pyspark")
+    return class_archive(archive_dir(cache), java, spark_home(), version, "test").file
 
 
 @pytest.mark.parametrize(
@@ -76,7 +92,9 @@ def test_a_failed_start_shows_its_cause_and_the_end_of_the_log(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings = SparkSettings(tmp_path / "cache", "local[1]", {"spark.driver.extraJavaOptions": "-Xms9g"})
+    files = len(list(Path("/proc/self/fd").iterdir()))
     error = _expect_unavailable(settings, "Spark did not start: Error occurred during initialization of VM")
+    assert len(list(Path("/proc/self/fd").iterdir())) == files, "the pipe to the JVM is still open"
     (log,) = (tmp_path / "cache" / "logs").iterdir()
     assert str(log) in error.remedy
     assert (_mode(log), _mode(log.parent)) == (0o600, 0o700)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import traceback
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -140,6 +141,7 @@ class EngineSession:
             # PySpark and py4j have errors of their own, and any other where the JVM stops the context meanwhile: a
             # master that refuses the secret.
             self._end_jvm(patience_s=_HURRIED_STOP_S)
+            _close_failed_process(error)
             raise self._not_started(error) from error
 
     def _refuse_if_aborted(self) -> None:
@@ -230,6 +232,16 @@ def _log_broken_connections(context: "SparkContext") -> None:
     """PySpark's server for accumulators prints a traceback on standard error when the JVM is killed."""
     server: Any = context._accumulatorServer
     server.handle_error = lambda *_: _log.debug("the connection for accumulators broke", exc_info=True)
+
+
+def _close_failed_process(error: Exception) -> None:
+    """PySpark has the process of a JVM that did not start in a local variable only, with its input open."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(process := frame.f_locals.get("proc"), subprocess.Popen):
+            with suppress(OSError):
+                if process.stdin is not None:
+                    process.stdin.close()
+            process.poll()
 
 
 def _import_path() -> list[str]:
