@@ -149,7 +149,7 @@ class EmbeddedKafka:
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={self.directory}",
         ]
-        return java_command(self.release.class_path(self._cache), main_class, arguments, options)
+        return java_command(self._cache, self.release.class_path(self._cache), main_class, arguments, options)
 
 
 def cluster_id(random_bytes: Callable[[], bytes] = lambda: uuid.uuid4().bytes) -> str:

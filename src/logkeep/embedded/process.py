@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from logkeep.embedded.class_archive import archive_options, this_java
 from logkeep.embedded.refusal import machine_trouble, without_frames
-from logkeep.engine.spark.java import find_java
 from logkeep.engine.spark.private import append_private, make_private
 from logkeep.errors import ServerFailed, ServerRefused
 
@@ -29,12 +29,16 @@ JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:
 
 
 def java_command(
-    class_path: Sequence[Path | str], main_class: str, arguments: Sequence[str], options: Sequence[str] = ()
+    cache: Path,
+    class_path: Sequence[Path | str],
+    main_class: str,
+    arguments: Sequence[str],
+    options: Sequence[str] = (),
 ) -> list[str]:
-    """The command line of a small JVM."""
-    java = str(find_java(os.environ).executable)
+    """The command line of a small JVM, with the class archive of these jars if the cache has one."""
+    own = [*JAVA_OPTIONS, *archive_options(cache, class_path), *options]
     path = os.pathsep.join(str(entry) for entry in class_path)
-    return [java, *JAVA_OPTIONS, *options, "-cp", path, main_class, *arguments]
+    return [str(this_java().executable), *own, "-cp", path, main_class, *arguments]
 
 
 def run_tool(command: Sequence[str], main_class: str, cwd: Path, typed: str = "") -> str:

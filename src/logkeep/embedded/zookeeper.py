@@ -191,7 +191,8 @@ class EmbeddedZooKeeper:
             "-Dzookeeper.jmx.log4j.disable=true",
             *self._java_options,
         ]
-        return java_command(self.release.class_path(self._cache, admin=self._admin), main_class, arguments, options)
+        path = self.release.class_path(self._cache, admin=self._admin)
+        return java_command(self._cache, path, main_class, arguments, options)
 
     def _write_files(self) -> None:
         make_private(self.directory)

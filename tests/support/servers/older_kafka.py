@@ -49,7 +49,7 @@ class ZooKeeper:
         }
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        command = java_command(RELEASE.class_path(self._cache), main, [str(config)])
+        command = java_command(self._cache, RELEASE.class_path(self._cache), main, [str(config)])
         log = self._directory / "server.log"
         self._server = ServerProcess("ZooKeeper", command, log, cwd=self._directory).start()
         self._server.wait_until(self._is_ok, _READY_S)
