@@ -12,11 +12,16 @@ export MYPY_CACHE_DIR := $(CURDIR)/.cache/mypy
 export RUFF_CACHE_DIR := $(CURDIR)/.cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CURDIR)/.cache/hypothesis
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pycache
+# Without stored bytecode each of some hundred processes compiles all modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Sets of jars that tests and benchmarks start besides those of the supported releases.
 OTHER_JARS := \
   org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1 \
   org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.0
+
+# Test processes of `make test`: one more than two cores, because tests with servers wait for a third of their time.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 
@@ -28,14 +33,18 @@ install: $(VENV)/.kernels  ## make .venv with the logkeep command
 demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accidents, who it was, restores with their proof
 	@$(BIN)/logkeep demo --directory .demo
 
-test: check  ## set everything up and pass the whole suite
-	$(BIN)/python -m tests.second_try -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
+test:  ## set everything up and pass the whole suite
+	$(MAKE) -j 2 check servers
+	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks docs/pictures
 	$(BIN)/ruff format --check src tests benchmarks docs/pictures
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
+
+servers: dev  ## fetch the servers that tests start, and store their classes: their starts take half as long
+	@$(BIN)/python -m tests.support.servers.preparation
 
 coverage: dev  ## branch coverage by the whole suite, commands that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
@@ -71,7 +80,7 @@ lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .cache .demo dist $(COMPILED)
 
-dev: $(VENV)/.dev
+dev: $(VENV)/.dev $(VENV)/.kernels
 
 $(VENV)/.build: requirements/build.lock
 	@command -v $(PYTHON) >/dev/null || { echo "logkeep needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
@@ -92,8 +101,8 @@ $(VENV)/.kernels: $(VENV)/.installed $(wildcard src/logkeep/formats/*/*_kernels.
 	@$(BIN)/python -m logkeep.formats.warm || echo "they are compiled when they are first needed"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.kernels requirements/dev.lock
+$(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check coverage soak format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak format reference pictures wheel lock clean dev

@@ -1,5 +1,6 @@
 """What every test process needs, and the order in which tests are given to the workers."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -15,25 +16,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("logkeep", deadline=None)
 settings.load_profile("logkeep")
 
-# Seconds that groups of tests took, measured in a whole run on two busy cores. The longest are given out first, so that
-# both workers end at about the same time.
+# Seconds that groups of tests took, measured or estimated on two busy cores. The longest are given out first, so that
+# all workers end at about the same time.
 _SECONDS = {
-    "kafka-restore": 620,
-    "spark": 470,
-    "spark-cluster": 430,
-    "zookeeper-restore": 220,
-    "kafka-replay": 215,
-    "kafka-proxy": 215,
-    "kafka-plain": 200,
-    "kafka-three": 170,
-    "zookeeper-verbs": 170,
-    "kafka-secured": 170,
-    "zookeeper-e2e": 155,
-    "zookeeper-restored-ensemble": 140,
-    "kafka-older": 95,
+    "kafka-restore": 450,
+    "spark-cluster": 360,
+    "spark": 220,
+    "kafka-replay": 200,
+    "kafka-proxy": 190,
+    "kafka-plain": 180,
+    "kafka-three": 160,
+    "zookeeper-verbs": 150,
+    "kafka-secured": 150,
+    "zookeeper-e2e": 140,
+    "zookeeper-restored-ensemble": 130,
+    "zookeeper-restore": 120,
+    "kafka-older": 80,
+    "demo": 70,
     "zookeeper-ensemble": 60,
     "zookeeper-matrix": 60,
-    "demo": 50,
     "canary": 50,
 }
 _A_GROUP_S = 40
@@ -47,6 +48,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Longest first, where several workers share the tests (`make test` passes --no-loadscope-reorder)."""
     if getattr(config.option, "loadgroup", False):
         items.sort(key=_place)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: neither the collector nor a forked child need touch it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,6 +17,7 @@ from tests.docs.pages import ROOT, Command, Scene
 from tests.docs.tools import APACHE_TOOLS
 from tests.support.cli.forker import command_script
 from tests.support.kafka.kernel_cache import share_kernels
+from tests.support.processes import kept_variables
 
 _LIMIT_S = 600
 
@@ -103,7 +104,9 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
 
 def _tool(path: Path, arguments: str) -> None:
     """A command that runs the code under test, whatever the reader's Python is."""
-    _put(path, f'#!/bin/sh\nPYTHONPATH="{ROOT}/src:{ROOT}" exec "{sys.executable}" {arguments} "$@"\n')
+    variables = kept_variables() | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}
+    given = " ".join(f'{name}="{value}"' for name, value in variables.items())
+    _put(path, f'#!/bin/sh\n{given} exec "{sys.executable}" {arguments} "$@"\n')
 
 
 def _put(path: Path, script: str) -> None:

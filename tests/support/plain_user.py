@@ -10,6 +10,7 @@ from pathlib import Path
 
 from logkeep.model.cache import cache_dir
 from tests.support.cli.processes import ROOT
+from tests.support.processes import kept_variables
 
 _NOBODY = 65534
 UID = _NOBODY if os.geteuid() == 0 else os.geteuid()
@@ -35,7 +36,7 @@ def _own(path: Path) -> None:
 
 def started(command: Sequence[str], home: Path, environ: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
     """A process of this user, in its home, with core dumps allowed as far as the tests may allow them."""
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
+    kept = kept_variables("PATH", "JAVA_HOME")
     own = {"HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [*_BECOME, "sh", "-c", 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"', "sh", *command],
@@ -52,7 +53,7 @@ def share_compiled(home: Path) -> Path:
     shared, own = cache_dir(os.environ, Path.home()), home / "cache"
     for name in ("kernels", "classes"):
         (shared / name).mkdir(parents=True, exist_ok=True)
-        shutil.copytree(shared / name, own / name, ignore=shutil.ignore_patterns("*.recording"))
+        shutil.copytree(shared / name, own / name, ignore=shutil.ignore_patterns("*.recording", "servers-*"))
     for path in (own, *own.rglob("*")):
         _own(path)
     return own

@@ -24,9 +24,8 @@ def program(
     for each in (home, work, temporary):
         each.mkdir(exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
     own = {"HOME": str(home), "TMPDIR": str(temporary), "LANG": "C.UTF-8", "PYTHONPATH": paths}
-    environ = kept | own | {"PYTHONDONTWRITEBYTECODE": "1"}
+    environ = kept_variables("PATH", "JAVA_HOME") | own
     command = [sys.executable, "-m", *arguments]
     started = ForkedProcess(
         command,
@@ -46,6 +45,12 @@ def program(
         family += descendants(started.pid)
         started.kill()
         kill_all(family)
+
+
+def kept_variables(*names: str) -> dict[str, str]:
+    """Of our own environment, with the place of the bytecode: to compile all modules takes seconds in each process."""
+    kept = {name: os.environ[name] for name in (*names, "PYTHONPYCACHEPREFIX") if name in os.environ}
+    return kept if kept.get("PYTHONPYCACHEPREFIX") else {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
