@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -78,13 +78,17 @@ class Lab:
         assert run.poll() is None, run.communicate()
         return descendants(run.pid)
 
-    def resume_and_check(self, copied: set[str]) -> None:
-        (ongoing,) = open_ids(self.place, self.first)
+    def resume_on_spark(self) -> int:
         self.gate.touch()
         with self.running("resumed") as run:
             output, errors = run.communicate(timeout=240)
         assert (run.returncode, errors) == (0, "")
-        assert json.loads(output) == {"id": ongoing}
+        resumed: dict[str, int] = json.loads(output)
+        return resumed["id"]
+
+    def resume_and_check(self, copied: set[str], resume: Callable[[], int]) -> None:
+        (ongoing,) = open_ids(self.place, self.first)
+        assert resume() == ongoing
         assert copied <= self.data()
         assert len(self.data() - copied) == GATED_UNITS, "what had a receipt was copied again"
         assert [e.id for e in read_chain(self.place).completed] == [self.first, ongoing]
@@ -106,7 +110,7 @@ def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(l
         assert run.wait() == -signal.SIGKILL
         wait_for(lambda: not any(process.alive for process in family), "JVM and workers to go", patience_s=60)
     assert [e.id for e in read_chain(lab.place).completed] == [lab.first]
-    lab.resume_and_check(copied)
+    lab.resume_and_check(copied, lab.resume_on_spark)
 
 
 def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) -> None:
@@ -122,4 +126,4 @@ def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) 
     assert found is not None
     assert lease_state(found[0], utc_now(), this_process("next")) is LeaseState.FREE
     assert lab.data() == copied
-    lab.resume_and_check(copied)
+    lab.resume_and_check(copied, lambda: run_backup(lab.place, ENDS, resumed=True))

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,10 @@ import pytest
 from logkeep.model.cache import cache_dir
 from tests.support.command_lines import watched_command_lines
 from tests.support.processes import PATIENCE_S, program
-from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.support.servers.spark_cluster import SparkCluster
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.xdist_group("spark-cluster")
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 def _units(cluster: SparkCluster, task: str, tmp_path: Path, secret: Path) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """Every verb that takes an engine, on a real standalone cluster of two workers with a secret: one session per command.
 
-The list of cases is compared with the catalogue of verbs, so a new verb with an engine cannot be forgotten.
+Commands that copy to or from a cluster or a directory of servers run on both workers; the others on one of them, and in
+the long run on both. The list of cases is compared with the catalogue of verbs, so a new verb with an engine cannot be
+forgotten.
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class Stage:
     kafka: EmbeddedKafka
     topics: Matrix
     directory: Path
+    one_worker: tuple[str, ...] = ("--spark-conf", "spark.cores.max=1")
 
     @property
     def home(self) -> Path:
@@ -55,6 +57,11 @@ class Stage:
     @property
     def broker(self) -> tuple[str, str]:
         return "--bootstrap-servers", self.kafka.bootstrap
+
+    @property
+    def orders(self) -> str:
+        """The topic of `backed`."""
+        return f"orders-{self.directory.name}"
 
     @property
     def cluster_id(self) -> str:
@@ -73,8 +80,12 @@ class Stage:
         return self.repo(name)
 
     def on_cluster(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """Run the command; it must have been exactly one application of the cluster."""
+        """Run the command on both workers; it must have been exactly one application of the cluster."""
         return self.on(self.cluster, *words, code=code)
+
+    def on_one_worker(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """The other worker starts no executor for it."""
+        return self.on(self.cluster, *words, *self.one_worker, code=code)
 
     def on(self, cluster: SparkCluster, *words: str, code: int = 0) -> dict[str, Any]:
         before = cluster.applications()
@@ -99,10 +110,10 @@ class Stage:
     def backed(self) -> tuple[str, ...]:
         """A repository with three backups of a topic, of one record each: pieces that are worth a merge."""
         where = self.init("backed")
-        self.topics.create("orders", 2)
+        self.topics.create(self.orders, 2)
         for value in "abc":
-            write(self.topics, "orders", [value])
-            self.prepare("kafka", "backup", *where, *self.broker)
+            write(self.topics, self.orders, [value])
+            self.prepare("kafka", "backup", *where, *self.broker, "--topics", self.orders)
         return where
 
     @cached_property
@@ -116,14 +127,11 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("stage")
-    for name in ("home", "hidden", "cluster"):
-        (directory / name).mkdir()
+    (directory / "home").mkdir()
     share_kernels(directory / "home")
-    with ExitStack() as stack:
-        cluster = stack.enter_context(spark_cluster(directory / "cluster", hidden=directory / "hidden"))
-        kafka = stack.enter_context(EmbeddedKafka(directory / "broker", _CACHE))
+    with EmbeddedKafka(directory / "broker", _CACHE) as kafka:
         yield Stage(cluster, kafka, Matrix(kafka), directory)
 
 
@@ -137,13 +145,13 @@ def _kafka_backup(stage: Stage) -> None:
 
 
 def _verify(stage: Stage) -> None:
-    assert stage.on_cluster("verify", *stage.backed, "--level", "records")["verdict"] == "good"
+    assert stage.on_one_worker("verify", *stage.backed, "--level", "records")["verdict"] == "good"
 
 
 def _kafka_restore(stage: Stage) -> None:
     where = (*stage.backed, *stage.broker, "--confirm-cluster", stage.cluster_id)
     done = stage.on_cluster(
-        "kafka", "restore", "latest", *where, "--topics", "orders", "--rename", "orders=back", "--yes"
+        "kafka", "restore", "latest", *where, "--topics", stage.orders, "--rename", f"{stage.orders}=back", "--yes"
     )
     assert done["verdict"] == "proven"
     assert read(stage.kafka, "back") == ["a", "b", "c"]
@@ -159,8 +167,8 @@ def _offline_restore(stage: Stage) -> None:
 
 
 def _drill(stage: Stage) -> None:
-    words = ("drill", *stage.backed, *stage.broker, "--topics", "orders")
-    assert stage.on_cluster(*words)["verdict"] == "proven"
+    words = ("drill", *stage.backed, *stage.broker, "--topics", stage.orders)
+    assert stage.on_one_worker(*words)["verdict"] == "proven"
 
 
 def _salvage(stage: Stage) -> None:
@@ -171,7 +179,7 @@ def _salvage(stage: Stage) -> None:
 
 
 def _kafka_optimize(stage: Stage) -> None:
-    assert stage.on_cluster("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
+    assert stage.on_one_worker("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
 
 
 def _zookeeper_backup(stage: Stage) -> None:
@@ -181,19 +189,19 @@ def _zookeeper_backup(stage: Stage) -> None:
 
 
 def _zookeeper_history(stage: Stage) -> None:
-    assert stage.on_cluster("zookeeper", "history", "/", "--recursive", *stage.zookeeper_repo)["events"]
+    assert stage.on_one_worker("zookeeper", "history", "/", "--recursive", *stage.zookeeper_repo)["events"]
 
 
 def _zookeeper_log(stage: Stage) -> None:
     words = ("zookeeper", "log", "--sql", "SELECT count(*) AS n FROM transactions", *stage.zookeeper_repo)
-    assert int(stage.on_cluster(*words)["rows"][0][0]) > 0
+    assert int(stage.on_one_worker(*words)["rows"][0][0]) > 0
 
 
 def _zookeeper_export_and_import(stage: Stage) -> None:
     out = stage.directory / "bundles"
-    bundle = stage.on_cluster("zookeeper", "export", *stage.zookeeper_repo, "--to", str(out))["bundle"]
+    bundle = stage.on_one_worker("zookeeper", "export", *stage.zookeeper_repo, "--to", str(out))["bundle"]
     assert [each.name for each in out.iterdir()] == [Path(bundle).name], "no sign of the check is left"
-    assert stage.on_cluster("zookeeper", "import", bundle, *stage.init("imported"))["new_logs"] >= 1
+    assert stage.on_one_worker("zookeeper", "import", bundle, *stage.init("imported"))["new_logs"] >= 1
 
 
 def _zookeeper_optimize(stage: Stage) -> None:
@@ -203,7 +211,7 @@ def _zookeeper_optimize(stage: Stage) -> None:
         for number in range(4):
             client.set("/after", b"%d" % number)
             stage.prepare("zookeeper", "backup", *where, "--data-dir", str(data), "--zk-host", server.client)
-    assert stage.on_cluster("zookeeper", "optimize", *where, "--yes")["objects_before"] >= 2
+    assert stage.on_one_worker("zookeeper", "optimize", *where, "--yes")["objects_before"] >= 2
 
 
 CASES = {
@@ -220,6 +228,10 @@ CASES = {
     "zookeeper import": (_zookeeper_export_and_import,),
     "zookeeper optimize": (_zookeeper_optimize,),
 }
+_ON_ONE_WORKER = (
+    *(_verify, _drill, _kafka_optimize),
+    *(_zookeeper_history, _zookeeper_log, _zookeeper_export_and_import, _zookeeper_optimize),
+)
 _ONCE = list(dict.fromkeys(case for cases in CASES.values() for case in cases))
 
 
@@ -234,8 +246,17 @@ def test_on_a_cluster(stage: Stage, case: Any) -> None:
     case(stage)
 
 
-def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage) -> None:
-    disk = made_disk(stage.directory / "hidden" / "disk", watermarks={TopicPartition("orders", 0): 60})
+@pytest.mark.soak
+@pytest.mark.parametrize("case", _ON_ONE_WORKER, ids=lambda case: case.__name__.strip("_"))
+def test_on_both_workers(stage: Stage, case: Any, tmp_path: Path) -> None:
+    """Each in a directory of its own: what the short run made is not made twice."""
+    (tmp_path / "home").mkdir()
+    share_kernels(tmp_path / "home")
+    case(replace(stage, directory=tmp_path, one_worker=()))
+
+
+def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage, hidden: Path) -> None:
+    disk = made_disk(hidden / "disk", watermarks={TopicPartition("orders", 0): 60})
     add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
     where = stage.init("not-salvaged")
     said = stage.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)

@@ -35,13 +35,11 @@ class SparkCluster:
 
     @property
     def conf(self) -> list[str]:
-        """What a driver on this machine needs besides the secret. The driver's class archive suits executors too."""
-        archives = sorted(archive_dir(cache_dir(os.environ, Path.home())).glob("*.jsa"))
-        options = " ".join([_SMALL, *(f"-XX:SharedArchiveFile={archive} -Xlog:cds*=off" for archive in archives[:1])])
+        """What a driver on this machine needs besides the secret."""
         return [
             "spark.driver.host=127.0.0.1",
             "spark.executor.memory=512m",
-            f"spark.executor.extraJavaOptions={options}",
+            f"spark.executor.extraJavaOptions={_java_options()}",
         ]
 
     @property
@@ -114,7 +112,7 @@ def _daemon(name: str, arguments: list[str], directory: Path, hidden: Path | Non
     variables = {"SPARK_HOME": spark_home(), "SPARK_DAEMON_MEMORY": "256m"}
     variables |= {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     variables |= {"SPARK_LOG_DIR": directory, "SPARK_LOCAL_DIRS": directory, "SPARK_NO_DAEMONIZE": "1"}
-    variables |= {"SPARK_DAEMON_JAVA_OPTS": _SMALL}
+    variables |= {"SPARK_DAEMON_JAVA_OPTS": _java_options(), "SPARK_LAUNCHER_OPTS": _SMALL}
     empty = ["unshare", "-rm", "sh", "-ec", 'mount -t tmpfs none "$0"; exec "$@"', str(hidden)] if hidden else []
     command = [*empty, "env", *(f"{key}={value}" for key, value in variables.items())]
     command += [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
@@ -123,6 +121,13 @@ def _daemon(name: str, arguments: list[str], directory: Path, hidden: Path | Non
         yield server
     finally:
         server.stop()
+
+
+def _java_options() -> str:
+    """The driver's class archive suits the master, workers and executors too: all have the same jars."""
+    found = archive_dir(cache_dir(os.environ, Path.home())).glob("spark-*.jsa")
+    archives = sorted(found, key=lambda archive: archive.stat().st_mtime)
+    return " ".join([_SMALL, *(f"-XX:SharedArchiveFile={archive} -Xlog:cds*=off" for archive in archives[-1:])])
 
 
 def _listens(port: int) -> bool:

@@ -165,7 +165,9 @@ def test_what_retention_took_between_two_runs_is_a_gap(
     archive.check(later.entry.id)
 
 
+@pytest.mark.soak
 def test_the_same_by_spark(kafka: EmbeddedKafka, topics: Matrix, archive: Archive) -> None:
+    """Every day test_faults_of_processes.py compares a copy by Spark whose workers are killed."""
     topics.create("sparks", 3)
     for partition in range(3):
         _write(topics, "sparks", 500, partition)

@@ -14,7 +14,9 @@ from tests.support.processes import program
 pytestmark = pytest.mark.xdist_group("spark")
 
 
+@pytest.mark.soak
 def test_the_same_bytes(tmp_path: Path) -> None:
+    """With rolled segments; every day tests/integration/spark/test_every_verb.py compares the same on a cluster."""
     logs = {f"orders-{p}": [dense(base, 5, producer=p).encode() for base in range(p, p + 50, 5)] for p in range(3)}
     backed = backed_up(tmp_path, logs)
     here, there = made_target(tmp_path / "here", list(logs)), made_target(tmp_path / "there", list(logs))
