@@ -4,18 +4,18 @@ Parquet's footer and page headers are such structs. Fields come back by id with 
 on both; a duplicate field, an endless number, deep nesting or a length beyond the bytes is `Damaged`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from logkeep.errors import Damaged
 
 _TRUE, _FALSE, _BYTE, I16, I32, I64, _DOUBLE, _BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 _FIXED_BYTES = {_BYTE: 1, _DOUBLE: 8, _TRUE: 1, _FALSE: 1}
+_NUMBERS, _TRUTHS = frozenset({I16, I32, I64}), frozenset({_TRUE, _FALSE})
 _DEEPEST = 12
 _LARGEST_FIELD_ID = 64
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A value and its type. Texts and doubles are skipped: their value is 0."""
 
     kind: int
@@ -64,7 +64,7 @@ class Reader:
                 raise Damaged("a header has a field that cannot be")
             kind = lead & 15
             # A truth value in a struct is its type; only in lists does it take a byte.
-            fields[field_id] = Field(kind, 0) if kind in {_TRUE, _FALSE} else self._value(kind, depth)
+            fields[field_id] = Field(kind, 0) if kind in _TRUTHS else self._value(kind, depth)
         return fields
 
     def skip(self, count: int) -> None:
@@ -75,7 +75,7 @@ class Reader:
     def _value(self, kind: int, depth: int) -> Field:
         if depth >= _DEEPEST:
             raise Damaged("a header is nested too deep")
-        if kind in {I16, I32, I64}:
+        if kind in _NUMBERS:
             return Field(kind, _unzigzag(self._varint()))
         if kind == STRUCT:
             return Field(kind, self.struct(depth + 1))
@@ -94,12 +94,19 @@ class Reader:
         return [self._value(lead & 15, depth) for _ in range(count)]
 
     def _byte(self) -> int:
-        self.skip(1)
-        return self._data[self.at - 1]
+        try:
+            byte = self._data[self.at]
+        except IndexError:
+            raise Damaged("a header is cut off") from None
+        self.at += 1
+        return byte
 
     def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
+        byte = self._byte()
+        if byte < 128:  # nearly always
+            return byte
+        value = byte & 127
+        for shift in range(7, 70, 7):
             byte = self._byte()
             value |= (byte & 127) << shift
             if byte < 128:
