@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.crash.forker import Forker, forker
+from tests.support.decoded_parts import decoded_once
 from tests.support.servers.s3 import S3Server, seaweed
 
 
@@ -19,3 +20,9 @@ def seaweed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Serve
 def forks() -> Iterator[Forker]:
     with forker() as opened:
         yield opened
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parts_decoded_once() -> Iterator[None]:
+    with decoded_once():
+        yield

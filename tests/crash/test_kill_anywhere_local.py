@@ -10,11 +10,12 @@ from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.local import LocalStore
-from logkeep.store.retrying import RetryingStore
+from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.crash.points import DONE, KILLED, check_after, in_child, run_backup
 from tests.support.faults.plan import KillAfter, Scripted, lost_ack, no_faults
 from tests.support.faults.store import FaultyStore
 
+_SOON = RetryLimits(first_wait_s=0.001, longest_wait_s=0.01)
 FIRST, SECOND, THIRD = {0: 6, 1: 3}, {0: 9, 1: 8}, {0: 14, 1: 8, 2: 5}
 
 
@@ -64,7 +65,7 @@ def test_every_answer_lost_once(prepared: Prepared, tmp_path: Path, third: int) 
     for k in range(1 + third, prepared.calls + 1, 3):
         root = prepared.copy(tmp_path / str(k))
         faulty = FaultyStore(LocalStore(root), Scripted({k: lost_ack()}))
-        victim = SourceRef(RetryingStore(faulty), prepared.id, "prod")
+        victim = SourceRef(RetryingStore(faulty, _SOON), prepared.id, "prod")
         ended = in_child(lambda v=victim: run_backup(v, THIRD))  # type: ignore[misc]  # bound now
         assert ended == DONE, f"a lost answer to call {k} was not survived"
         check_after(prepared.place(root), prepared.before, THIRD)

@@ -63,6 +63,7 @@ def read_whole(bootstrap: str, logs: Iterable[tuple[str, int]], level: str) -> d
         "group.id": "whole",
         "isolation.level": level,
         "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,
         "enable.auto.commit": False,
         "auto.offset.reset": "error",
     }

@@ -114,7 +114,8 @@ def commit(bootstrap: str, group: str, positions: Mapping[Log, int], note: str =
 def read(bootstrap: str, logs: Iterable[Log]) -> dict[Log, list[tuple[int, str]]]:
     """(offset, value) of every committed record from the begin of each log on."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "copier", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
+    at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    consumer = Consumer({**settings, **at_once, "enable.auto.commit": False})
     found: dict[Log, list[tuple[int, str]]] = {log: [] for log in logs}
     starts = {log: consumer.get_watermark_offsets(TopicPartition(*log), 30)[0] for log in found}
     consumer.assign([TopicPartition(t, p, start) for (t, p), start in starts.items()])

@@ -173,9 +173,8 @@ class Matrix:
 
     def stop_cleaning(self) -> None:
         """Keep the compacted log as it is now; a broker gives up cleaning a topic that is not to be compacted."""
-        change = ["--entity-type", "topics", "--entity-name", "compacted", "--add-config"]
-        server = ["--bootstrap-server", self._kafka.bootstrap, "--alter"]
-        self._kafka.java_tool("kafka.admin.ConfigCommand", [*server, *change, "cleanup.policy=delete,retention.ms=-1"])
+        self.change("compacted", "retention.ms", "-1")
+        self.change("compacted", "cleanup.policy", "delete")
 
     def quota(self, user: str, bytes_per_second: int) -> None:
         """How fast a user may write."""

@@ -222,7 +222,8 @@ def test_logs_of_every_shape_are_judged_by_what_a_consumer_saw(
 def _consumed(kafka: EmbeddedKafka, topic: str, start: int) -> list[Timed]:
     """What a read-committed consumer sees up to the last stable offset."""
     settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "judge", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True})
+    at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    consumer = Consumer({**settings, **at_once, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, start)])
     found = list[Timed]()
     try:
