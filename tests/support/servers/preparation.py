@@ -33,9 +33,10 @@ _ZOOKEEPERS = (ZooKeeperRelease("3.4.14"), ZooKeeperRelease("3.9.5"))
 
 
 def main(cache: Path) -> None:
+    environ = dict(os.environ)  # the start of Spark changes some variables for a while
     with ThreadPoolExecutor(4) as pool:  # they wait for the registry
         for coordinates in (*product_sets(), OLDER.coordinates):
-            pool.submit(_try, resolve_jars, coordinates, cache)
+            pool.submit(_try, resolve_jars, coordinates, cache, environ)
         pool.submit(_try, storage_jars, cache)
         _try(_record_spark, cache)
     for kafka in _KAFKAS:
