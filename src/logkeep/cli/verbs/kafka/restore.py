@@ -106,15 +106,17 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 @verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
 def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     refuse_contradictions(run)
+    resumed = run[RESUME_RESTORE]
+    named = named_backup(backup, "logkeep kafka restore") if resumed is None else ""
     place = chosen_source(run)
     if run[TO_LOG_DIRS]:
-        return _restore_offline(run, place, backup)
+        return _restore_offline(run, place, named)
     if (other := _typed_flag(run, _OFFLINE)) is not None:
         raise UsageError(f"{other} is only for files of a broker", remedy="name its directories with --to-log-dirs")
-    settings, resumed = client_settings(run), run[RESUME_RESTORE]
+    settings = client_settings(run)
     if resumed is not None:
         return _resume(run, place, settings, RestoreId(resumed))
-    entry = read_source(place, run.clock()).completed(named_backup(backup, "logkeep kafka restore"))
+    entry = read_source(place, run.clock()).completed(named)
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view, options = view_backup(place, held), _restore_options(run)
@@ -130,12 +132,12 @@ def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
         return _result_report(place.source, done)
 
 
-def _restore_offline(run: Run, place: SourceRef, backup: str | None) -> KafkaRestoreReport:
+def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
     from logkeep.cli.verbs.kafka.restore_offline import restore_to_log_dirs  # noqa: PLC0415 - only this way needs it
 
     if (other := _typed_flag(run, _ONLINE)) is not None:
         raise UsageError(f"{other} is only for a running cluster, and --to-log-dirs is for a stopped broker")
-    entry = read_source(place, run.clock()).completed(named_backup(backup, "logkeep kafka restore"))
+    entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
     return restore_to_log_dirs(run, place, entry)
 
