@@ -16,11 +16,11 @@ from logkeep.embedded.class_archive import archive_options, recorded
 from logkeep.embedded.kafka import EmbeddedKafka, KafkaRelease
 from logkeep.embedded.lock_jars import product_sets
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.engine.spark.class_archive import has_archive
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.jars import resolve_jars
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.errors import LogkeepError
-from logkeep.model.cache import cache_dir
+from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.spark import tasks
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.servers.older_kafka import RELEASE as OLDER
@@ -48,8 +48,8 @@ def main(cache: Path) -> None:
 def _try(step: Callable[..., object], *arguments: object) -> None:
     try:
         step(*arguments)
-    except LogkeepError as error:
-        print(f"not prepared: {error}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the tests that need the server report it
+        print(f"not prepared: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class _RecordingKafka(EmbeddedKafka):
@@ -87,6 +87,8 @@ def _record_zookeeper(release: ZooKeeperRelease, cache: Path) -> None:
 
 def _record_spark(cache: Path) -> None:
     """The engine records by itself when it has no archive."""
+    if has_archive(archive_dir(cache)):
+        return
     with closing(SparkEngine(SparkSettings(cache, "local[2]"))) as engine:
         engine.map(tasks.echo, [tasks.Unit(1)], tasks.Answer, label="echo", weight=tasks.weight)
 
