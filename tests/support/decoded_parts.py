@@ -11,6 +11,7 @@ from functools import lru_cache
 import pytest
 
 from logkeep.repository.backups import content
+from logkeep.repository.parts import decode
 
 _MOST_PARTS = 1000
 
@@ -18,5 +19,5 @@ _MOST_PARTS = 1000
 @contextmanager
 def decoded_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(content, "decode", lru_cache(_MOST_PARTS)(content.decode))
+        patched.setattr(content, "decode", lru_cache(_MOST_PARTS)(decode))
         yield
