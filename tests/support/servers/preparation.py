@@ -16,11 +16,11 @@ from logkeep.embedded.class_archive import archive_options, recorded
 from logkeep.embedded.kafka import EmbeddedKafka, KafkaRelease
 from logkeep.embedded.lock_jars import product_sets
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
+from logkeep.engine.spark.class_archive import has_archive
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.jars import resolve_jars
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.errors import LogkeepError
-from logkeep.model.cache import cache_dir
+from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.spark import tasks
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.servers.older_kafka import RELEASE as OLDER
@@ -33,9 +33,10 @@ _ZOOKEEPERS = (ZooKeeperRelease("3.4.14"), ZooKeeperRelease("3.9.5"))
 
 
 def main(cache: Path) -> None:
+    environ = dict(os.environ)  # the start of Spark changes some variables for a while
     with ThreadPoolExecutor(4) as pool:  # they wait for the registry
         for coordinates in (*product_sets(), OLDER.coordinates):
-            pool.submit(_try, resolve_jars, coordinates, cache)
+            pool.submit(_try, resolve_jars, coordinates, cache, environ)
         pool.submit(_try, storage_jars, cache)
         _try(_record_spark, cache)
     for kafka in _KAFKAS:
@@ -47,8 +48,8 @@ def main(cache: Path) -> None:
 def _try(step: Callable[..., object], *arguments: object) -> None:
     try:
         step(*arguments)
-    except LogkeepError as error:
-        print(f"not prepared: {error}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the tests that need the server report it
+        print(f"not prepared: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 class _RecordingKafka(EmbeddedKafka):
@@ -86,6 +87,8 @@ def _record_zookeeper(release: ZooKeeperRelease, cache: Path) -> None:
 
 def _record_spark(cache: Path) -> None:
     """The engine records by itself when it has no archive."""
+    if has_archive(archive_dir(cache)):
+        return
     with closing(SparkEngine(SparkSettings(cache, "local[2]"))) as engine:
         engine.map(tasks.echo, [tasks.Unit(1)], tasks.Answer, label="echo", weight=tasks.weight)
 
