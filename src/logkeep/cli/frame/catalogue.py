@@ -275,6 +275,7 @@ VERBS: tuple[VerbEntry, ...] = (
 GROUPS: dict[str, str] = {
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
+    "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",
     "zookeeper": "Back up and restore ZooKeeper.",

@@ -16,7 +16,7 @@ from logkeep.formats.compare.digest import warm
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
-from logkeep.formats.kafka.schema_frames import RecordSide, schema_ids, sizes
+from logkeep.formats.schemas.frames import RecordSide, schema_ids, sizes
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.logs.batch_check import checked_batches
 from logkeep.kafka.logs.burials import read_buried

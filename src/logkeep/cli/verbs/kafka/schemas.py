@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -26,6 +25,7 @@ from logkeep.kafka.registry.values import (
     SubjectVersion,
     context_of,
 )
+from logkeep.model.time import Rfc3339
 from logkeep.reports.backups import read_source
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
@@ -82,7 +82,7 @@ class SchemasReport(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """`topic`: the registry's archived topic; `confluent`, `apicurio`: read from the registry itself."""
     registry_url: str | None
-    captured: datetime | None
+    captured: Rfc3339 | None
     subjects: tuple[SubjectRow, ...]
     compatibility: str | None
     """For all subjects; null if it was never set."""
@@ -198,7 +198,7 @@ def list_schemas(run: Run, backup: str) -> SchemasReport:
         source=found.place.source,
         origin=registry.origin,
         registry_url=captured.url if captured is not None else None,
-        captured=datetime.fromisoformat(captured.captured) if captured is not None else None,
+        captured=captured.captured if captured is not None else None,
         subjects=tuple(
             SubjectRow(
                 subject=subject,

@@ -88,7 +88,7 @@ RESTORE = Declaration(
     exits=(2, 10, 30, 31, *STORE_EXITS),
     changes=True,
     examples=(
-        "logkeep kafka schemas restore latest --registry http://registry:8081 --dry-run",
-        "logkeep kafka schemas restore latest --registry http://registry:8081 --bootstrap-servers broker:9092",
+        "logkeep kafka schemas restore latest --registry http://host:8081 --dry-run",
+        "logkeep kafka schemas restore latest --registry http://host:8081 --bootstrap-servers broker:9092",
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.records import RecordColumns, decode
-from logkeep.formats.kafka.schema_frames import NO_BYTES, NO_FRAME, RecordSide, schema_ids, sizes
+from logkeep.formats.schemas.frames import NO_BYTES, NO_FRAME, RecordSide, schema_ids, sizes
 from tests.support.kafka.handmade_batches import Batch
 
 

@@ -1,0 +1,1 @@
+"""Schemas in archived records: which id a key or value begins with."""
