@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from logkeep.formats.kafka.batch_index import index_of
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.group_history.completeness import LogFacts, ReadRun, complete_around, completeness
+from logkeep.kafka.group_history.completeness import ArchivedLogFacts, ReadRun, complete_around, completeness
 from logkeep.kafka.group_history.history_task import read_history
 from logkeep.kafka.group_history.log_shape import shape_by_rows
 from logkeep.kafka.group_history.positions_task import read_positions_at
@@ -174,7 +174,7 @@ def _judged(cluster: Cluster, at_ms: int) -> None:
     segments, data = _segments(cluster)
     end = cluster.runs[-1].end
     shape = shape_by_rows(segments, Range(0, end), at_ms, lambda s: index_of(walk(data[s.token]).batches).rows)
-    log = completeness(shape, LogFacts(cluster.runs, cluster.unproven, (), Range(0, 0), 0))
+    log = completeness(shape, ArchivedLogFacts(cluster.runs, cluster.unproven, (), Range(0, 0), 0))
     kept = sorted((at, e) for at, e in cluster.archive.items() if at < shape.end)
     seen = {e.group: (e.offset, at) for at, e in kept}
     answer = {group: (offset, at) for group, (offset, at) in seen.items() if offset is not None}
@@ -206,7 +206,7 @@ def test_an_archive_that_is_read_often_is_complete_always() -> None:
         cluster.clean(107 + 10 * number, number + 1)
     segments, data = _segments(cluster)
     shape = shape_by_rows(segments, Range(0, 8), 150, lambda s: index_of(walk(data[s.token]).batches).rows)
-    log = completeness(shape, LogFacts(cluster.runs, None, (), Range(0, 0), 0))
+    log = completeness(shape, ArchivedLogFacts(cluster.runs, None, (), Range(0, 0), 0))
     assert (shape.holes, log.complete(150), log.complete(99_999)) == ((), True, False)
 
 

@@ -48,7 +48,7 @@ class TimeSpan:
 
 
 @dataclass(frozen=True)
-class LogFacts:
+class ArchivedLogFacts:
     """What is known of one archived log besides its shape."""
 
     runs: Sequence[ReadRun]
@@ -79,7 +79,7 @@ class LogCompleteness:
         return at_ms <= self.until_ms and all(hole.end <= record_offset + 1 for hole in doubts)
 
 
-def completeness(shape: LogShape, facts: LogFacts) -> LogCompleteness:
+def completeness(shape: LogShape, facts: ArchivedLogFacts) -> LogCompleteness:
     doubts = [(hole, _doubtful(hole, facts)) for hole in shape.holes]
     if len(facts.front):
         below = HoleSpan(facts.front.start, facts.front.end, -1)
@@ -88,7 +88,7 @@ def completeness(shape: LogShape, facts: LogFacts) -> LogCompleteness:
     return LogCompleteness(tuple(doubts), known[0] if known else shape.last_ms)
 
 
-def _doubtful(hole: HoleSpan, facts: LogFacts) -> TimeSpan:
+def _doubtful(hole: HoleSpan, facts: ArchivedLogFacts) -> TimeSpan:
     since = hole.since_ms if hole.since_ms >= 0 else BEGINNING
     for_ever = [*facts.lost, *([facts.unproven] if facts.unproven is not None else [])]
     if any(hole.start < each.end and each.start < hole.end for each in for_ever):
@@ -135,7 +135,7 @@ def _all_complete(logs: Sequence[LogCompleteness], at_ms: int) -> bool:
     return at_ms > 0 and all(log.complete(at_ms) for log in logs)
 
 
-def every_record_since(shape: LogShape, facts: LogFacts) -> int:
+def every_record_since(shape: LogShape, facts: ArchivedLogFacts) -> int:
     """The time from which every record of the log is archived; `NEVER` if that is not known.
 
     What is missing was written before the range around it had been read, or before the first archived record.

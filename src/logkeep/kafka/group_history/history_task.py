@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.errors import Damaged
+from logkeep.formats.datasets.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.kafka.batches import CONTROL, Batches, BatchStretch
 from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS, decode_record
-from logkeep.formats.kafka.internal_topics.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.kafka.plain_records import marker_type
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
 from logkeep.kafka.group_history.commit_endings import CommitEndings

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged
+from logkeep.formats.datasets.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.datasets.latest_records import LatestRecord, LatestRecords
 from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.formats.kafka.internal_topics.coordinator_records import GROUP_OFFSETS
-from logkeep.formats.kafka.internal_topics.key_names import NameFilter, key_types, unknown_records
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.kafka.transactions import SettledTransactions, Settling

@@ -23,7 +23,7 @@ from logkeep.kafka.group_history.answers import (
 )
 from logkeep.kafka.group_history.completeness import (
     NEVER,
-    LogFacts,
+    ArchivedLogFacts,
     ReadRun,
     TimeSpan,
     complete_around,
@@ -163,18 +163,18 @@ class ArchivedGroups:
         own = (log.name, log.partition)
         return next((each for each in self.record.logs if (each.topic, each.partition) == own), None)
 
-    def _facts(self, cuts: Sequence[LogCut], shapes: Sequence[LogShape]) -> list[LogFacts]:
+    def _facts(self, cuts: Sequence[LogCut], shapes: Sequence[LogShape]) -> list[ArchivedLogFacts]:
         """Earlier backups are read only if offsets are missing: they say until when that matters."""
         missing = any(shape.holes or cut.start for cut, shape in zip(cuts, shapes, strict=True))
         runs = kept_runs(self.place, self.earlier if missing else (), self.record, [c.log for c in cuts])
         return [self._facts_of(cut, runs[cut.log]) for cut in cuts]
 
-    def _facts_of(self, cut: LogCut, runs: list[ReadRun]) -> LogFacts:
+    def _facts_of(self, cut: LogCut, runs: list[ReadRun]) -> ArchivedLogFacts:
         own = self._partition(cut.log)
         times = own.deletions if own is not None and cut.log not in self.buried else None
         # A coordinator deletes only replaced records of this topic; in others what is below the log start is lost.
         moved = (run.cut_ms for run in runs if run.start >= cut.start and run.cut_ms is not None)
-        return LogFacts(
+        return ArchivedLogFacts(
             runs=runs,
             unproven=times.unproven if times is not None else Range(cut.start, cut.end),
             lost=tuple(Range(gap.start, gap.end) for gap in self.manifest.gaps if gap.log == cut.log),

@@ -5,7 +5,7 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.group_history.completeness import (
     BEGINNING,
     NEVER,
-    LogFacts,
+    ArchivedLogFacts,
     ReadRun,
     TimeSpan,
     complete_around,
@@ -26,8 +26,8 @@ def _shape(*holes: HoleSpan) -> LogShape:
     return LogShape(end=100, first_ms=10, last_ms=900, holes=holes)
 
 
-def _facts(*runs: ReadRun, unproven: Range | None = None, lost: tuple[Range, ...] = ()) -> LogFacts:
-    return LogFacts(runs, unproven, lost, _NONE, 0)
+def _facts(*runs: ReadRun, unproven: Range | None = None, lost: tuple[Range, ...] = ()) -> ArchivedLogFacts:
+    return ArchivedLogFacts(runs, unproven, lost, _NONE, 0)
 
 
 def test_a_hole_matters_until_its_range_was_read() -> None:
@@ -62,12 +62,12 @@ def test_times_that_are_not_known() -> None:
 
 def test_offsets_below_the_log_start() -> None:
     runs = (ReadRun(40, 100, 1000, 990),)
-    lost = completeness(_shape(), LogFacts(runs, None, (), Range(0, 40), NEVER))
+    lost = completeness(_shape(), ArchivedLogFacts(runs, None, (), Range(0, 40), NEVER))
     assert not lost.complete(500)
     assert (lost.sure(500, 40), lost.sure(500, 39)) == (True, True)
-    replaced = completeness(_shape(), LogFacts(runs, None, (), Range(0, 40), 300))
+    replaced = completeness(_shape(), ArchivedLogFacts(runs, None, (), Range(0, 40), 300))
     assert (replaced.complete(299), replaced.complete(300)) == (False, True)
-    assert every_record_since(_shape(), LogFacts(runs, None, (), Range(0, 40), NEVER)) == 10
+    assert every_record_since(_shape(), ArchivedLogFacts(runs, None, (), Range(0, 40), NEVER)) == 10
 
 
 def test_a_lost_index_is_replaced_by_reading() -> None:

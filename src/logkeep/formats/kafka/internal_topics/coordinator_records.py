@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.fields import FieldReader
-from logkeep.formats.kafka.internal_topics.record_shapes import Array, Field, Shape, Struct, read_key
+from logkeep.formats.kafka.internal_topics.record_shapes import Array, FieldStruct, RecordField, ValueShape, read_key
 
 GROUP_OFFSETS: Final = "__consumer_offsets"
 SHARE_STATE: Final = "__share_group_state"
@@ -22,8 +22,8 @@ OFFSET_TYPES: Final = (0, 1)
 @dataclass(frozen=True)
 class RecordType:
     name: str
-    key: tuple[Field, ...]
-    value: Shape
+    key: tuple[RecordField, ...]
+    value: ValueShape
 
 
 @dataclass(frozen=True)
@@ -40,126 +40,134 @@ class CoordinatorRecord:
     unknown: str = ""
 
 
-def _flat(*fields: Field) -> Shape:
+def _flat(*fields: RecordField) -> ValueShape:
     """Version 0, flexible."""
-    return Shape(range(1), 0, fields)
+    return ValueShape(range(1), 0, fields)
 
 
-_GROUP = (Field("group", "str"),)
-_MEMBER = (*_GROUP, Field("member", "str"))
-_POSITION = (*_GROUP, Field("topic", "str"), Field("partition", "i32"))
-_PARTITIONS = Field("partitions", Array("i32"))
-_TOPIC_ID = Field("topicId", "uuid")
-_TOPIC_NAME = Field("topicName", "str")
-_ASSIGNED = Array(Struct((_TOPIC_ID, _PARTITIONS)))
-_ASSIGNED_EPOCHS = Array(Struct((_TOPIC_ID, _PARTITIONS, Field("assignmentEpochs", Array("i32"), tag=0))))
-_INITIALIZED = Array(Struct((_TOPIC_ID, _TOPIC_NAME, _PARTITIONS)))
-_TASKS = Array(Struct((Field("subtopologyId", "str"), _PARTITIONS)))
+_GROUP = (RecordField("group", "str"),)
+_MEMBER = (*_GROUP, RecordField("member", "str"))
+_POSITION = (*_GROUP, RecordField("topic", "str"), RecordField("partition", "i32"))
+_PARTITIONS = RecordField("partitions", Array("i32"))
+_TOPIC_ID = RecordField("topicId", "uuid")
+_TOPIC_NAME = RecordField("topicName", "str")
+_ASSIGNED = Array(FieldStruct((_TOPIC_ID, _PARTITIONS)))
+_ASSIGNED_EPOCHS = Array(FieldStruct((_TOPIC_ID, _PARTITIONS, RecordField("assignmentEpochs", Array("i32"), tag=0))))
+_INITIALIZED = Array(FieldStruct((_TOPIC_ID, _TOPIC_NAME, _PARTITIONS)))
+_TASKS = Array(FieldStruct((RecordField("subtopologyId", "str"), _PARTITIONS)))
 _TASK_EPOCHS = Array(
-    Struct((Field("subtopologyId", "str"), _PARTITIONS, Field("assignmentEpochs", Array("i32"), tag=0)))
+    FieldStruct(
+        (RecordField("subtopologyId", "str"), _PARTITIONS, RecordField("assignmentEpochs", Array("i32"), tag=0))
+    )
 )
-_PAIRS = Array(Struct((Field("key", "str"), Field("value", "str"))))
-_CLIENT = (Field("clientId", "str"), Field("clientHost", "str"))
-_EPOCHS = (Field("memberEpoch", "i32"), Field("previousMemberEpoch", "i32"), Field("state", "i8"))
-_HASH = Field("metadataHash", "i64")
-_TARGET_EPOCH = _flat(Field("assignmentEpoch", "i32"), Field("assignmentTimestamp", "i64", tag=0))
-_TARGET = _flat(Field("topicPartitions", _ASSIGNED))
+_PAIRS = Array(FieldStruct((RecordField("key", "str"), RecordField("value", "str"))))
+_CLIENT = (RecordField("clientId", "str"), RecordField("clientHost", "str"))
+_EPOCHS = (RecordField("memberEpoch", "i32"), RecordField("previousMemberEpoch", "i32"), RecordField("state", "i8"))
+_HASH = RecordField("metadataHash", "i64")
+_TARGET_EPOCH = _flat(RecordField("assignmentEpoch", "i32"), RecordField("assignmentTimestamp", "i64", tag=0))
+_TARGET = _flat(RecordField("topicPartitions", _ASSIGNED))
 _TOPIC_INFO = Array(
-    Struct(
+    FieldStruct(
         (
-            Field("name", "str"),
-            Field("partitions", "i32"),
-            Field("replicationFactor", "i16"),
-            Field("topicConfigs", _PAIRS),
+            RecordField("name", "str"),
+            RecordField("partitions", "i32"),
+            RecordField("replicationFactor", "i16"),
+            RecordField("topicConfigs", _PAIRS),
         )
     )
 )
 
-_OFFSET = Shape(
+_OFFSET = ValueShape(
     range(5), 4,
     (
-        Field("offset", "i64"),
-        Field("leaderEpoch", "i32", since=3),
-        Field("metadata", "str"),
-        Field("commitTimestamp", "i64"),
-        Field("expireTimestamp", "i64", since=1, last=1),
-        Field("topicId", "uuid", since=4, tag=0),
+        RecordField("offset", "i64"),
+        RecordField("leaderEpoch", "i32", since=3),
+        RecordField("metadata", "str"),
+        RecordField("commitTimestamp", "i64"),
+        RecordField("expireTimestamp", "i64", since=1, last=1),
+        RecordField("topicId", "uuid", since=4, tag=0),
     ),
 )  # fmt: skip
-_CLASSIC_MEMBER = Struct(
+_CLASSIC_MEMBER = FieldStruct(
     (
-        Field("memberId", "str"),
-        Field("groupInstanceId", "str?", since=3),
+        RecordField("memberId", "str"),
+        RecordField("groupInstanceId", "str?", since=3),
         *_CLIENT,
-        Field("rebalanceTimeout", "i32", since=1),
-        Field("sessionTimeout", "i32"),
-        Field("subscription", "bytes"),
-        Field("assignment", "bytes"),
+        RecordField("rebalanceTimeout", "i32", since=1),
+        RecordField("sessionTimeout", "i32"),
+        RecordField("subscription", "bytes"),
+        RecordField("assignment", "bytes"),
     )
 )
-_CLASSIC = Shape(
+_CLASSIC = ValueShape(
     range(5), 4,
     (
-        Field("protocolType", "str"),
-        Field("generation", "i32"),
-        Field("protocol", "str?"),
-        Field("leader", "str?"),
-        Field("currentStateTimestamp", "i64", since=2),
-        Field("members", Array(_CLASSIC_MEMBER)),
+        RecordField("protocolType", "str"),
+        RecordField("generation", "i32"),
+        RecordField("protocol", "str?"),
+        RecordField("leader", "str?"),
+        RecordField("currentStateTimestamp", "i64", since=2),
+        RecordField("members", Array(_CLASSIC_MEMBER)),
     ),
 )  # fmt: skip
-_PROTOCOLS = Array(Struct((Field("name", "str"), Field("metadata", "bytes"))))
-_CLASSIC_PROTOCOL = Struct((Field("sessionTimeoutMs", "i32"), Field("supportedProtocols", _PROTOCOLS)), nullable=True)
-_CONSUMER_MEMBER = _flat(
-    Field("instanceId", "str?"),
-    Field("rackId", "str?"),
-    *_CLIENT,
-    Field("subscribedTopicNames", Array("str")),
-    Field("subscribedTopicRegex", "str?"),
-    Field("rebalanceTimeoutMs", "i32"),
-    Field("serverAssignor", "str?"),
-    Field("classicMemberMetadata", _CLASSIC_PROTOCOL, tag=0),
+_PROTOCOLS = Array(FieldStruct((RecordField("name", "str"), RecordField("metadata", "bytes"))))
+_CLASSIC_PROTOCOL = FieldStruct(
+    (RecordField("sessionTimeoutMs", "i32"), RecordField("supportedProtocols", _PROTOCOLS)), nullable=True
 )
-_PARTITION_RACKS = Array(Struct((Field("partition", "i32"), Field("racks", Array("str")))))
+_CONSUMER_MEMBER = _flat(
+    RecordField("instanceId", "str?"),
+    RecordField("rackId", "str?"),
+    *_CLIENT,
+    RecordField("subscribedTopicNames", Array("str")),
+    RecordField("subscribedTopicRegex", "str?"),
+    RecordField("rebalanceTimeoutMs", "i32"),
+    RecordField("serverAssignor", "str?"),
+    RecordField("classicMemberMetadata", _CLASSIC_PROTOCOL, tag=0),
+)
+_PARTITION_RACKS = Array(FieldStruct((RecordField("partition", "i32"), RecordField("racks", Array("str")))))
 _PARTITION_METADATA = _flat(
-    Field(
+    RecordField(
         "topics",
-        Array(Struct((_TOPIC_ID, _TOPIC_NAME, Field("numPartitions", "i32"),
-                      Field("partitionMetadata", _PARTITION_RACKS)))),
+        Array(FieldStruct((_TOPIC_ID, _TOPIC_NAME, RecordField("numPartitions", "i32"),
+                      RecordField("partitionMetadata", _PARTITION_RACKS)))),
     )
 )  # fmt: skip
 _STREAMS_MEMBER = _flat(
-    Field("instanceId", "str?"),
-    Field("rackId", "str?"),
+    RecordField("instanceId", "str?"),
+    RecordField("rackId", "str?"),
     *_CLIENT,
-    Field("rebalanceTimeoutMs", "i32"),
-    Field("topologyEpoch", "i32"),
-    Field("processId", "str"),
-    Field("userEndpoint", Struct((Field("host", "str"), Field("port", "u16")), nullable=True)),
-    Field("clientTags", _PAIRS),
+    RecordField("rebalanceTimeoutMs", "i32"),
+    RecordField("topologyEpoch", "i32"),
+    RecordField("processId", "str"),
+    RecordField("userEndpoint", FieldStruct((RecordField("host", "str"), RecordField("port", "u16")), nullable=True)),
+    RecordField("clientTags", _PAIRS),
 )
 _TASK_KINDS = ("activeTasks", "standbyTasks", "warmupTasks")
 _STREAMS_CURRENT = _flat(
     *_EPOCHS,
-    *(Field(f"{kind}{end}", _TASK_EPOCHS) for end in ("", "PendingRevocation") for kind in _TASK_KINDS),
+    *(RecordField(f"{kind}{end}", _TASK_EPOCHS) for end in ("", "PendingRevocation") for kind in _TASK_KINDS),
 )
 _COPARTITION = Array(
-    Struct(tuple(Field(name, Array("i16")) for name in ("sourceTopics", "sourceTopicRegex", "repartitionSourceTopics")))
+    FieldStruct(
+        tuple(
+            RecordField(name, Array("i16")) for name in ("sourceTopics", "sourceTopicRegex", "repartitionSourceTopics")
+        )
+    )
 )
 _TOPOLOGY = _flat(
-    Field("epoch", "i32"),
-    Field(
+    RecordField("epoch", "i32"),
+    RecordField(
         "subtopologies",
         Array(
-            Struct(
+            FieldStruct(
                 (
-                    Field("subtopologyId", "str"),
-                    Field("sourceTopics", Array("str")),
-                    Field("sourceTopicRegex", Array("str")),
-                    Field("stateChangelogTopics", _TOPIC_INFO),
-                    Field("repartitionSinkTopics", Array("str")),
-                    Field("repartitionSourceTopics", _TOPIC_INFO),
-                    Field("copartitionGroups", _COPARTITION),
+                    RecordField("subtopologyId", "str"),
+                    RecordField("sourceTopics", Array("str")),
+                    RecordField("sourceTopicRegex", Array("str")),
+                    RecordField("stateChangelogTopics", _TOPIC_INFO),
+                    RecordField("repartitionSinkTopics", Array("str")),
+                    RecordField("repartitionSourceTopics", _TOPIC_INFO),
+                    RecordField("copartitionGroups", _COPARTITION),
                 )
             )
         ),
@@ -169,7 +177,9 @@ _OFFSET_TYPES: Final[dict[int, RecordType]] = {
     0: RecordType("offset", _POSITION, _OFFSET),
     1: RecordType("offset", _POSITION, _OFFSET),
     2: RecordType("classic-group", _GROUP, _CLASSIC),
-    3: RecordType("consumer-group", _GROUP, _flat(Field("epoch", "i32"), Field("metadataHash", "i64", tag=0))),
+    3: RecordType(
+        "consumer-group", _GROUP, _flat(RecordField("epoch", "i32"), RecordField("metadataHash", "i64", tag=0))
+    ),
     4: RecordType("consumer-partition-metadata", _GROUP, _PARTITION_METADATA),
     5: RecordType("consumer-member", _MEMBER, _CONSUMER_MEMBER),
     6: RecordType("consumer-target-epoch", _GROUP, _TARGET_EPOCH),
@@ -179,75 +189,75 @@ _OFFSET_TYPES: Final[dict[int, RecordType]] = {
         _MEMBER,
         _flat(
             *_EPOCHS,
-            Field("assignedPartitions", _ASSIGNED_EPOCHS),
-            Field("partitionsPendingRevocation", _ASSIGNED_EPOCHS),
+            RecordField("assignedPartitions", _ASSIGNED_EPOCHS),
+            RecordField("partitionsPendingRevocation", _ASSIGNED_EPOCHS),
         ),
     ),
     10: RecordType(
         "share-member",
         _MEMBER,
-        _flat(Field("rackId", "str?"), *_CLIENT, Field("subscribedTopicNames", Array("str"))),
+        _flat(RecordField("rackId", "str?"), *_CLIENT, RecordField("subscribedTopicNames", Array("str"))),
     ),
-    11: RecordType("share-group", _GROUP, _flat(Field("epoch", "i32"), _HASH)),
+    11: RecordType("share-group", _GROUP, _flat(RecordField("epoch", "i32"), _HASH)),
     12: RecordType("share-target-epoch", _GROUP, _TARGET_EPOCH),
     13: RecordType("share-target-member", _MEMBER, _TARGET),
-    14: RecordType("share-current-member", _MEMBER, _flat(*_EPOCHS, Field("assignedPartitions", _ASSIGNED))),
+    14: RecordType("share-current-member", _MEMBER, _flat(*_EPOCHS, RecordField("assignedPartitions", _ASSIGNED))),
     15: RecordType(
         "share-partition-metadata",
         _GROUP,
         _flat(
-            Field("initializingTopics", _INITIALIZED),
-            Field("initializedTopics", _INITIALIZED),
-            Field("deletingTopics", Array(Struct((_TOPIC_ID, _TOPIC_NAME)))),
+            RecordField("initializingTopics", _INITIALIZED),
+            RecordField("initializedTopics", _INITIALIZED),
+            RecordField("deletingTopics", Array(FieldStruct((_TOPIC_ID, _TOPIC_NAME)))),
         ),
     ),
     16: RecordType(
         "consumer-regex",
-        (*_GROUP, Field("regularExpression", "str")),
-        _flat(Field("topics", Array("str")), Field("version", "i64"), Field("timestamp", "i64")),
+        (*_GROUP, RecordField("regularExpression", "str")),
+        _flat(RecordField("topics", Array("str")), RecordField("version", "i64"), RecordField("timestamp", "i64")),
     ),
     17: RecordType(
         "streams-group",
         _GROUP,
         _flat(
-            Field("epoch", "i32"),
+            RecordField("epoch", "i32"),
             _HASH,
-            Field("validatedTopologyEpoch", "i32", tag=0),
-            Field("lastAssignmentConfigs", _PAIRS, tag=1),
+            RecordField("validatedTopologyEpoch", "i32", tag=0),
+            RecordField("lastAssignmentConfigs", _PAIRS, tag=1),
         ),
     ),
     19: RecordType("streams-member", _MEMBER, _STREAMS_MEMBER),
     20: RecordType("streams-target-epoch", _GROUP, _TARGET_EPOCH),
-    21: RecordType("streams-target-member", _MEMBER, _flat(*(Field(kind, _TASKS) for kind in _TASK_KINDS))),
+    21: RecordType("streams-target-member", _MEMBER, _flat(*(RecordField(kind, _TASKS) for kind in _TASK_KINDS))),
     22: RecordType("streams-current-member", _MEMBER, _STREAMS_CURRENT),
     23: RecordType("streams-topology", _GROUP, _TOPOLOGY),
 }
-_SHARE_KEY = (*_GROUP, _TOPIC_ID, Field("partition", "i32"))
-_STATE_BATCHES = Field(
+_SHARE_KEY = (*_GROUP, _TOPIC_ID, RecordField("partition", "i32"))
+_STATE_BATCHES = RecordField(
     "stateBatches",
     Array(
-        Struct(
+        FieldStruct(
             (
-                Field("firstOffset", "i64"),
-                Field("lastOffset", "i64"),
-                Field("deliveryState", "i8"),
-                Field("deliveryCount", "i16"),
+                RecordField("firstOffset", "i64"),
+                RecordField("lastOffset", "i64"),
+                RecordField("deliveryState", "i8"),
+                RecordField("deliveryCount", "i16"),
             )
         )
     ),
 )
-_COMPLETE_COUNT = Field("deliveryCompleteCount", "i32", tag=0)
+_COMPLETE_COUNT = RecordField("deliveryCompleteCount", "i32", tag=0)
 _SHARE_TYPES: Final[dict[int, RecordType]] = {
     0: RecordType(
         "share-snapshot",
         _SHARE_KEY,
         _flat(
-            Field("snapshotEpoch", "i32"),
-            Field("stateEpoch", "i32"),
-            Field("leaderEpoch", "i32"),
-            Field("startOffset", "i64"),
-            Field("createTimestamp", "i64"),
-            Field("writeTimestamp", "i64"),
+            RecordField("snapshotEpoch", "i32"),
+            RecordField("stateEpoch", "i32"),
+            RecordField("leaderEpoch", "i32"),
+            RecordField("startOffset", "i64"),
+            RecordField("createTimestamp", "i64"),
+            RecordField("writeTimestamp", "i64"),
             _STATE_BATCHES,
             _COMPLETE_COUNT,
         ),
@@ -256,37 +266,37 @@ _SHARE_TYPES: Final[dict[int, RecordType]] = {
         "share-update",
         _SHARE_KEY,
         _flat(
-            Field("snapshotEpoch", "i32"),
-            Field("leaderEpoch", "i32"),
-            Field("startOffset", "i64"),
+            RecordField("snapshotEpoch", "i32"),
+            RecordField("leaderEpoch", "i32"),
+            RecordField("startOffset", "i64"),
             _STATE_BATCHES,
             _COMPLETE_COUNT,
         ),
     ),
 }
-_TRANSACTION = Shape(
+_TRANSACTION = ValueShape(
     range(2), 1,
     (
-        Field("producerId", "i64"),
-        Field("producerEpoch", "i16"),
-        Field("transactionTimeoutMs", "i32"),
-        Field("transactionStatus", "i8"),
-        Field(
+        RecordField("producerId", "i64"),
+        RecordField("producerEpoch", "i16"),
+        RecordField("transactionTimeoutMs", "i32"),
+        RecordField("transactionStatus", "i8"),
+        RecordField(
             "transactionPartitions",
-            Array(Struct((Field("topic", "str"), Field("partitionIds", Array("i32"))))),
+            Array(FieldStruct((RecordField("topic", "str"), RecordField("partitionIds", Array("i32"))))),
         ),
-        Field("transactionLastUpdateTimestampMs", "i64"),
-        Field("transactionStartTimestampMs", "i64"),
-        Field("previousProducerId", "i64", since=1, tag=0),
-        Field("nextProducerId", "i64", since=1, tag=1),
-        Field("clientTransactionVersion", "i16", since=1, tag=2),
-        Field("nextProducerEpoch", "i16", since=1, tag=3),
+        RecordField("transactionLastUpdateTimestampMs", "i64"),
+        RecordField("transactionStartTimestampMs", "i64"),
+        RecordField("previousProducerId", "i64", since=1, tag=0),
+        RecordField("nextProducerId", "i64", since=1, tag=1),
+        RecordField("clientTransactionVersion", "i16", since=1, tag=2),
+        RecordField("nextProducerEpoch", "i16", since=1, tag=3),
     ),
 )  # fmt: skip
 RECORD_TYPES: Final[dict[str, dict[int, RecordType]]] = {
     GROUP_OFFSETS: _OFFSET_TYPES,
     SHARE_STATE: _SHARE_TYPES,
-    TRANSACTION_STATE: {0: RecordType("transaction", (Field("transactionalId", "str"),), _TRANSACTION)},
+    TRANSACTION_STATE: {0: RecordType("transaction", (RecordField("transactionalId", "str"),), _TRANSACTION)},
 }
 
 

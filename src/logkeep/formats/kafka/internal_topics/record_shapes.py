@@ -22,8 +22,8 @@ _NUMBERS: Final[Mapping[str, Callable[[FieldReader], int]]] = {
 
 
 @dataclass(frozen=True)
-class Struct:
-    fields: tuple["Field", ...]
+class FieldStruct:
+    fields: tuple["RecordField", ...]
     nullable: bool = False
 
 
@@ -32,12 +32,12 @@ class Array:
     items: "Kind"
 
 
-Kind = str | Struct | Array
+Kind = str | FieldStruct | Array
 """A number (`i8` to `i64`, `u16`), `uuid`, `bytes`, `str`, `str?` for one that may be null, or something composed."""
 
 
 @dataclass(frozen=True)
-class Field:
+class RecordField:
     name: str
     kind: Kind
     since: int = 0
@@ -48,13 +48,13 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ValueShape:
     """The value of one type of record."""
 
     versions: range
     flexible: int
     """The first flexible version."""
-    fields: tuple[Field, ...] = field(default=())
+    fields: tuple[RecordField, ...] = field(default=())
 
     def read(self, data: bytes) -> tuple[int, dict[str, Any]]:
         """The version, and the fields of a value in one of `versions`. Raises Damaged, also for bytes that are left."""
@@ -67,7 +67,7 @@ class Shape:
         return version, found
 
 
-def read_key(data: bytes, fields: tuple[Field, ...]) -> dict[str, Any]:
+def read_key(data: bytes, fields: tuple[RecordField, ...]) -> dict[str, Any]:
     """The fields after the type of a key; keys are never flexible. Raises Damaged."""
     reader = FieldReader(data, 2)
     found = _struct(reader, fields, 0, compact=False)
@@ -80,7 +80,7 @@ def _refuse_rest(reader: FieldReader) -> None:
         raise Damaged(f"{reader.left} bytes are left after the last field")
 
 
-def _struct(reader: FieldReader, fields: tuple[Field, ...], version: int, *, compact: bool) -> dict[str, Any]:
+def _struct(reader: FieldReader, fields: tuple[RecordField, ...], version: int, *, compact: bool) -> dict[str, Any]:
     own = [each for each in fields if each.since <= version <= each.last]
     found = {each.name: _value(reader, each.kind, version, compact=compact) for each in own if each.tag is None}
     if compact:
@@ -90,7 +90,7 @@ def _struct(reader: FieldReader, fields: tuple[Field, ...], version: int, *, com
     return found
 
 
-def _tagged(known: Field | None, tag: int, data: bytes, version: int) -> dict[str, Any]:
+def _tagged(known: RecordField | None, tag: int, data: bytes, version: int) -> dict[str, Any]:
     """A later Kafka may write other tags: they are shown as they are."""
     if known is None:
         return {f"tag{tag}": data.hex()}
@@ -101,7 +101,7 @@ def _tagged(known: Field | None, tag: int, data: bytes, version: int) -> dict[st
 
 
 def _value(reader: FieldReader, kind: Kind, version: int, *, compact: bool) -> Any:
-    if isinstance(kind, Struct):
+    if isinstance(kind, FieldStruct):
         if kind.nullable and reader.int8() < 0:
             return None
         return _struct(reader, kind.fields, version, compact=compact)
