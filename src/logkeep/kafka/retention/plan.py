@@ -175,7 +175,16 @@ def _why_not_by_rule(limits: TrimLimits, force: GuaranteeInForce, wanted: Source
     if below and not wanted.less_than_source:
         asked, guaranteed = _limits_text(limits), _limits_text(TrimLimits(least.time_ms, least.size_bytes))
         return f"{asked} is less than the topic guarantees, {guaranteed}; pass --less-than-source to trim it"
-    return "kept forever" if unlimited else ""
+    if unlimited:
+        return _lowered(force) or "kept forever"
+    return ""
+
+
+def _lowered(force: GuaranteeInForce) -> str:
+    if force.until is None:
+        return ""
+    since = rfc3339(force.until)
+    return f"its retention was lowered, or is not known before; the new one counts from {since} on (--grace)"
 
 
 def _limits_text(limits: TrimLimits) -> str:
@@ -198,8 +207,7 @@ def _verdict(
     stops = sorted({one.stopped_by for one in logs.values()} - {"", BY_LOG_START})
     reason = f"{plural(len(begun), 'partition')}: {beyond}" if begun else f"nothing is {beyond}"
     reason += f"; stopped by: {', '.join(stops)}" if stops else ""
-    if force.until is not None:
-        reason += f"; its retention was lowered, which counts from {rfc3339(force.until)} on (--grace)"
+    reason += f"; {lowered}" if (lowered := _lowered(force)) else ""
     return TopicTrim(
         *topic,
         rule.text,

@@ -85,7 +85,7 @@ def logs(draw: st.DrawFn) -> tuple[ArchivedLogFacts, TrimLimits]:
     return facts, TrimLimits(draw(limits), draw(st.one_of(st.integers(0, 200), st.just(NO_LIMIT))))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(logs())
 def test_nothing_that_is_guaranteed_ever_goes(made: tuple[ArchivedLogFacts, TrimLimits]) -> None:
     """Every offset that goes was judged alone: by all times up to it, all bytes after it, the log start, the holds."""
