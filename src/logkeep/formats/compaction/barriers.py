@@ -9,7 +9,7 @@ Keys are distinguished by a hash of 128 bits with secret seeds. A second hash pr
 where it differs within one, all records stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -224,19 +224,10 @@ class KeptRecords:
             raise ValueError("a number is not that of a record")
         self.dropped += len(ordinals)
 
-    def drop_range(self, first: int, count: int) -> None:
-        self.drop(np.arange(first, first + count))
-
     def flags(self, first: int, count: int) -> npt.NDArray[np.bool_]:
         """Whether each record of a range stays."""
         bits = np.unpackbits(self._bits[first // 8 : (first + count + 7) // 8])
         return bits[first % 8 : first % 8 + count].astype(np.bool_)
-
-
-def differing(before: Sequence[LatestDigest], after: Sequence[LatestDigest]) -> list[int]:
-    """The backups at whose cuts the latest records are not the same."""
-    there = {each.backup: each for each in after}
-    return [each.backup for each in before if there.get(each.backup) != each]
 
 
 def warm(records: RecordColumns) -> None:
