@@ -117,7 +117,7 @@ class BuryAction(msgspec.Struct, frozen=True, tag="bury", tag_field="kind", forb
 
 
 class JoinedBurial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One object with the offsets of several burials of a log, which no kept backup can tell apart."""
+    """One object with the offsets of several burials of a log, which no kept backup can distinguish."""
 
     first: StoredId
     """The greatest of theirs."""
