@@ -1,9 +1,20 @@
 """Compacted topics on a broker whose cleaner works in seconds, and waiting until it has removed a key."""
 
+import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 from confluent_kafka import Producer
 
+from logkeep.formats.kafka.batches import CONTROL
+from logkeep.kafka.admin.offsets import log_bounds
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.fetch import FetchLimits
+from logkeep.kafka.client.retry import ProgressBackoff
+from logkeep.kafka.client.settings import ClientSettings, endpoints
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.brokers import SettingsBrokers
+from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from tests.support.kafka.consumer_view import Seen, seen
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
@@ -71,3 +82,21 @@ def transaction(producer: Producer, topic: str, records: Mapping[bytes, bytes | 
     for key, value in records.items():
         producer.produce(topic, value, key, 0)
     producer.flush(30)
+
+
+def markers(bootstrap: str, topic: str) -> set[int]:
+    """The offsets of control records that the log still has. The cleaner leaves the last batch of a producer without
+    its record, for the producer's state."""
+    settings, log = ClientSettings(endpoints(bootstrap)), TopicPartition(topic, 0)
+    with Cluster(settings) as cluster:
+        found = cluster.metadata([topic]).topic(topic)
+        bounds = log_bounds(cluster, [log])[log]
+    assert found is not None
+    wanted, there = LiveRange(topic, found.id, 0, bounds.start, bounds.high_watermark), set[int]()
+    backoff, leader = ProgressBackoff(time.sleep), found.partitions[0].leader
+    with closing(LiveLogs(SettingsBrokers(settings), leader, FetchLimits(), backoff)) as logs:
+        for part in logs.read(wanted, leader):
+            assert not isinstance(part, Lost), part
+            control = (part.batches.headers["attributes"] & CONTROL) != 0
+            there |= set(part.batches.base_offsets[control & (part.batches.headers["records"] > 0)].tolist())
+    return there

@@ -67,7 +67,7 @@ class Drivers:
 
     def together(self, commands: Commands, calls: Sequence[Sequence[str]], point: Point = NEVER) -> list[Ended]:
         """Several calls that begin at the same moment."""
-        where = {"repo": commands.repo, "home": str(commands.home)}
+        where = {"repo": commands.repo, "home": str(commands.home), "environ": dict(commands.environ)}
         asked = {**where, "calls": [list(call) for call in calls], "point": asdict(point)}
         print(json.dumps(asked), file=self._requests, flush=True)
         answer = self._answers.readline()
@@ -143,7 +143,8 @@ def _called(asked: dict[str, Any], call: list[str]) -> dict[str, Any]:
     requests = _Requests(point if point.kind == "request" else NEVER)
     requests.watch()
     _watch_stores(_KillAfterNamed(point if point.kind == "store" else NEVER), stores)
-    said = Commands(asked["repo"], Path(asked["home"])).say(*call)
+    os.environ.update(asked["environ"])
+    said = Commands(asked["repo"], Path(asked["home"]), asked["environ"]).say(*call)
     return {
         "killed": False,
         "code": said.code,
