@@ -72,10 +72,6 @@ def _compare(kafka: EmbeddedKafka, place: SourceRef, ranges: list[CopyRange], re
         assert found == on_disk(kafka, wanted.topic, wanted.partition, wanted.lo, wanted.hi), str(wanted.log)
 
 
-@pytest.mark.parametrize(
-    ("pieces", "max_bytes", "segment_bytes", "codec"),
-    [(1, 8 << 20, 64 << 10, Codec.NONE), (3, 100_000, 1 << 20, Codec.NONE), (2, 8 << 20, 9 << 20, Codec.ZSTD)],
-)
 def test_a_unit_asks_for_the_time_over_the_connection_that_it_has(
     kafka: EmbeddedKafka, matrix: Matrix, brokers: PlainBrokers, place: SourceRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +92,10 @@ def test_a_unit_asks_for_the_time_over_the_connection_that_it_has(
     assert times.clock is ClockName.BROKER
 
 
+@pytest.mark.parametrize(
+    ("pieces", "max_bytes", "segment_bytes", "codec"),
+    [(1, 8 << 20, 64 << 10, Codec.NONE), (3, 100_000, 1 << 20, Codec.NONE), (2, 8 << 20, 9 << 20, Codec.ZSTD)],
+)
 def test_archived_bytes_are_the_brokers_own(
     kafka: EmbeddedKafka,
     brokers: PlainBrokers,
