@@ -18,13 +18,14 @@ import logkeep.repository.upkeep.garbage
 import logkeep.zookeeper.repo.record
 from logkeep.errors import Damaged
 from logkeep.repository import restores
+from logkeep.repository.backups import catch_ups
 from logkeep.repository.chain import format as formats
-from logkeep.repository.chain import freshness, lease
+from logkeep.repository.chain import freshness, lease, roles
 from logkeep.repository.chain.documents import Document
 from tests.support.hostile.corpus import TEXT
 
 LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.attachment, logkeep.repository.upkeep.garbage,
-          logkeep.zookeeper.repo.record, restores, formats, freshness, lease)  # fmt: skip
+          logkeep.zookeeper.repo.record, restores, formats, freshness, lease, roles, catch_ups)  # fmt: skip
 """Modules that define document types."""
 Choice = Callable[[str, str, str], bool]
 """Whether to change a text, by the document's type, its field and the text."""
@@ -42,6 +43,8 @@ _IDENTITY = frozenset(
         "sha256",
         "token",
         "role",
+        "step",
+        "catch_up",
         "level",
         "verdict",
         "origin",

@@ -1,6 +1,7 @@
 """Repositories in which every kind of document is stored, with hostile strings wherever a schema allows them."""
 
 import json
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import random_token, rfc3339, utc_now
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, OngoingBackup, begin
+from logkeep.repository.backups.catch_ups import CatchUpReceipt, CatchUpStep, put_catch_up_receipt
 from logkeep.repository.backups.holds import HoldDocument
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.journal import put_receipt as put_unit_receipt
@@ -39,11 +41,13 @@ from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, LogCut
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.backups.verification import Verification, put_verification
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import BegunCatchUp, GenerationsAction
 from logkeep.repository.chain.commits import SourceRef, put_checkpoint, read_chain
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.freshness import put_freshness
 from logkeep.repository.chain.lease import NOTHING_SEEN, LeaseDocument
 from logkeep.repository.chain.owner import Owner
+from logkeep.repository.chain.roles import InstanceRole, RoleSeat
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.restores import (
     NewRestore,
@@ -85,6 +89,7 @@ def kafka_repository(root: Path) -> SourceRef:
     first, last = _kafka_backup(place, 0, 4), _kafka_backup(place, 4, 8)
     with writing(place, "backup", utc_now, random_token) as session:
         begin(session, ensure_source(place, "kafka", {"cluster_id": "cluster"}, utc_now())).fail("it went away")
+    _catch_up(place)
     put_checkpoint(place, read_chain(place), random_token())
     put_freshness(place, utc_now(), last, 3)
     _restores(place, last)
@@ -93,7 +98,25 @@ def kafka_repository(root: Path) -> SourceRef:
     mark = GarbageMark(repository=place.repository, source=place.source, generation=1, names=("name",))
     store.put_new(layout.mark("prod", 1, random_token()), seal(mark))
     _interrupted(place)
+    _instance(place)
     return place
+
+
+def _catch_up(place: SourceRef) -> None:
+    """A new generation that has one receipt."""
+    with writing(place, "generations new", utc_now, random_token) as session:
+        new = BegunCatchUp(random_token(), TOPIC, TOPIC_ID, 1, "reason")
+        session.commit(GenerationsAction(begun=(new,)))
+        receipt = CatchUpReceipt(repository=place.repository, source=place.source, catch_up=new.token,
+                                 step=CatchUpStep.COPIED, run=session.run, unit="unit", segments=(),
+                                 note="note")  # fmt: skip
+        put_catch_up_receipt(place, receipt, random_token())
+
+
+def _instance(place: SourceRef) -> None:
+    seat = RoleSeat(place, "instance", ELSEWHERE, 300.0, utc_now, time.monotonic)
+    assert seat.try_take()
+    seat.report(InstanceRole.ACTIVE)
 
 
 def _kafka_backup(place: SourceRef, start: int, end: int) -> int:
