@@ -56,7 +56,7 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
     live, reader = LiveObjects(), PartReader(place)
     live.tokens.update(each.object.token for each in folded.buried or ())
     held = set(readers)
-    ever = replacements_ever(place) if any(one.keep_old for one in folded.replacements) else {}
+    ever = replacements_ever(place) if held or any(one.keep_old for one in folded.replacements) else {}
     for entry in folded.completed:
         # A reader may have begun before the backup was trimmed.
         manifest = read_manifest(place, untrimmed(entry) if entry.id in held else entry)
