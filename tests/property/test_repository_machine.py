@@ -19,3 +19,18 @@ def test_long_walks_keep_every_backup() -> None:
     examples, steps = 40, 40
     run_state_machine_as_test(Machine, settings=settings(_UNTIMED, max_examples=examples, stateful_step_count=steps))
     print(f"state machine: {examples} walks of up to {steps} steps, every backup read back")
+
+
+def test_a_reader_keeps_parts_that_were_merged_before_it_began_and_again_later() -> None:
+    machine = Machine()
+    machine.create()
+    machine.back_up(6, 2)
+    machine.back_up(0, 3)
+    machine.merge_two_segments(24)
+    machine.a_reader_begins(8)
+    for choice in (3, 5, 49):
+        machine.merge_two_segments(choice)
+    machine.back_up(1, 0)
+    machine.collect_garbage(34)
+    machine.collect_garbage(17)
+    machine.teardown()

@@ -28,7 +28,7 @@ class ArchivedRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArchivedLogFacts:
+class TrimFacts:
     """One log of the newest good backup, as older backups have it."""
 
     rows: Sequence[ArchivedRow]
@@ -58,7 +58,7 @@ class TrimmedLog(NamedTuple):
     """Why the next segment stays; empty: there is none."""
 
 
-def trim_log(log: ArchivedLogFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
+def trim_log(log: TrimFacts, limits: TrimLimits, now_ms: int) -> TrimmedLog:
     """Walk from the oldest segment on to the first one that stays."""
     sizes, running = _SizesAbove(log), -1
     floor = segments = gone_bytes = 0
@@ -74,7 +74,7 @@ def trim_log(log: ArchivedLogFacts, limits: TrimLimits, now_ms: int) -> TrimmedL
     return TrimmedLog(floor, segments, gone_bytes)
 
 
-def _kept_by(row: ArchivedRow, log: ArchivedLogFacts) -> str:
+def _kept_by(row: ArchivedRow, log: TrimFacts) -> str:
     if row.end > log.log_start:
         return BY_LOG_START
     # What follows a kept backup stays too, also where that has only a gap: a log begins at one offset.
@@ -94,7 +94,7 @@ def _time_of(row: ArchivedRow, reached: Sequence[tuple[int, int]], now_ms: int) 
 class _SizesAbove:
     """How many bytes of a log are archived from an offset on."""
 
-    def __init__(self, log: ArchivedLogFacts) -> None:
+    def __init__(self, log: TrimFacts) -> None:
         low, total = log.log_start, log.newer_bytes
         self._starts, self._totals = [-low], [total]
         for row in sorted(log.rows, reverse=True):

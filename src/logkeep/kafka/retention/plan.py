@@ -19,8 +19,8 @@ from datetime import datetime
 from logkeep.kafka.retention.guarantee import Guarantee, GuaranteeInForce, SeenGuarantee, TopicId, in_force
 from logkeep.kafka.retention.log_trim import (
     BY_LOG_START,
-    ArchivedLogFacts,
     ArchivedRow,
+    TrimFacts,
     TrimLimits,
     TrimmedLog,
     trim_log,
@@ -59,10 +59,10 @@ class ArchiveFacts:
     def older(self) -> list[BackupFacts]:
         return [each for each in self.backups if each.id < self.newest.id]
 
-    def log(self, log: LogName) -> ArchivedLogFacts:
+    def log(self, log: LogName) -> TrimFacts:
         ends = ((b.cuts[log].end, int(b.committed.timestamp() * 1000)) for b in self.backups if log in b.cuts)
         kept = ((b.cuts[log], b.kept_by) for b in self.older if b.kept_by and log in b.cuts)
-        return ArchivedLogFacts(
+        return TrimFacts(
             self.rows.get(log, ()),
             self.newest.cuts[log].start,
             self.newer_bytes.get(log, 0),

@@ -8,8 +8,8 @@ from logkeep.kafka.retention.log_trim import (
     BY_AGE,
     BY_FUTURE,
     BY_LOG_START,
-    ArchivedLogFacts,
     ArchivedRow,
+    TrimFacts,
     TrimLimits,
     trim_log,
 )
@@ -30,7 +30,7 @@ OLD = (row(0, 10, 100), row(10, 20, 200), row(20, 30, 300))
 
 def floor(rows: tuple[ArchivedRow, ...], log_start: int = 30, time_ms: int = 1000, **more: object) -> tuple[int, str]:
     size = more.pop("size_bytes", NO_LIMIT)
-    facts = ArchivedLogFacts(rows, log_start, int(str(more.pop("newer", 0))), ((100, 500),), **more)  # type: ignore[arg-type]
+    facts = TrimFacts(rows, log_start, int(str(more.pop("newer", 0))), ((100, 500),), **more)  # type: ignore[arg-type]
     found = trim_log(facts, TrimLimits(time_ms, int(str(size))), NOW)
     return found.floor, found.stopped_by
 
@@ -67,7 +67,7 @@ def test_what_goes_and_what_keeps_the_next_segment(why: str, found: object, expe
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[ArchivedLogFacts, TrimLimits]:
+def logs(draw: st.DrawFn) -> tuple[TrimFacts, TrimLimits]:
     """Adjoining segments with any times, any log start, holds, limits."""
     rows, at = [], draw(st.integers(0, 5))
     for _ in range(draw(st.integers(0, 8))):
@@ -80,14 +80,14 @@ def logs(draw: st.DrawFn) -> tuple[ArchivedLogFacts, TrimLimits]:
         for start in draw(st.lists(st.integers(0, at + 5), max_size=2))
     ]
     reached = tuple((end, draw(st.integers(0, NOW))) for end in sorted(draw(st.lists(st.integers(0, at), max_size=3))))
-    facts = ArchivedLogFacts(tuple(rows), draw(st.integers(0, at + 3)), draw(st.integers(0, 60)), reached, tuple(kept))
+    facts = TrimFacts(tuple(rows), draw(st.integers(0, at + 3)), draw(st.integers(0, 60)), reached, tuple(kept))
     limits = st.one_of(st.integers(0, NOW), st.just(NO_LIMIT))
     return facts, TrimLimits(draw(limits), draw(st.one_of(st.integers(0, 200), st.just(NO_LIMIT))))
 
 
 @settings(max_examples=150, deadline=None)
 @given(logs())
-def test_nothing_that_is_guaranteed_ever_goes(made: tuple[ArchivedLogFacts, TrimLimits]) -> None:
+def test_nothing_that_is_guaranteed_ever_goes(made: tuple[TrimFacts, TrimLimits]) -> None:
     """Every offset that goes was judged alone: by all times up to it, all bytes after it, the log start, the holds."""
     facts, limits = made
     found = trim_log(facts, limits, NOW)
