@@ -43,3 +43,13 @@ def test_damaged_and_later_records_are_kept_and_never_an_error(row: dict[str, An
     other = decode_record(row["topic"], b"\x00\x63" + key[2:], value)
     assert (other.type, other.unknown) == (99, "type 99")
     decode_record(row["topic"], data.draw(st.binary(max_size=20)), data.draw(st.binary(max_size=40)))
+
+
+def test_a_member_as_a_broker_wrote_it() -> None:
+    """With a tag that holds a null struct."""
+    key = bytes.fromhex("0005000161000162")
+    value = bytes.fromhex("000000000872646b61666b610b2f3132372e302e302e310203616201000493e00001000100")
+    found = decode_record("__consumer_offsets", key, value)
+    assert (found.unknown, found.value and found.value["classicMemberMetadata"]) == ("", None)
+    assert found.value is not None
+    assert (found.value["clientId"], found.value["subscribedTopicNames"]) == ("rdkafka", ["ab"])

@@ -94,6 +94,8 @@ def _tagged(known: RecordField | None, tag: int, data: bytes, version: int) -> d
     """A later Kafka may write other tags: they are shown as they are."""
     if known is None:
         return {f"tag{tag}": data.hex()}
+    if data == b"\0" and isinstance(known.kind, FieldStruct) and known.kind.nullable:
+        return {known.name: None}  # in a tag a null struct is a zero, elsewhere it is -1
     reader = FieldReader(data)
     found = _value(reader, known.kind, version, compact=True)
     _refuse_rest(reader)
