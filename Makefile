@@ -20,8 +20,8 @@ OTHER_JARS := \
   org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1 \
   org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.0
 
-# Test processes of `make test`: one more than two cores, because tests with servers wait for a third of their time.
-WORKERS ?= 3
+# Test processes of `make test`.
+WORKERS ?= 2
 
 REGISTRY := $(CURDIR)/.cache/registry
 APICURIO := io.apicurio:apicurio-registry-app:3.3.3
