@@ -106,8 +106,9 @@ def test_killed_after_every_store_call() -> None:
     print(f"generations: killed after each of {calls} store calls, every kept backup intact")
 
 
+@pytest.mark.soak
 def test_killed_in_a_directory(tmp_path: Path) -> None:
-    """Real processes, real SIGKILL."""
+    """Real processes, real SIGKILL. A minute for each: everything is synced, and nothing is cached."""
     for call in seeded_part("generations in a directory", list(range(1, 300)), 2):
         made = _directory(tmp_path / str(call))
         victim = FaultyStore(made.store, KillAfter(call))

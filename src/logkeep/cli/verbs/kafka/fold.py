@@ -70,7 +70,7 @@ def _summary(report: FoldReport, done: list[FoldedLogReport]) -> str:
     records = sum(log.records_before or 0 for log in done), sum(log.records_after or 0 for log in done)
     left = sum(log.bytes_after or 0 for log in done)
     return (
-        f"folded {plural(len(done), 'log')} of {report.source}: {count(records[0])} records became {count(records[1])},"
+        f"folded {plural(len(done), 'log')} of {report.source}: {plural(records[0], 'record')} became {count(records[1])},"
         f" {size(stored)} became {size(left)}; `logkeep prune` removes the old objects"
     )
 

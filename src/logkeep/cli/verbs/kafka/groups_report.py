@@ -126,7 +126,7 @@ def _note(row: PositionRow) -> str:
 def _history(commits: tuple[ArchivedCommit, ...], look: TerminalStyle, *, every: bool) -> Iterator[str]:
     shown = commits if every else commits[-_SHOWN:]
     if len(commits) > len(shown):
-        yield look.text(f"… {count(len(commits) - len(shown))} earlier ones; --all shows them")
+        yield look.text(f"… and {plural(len(commits) - len(shown), 'earlier commit')}; --all shows all")
     rows = [
         (instant(c.written_ms, look), c.group, c.topic, str(c.partition),
          "?" if c.offset is None else count(c.offset), _ending(c, look))
@@ -144,7 +144,7 @@ def _ending(commit: ArchivedCommit, look: TerminalStyle) -> str:
 def _raw(records: tuple[RawRecord, ...], look: TerminalStyle, *, every: bool) -> Iterator[str]:
     shown = records if every else records[-_SHOWN:]
     if len(records) > len(shown):
-        yield look.text(f"… {count(len(records) - len(shown))} earlier ones; --all shows them")
+        yield look.text(f"… {plural(len(records) - len(shown), 'earlier record')}; --all shows them")
     rows = [
         (instant(r.time_ms, look), f"{r.topic}/{r.partition}", str(r.offset), str(r.type), r.name,
          _fields(r.key, r.key_hex), r.unknown or ("erased" if r.value is None else _fields(r.value, r.value_hex)))
