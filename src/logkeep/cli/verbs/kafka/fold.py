@@ -69,8 +69,9 @@ def _summary(report: FoldReport, done: list[FoldedLogReport]) -> str:
         return f"would read {plural(len(done), 'log')} of {report.source}, {size(stored)}, and fold them"
     records = sum(log.records_before or 0 for log in done), sum(log.records_after or 0 for log in done)
     left = sum(log.bytes_after or 0 for log in done)
+    became = f"{plural(records[0], 'record')} became {count(records[1])}"
     return (
-        f"folded {plural(len(done), 'log')} of {report.source}: {plural(records[0], 'record')} became {count(records[1])},"
+        f"folded {plural(len(done), 'log')} of {report.source}: {became},"
         f" {size(stored)} became {size(left)}; `logkeep prune` removes the old objects"
     )
 
