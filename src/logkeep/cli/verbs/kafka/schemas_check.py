@@ -73,7 +73,8 @@ def _text(report: SchemasCheckReport, look: TerminalStyle) -> str:
         lines.append(look.prose(f"{look.state('NOTE')}  {what}", indent=6))
     records = sum(s.with_known_id for s in report.sides)
     state = look.state("FAIL" if _code(report) == 10 else "WARN" if _code(report) else "OK")
-    known = f"{plural(len({s.topic for s in with_schemas}), 'topic')} with schemas, {plural(records, 'known id')} in records"
+    topics = plural(len({s.topic for s in with_schemas}), "topic")
+    known = f"{topics} with schemas, {plural(records, 'known id')} in records"
     lines.append(look.prose(f"{state}  {known}", indent=6))
     if report.read_objects < report.objects:
         lines.append(look.text(f"a sample: {count(report.read_objects)} of {plural(report.objects, 'object')}"))
