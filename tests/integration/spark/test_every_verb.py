@@ -184,6 +184,18 @@ def _kafka_optimize(stage: Stage) -> None:
     assert stage.on_one_worker("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
 
 
+def _kafka_fold(stage: Stage) -> None:
+    where, producer = stage.init("folded"), stage.topics.producer()
+    stage.topics.create("latest-only", 1, {"cleanup.policy": "compact"})
+    for key, value in ((b"k1", b"old"), (b"k2", b"kept"), (b"k1", b"new"), (b"k3", b"last")):
+        producer.produce("latest-only", value, key)
+        producer.flush(30)
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "latest-only")
+    (log,) = stage.on_cluster("kafka", "fold", *where, "--yes")["logs"]
+    assert (log["folded"], log["records_before"], log["records_after"]) == (True, 4, 3)
+    assert stage.prepare("verify", *where, "--level", "records")["verdict"] == "good"
+
+
 def _kafka_groups(stage: Stage) -> None:
     where = stage.init("groups")
     stage.topics.create("counted", 1)
@@ -251,6 +263,7 @@ CASES = {
     "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
     "kafka groups": (_kafka_groups,),
+    "kafka fold": (_kafka_fold,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),
