@@ -13,13 +13,13 @@ import msgspec
 
 from logkeep.errors import ClusterError, InvalidAnswer
 from logkeep.kafka.registry.client import RegistryAnswer, RegistryClient, expect
+from logkeep.kafka.registry.schema_json import WrittenSchema
 from logkeep.kafka.registry.values import (
     AVRO,
     ArchivedRegistry,
     RegistryOrigin,
     SchemaDefinition,
     SchemaId,
-    SchemaReference,
     SchemaVersion,
     SubjectSetting,
     SubjectVersion,
@@ -33,14 +33,9 @@ Listed = tuple[tuple[str, int, bool], ...]
 """Subject, version, and whether it is deleted."""
 
 
-class _Version(msgspec.Struct, rename={"text": "schema", "type": "schemaType"}):
+class _Version(WrittenSchema, kw_only=True):
     subject: str
     version: SchemaVersion
-    id: SchemaId
-    text: str
-    type: str | None = None
-    references: tuple[SchemaReference, ...] | None = None
-    guid: str | None = None
 
 
 class _Id(msgspec.Struct):
@@ -79,10 +74,8 @@ class ConfluentApi:
         for subject, version, deleted in listed:
             found = self._version(subject, version)
             context = context_of(subject)
-            definitions[context, found.id] = SchemaDefinition(
-                found.id, found.text, found.type or AVRO, found.references or (), found.guid or "", context
-            )
-            versions.append(SubjectVersion(subject, version, found.id, deleted))
+            definitions[context, found.id] = found.definition(context)
+            versions.append(SubjectVersion(subject, version, found.id, deleted, found.contract))
             text_bytes += len(found.text)
             if text_bytes > _MOST_TEXT_BYTES:
                 raise InvalidAnswer(f"its schemas have more than {_MOST_TEXT_BYTES >> 20} MiB", subject=self.base)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.registry.references import in_order
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
@@ -66,6 +66,23 @@ def differences(archived: ArchivedRegistry, live: ArchivedRegistry) -> tuple[str
     return (*_version_differences(archived, live), *_setting_differences(archived, live))
 
 
+def contracts(registry: ArchivedRegistry) -> tuple[SubjectVersion, ...]:
+    """The versions with rules or metadata."""
+    return tuple(version for version in registry.versions if version.contract)
+
+
+def refuse_contracts(registry: ArchivedRegistry) -> None:
+    """Raise UsageError if a version has rules or metadata: registering each schema would lose them."""
+    found = contracts(registry)
+    if found:
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        raise UsageError(
+            f"version {found[0].version} of {found[0].subject}{more}: rules or metadata would be lost, because only the"
+            " registry's topic has them",
+            remedy="restore the topic: use a backup that holds it, with --way topic and --bootstrap-servers",
+        )
+
+
 def _version_differences(archived: ArchivedRegistry, live: ArchivedRegistry) -> Iterator[str]:
     wanted = {(v.subject, v.version): v for v in archived.versions}
     found = {(v.subject, v.version): v for v in live.versions}
@@ -80,6 +97,8 @@ def _version_differences(archived: ArchivedRegistry, live: ArchivedRegistry) -> 
             yield f"{name} has the id {other.id} instead of {version.id}"
         elif other.deleted != version.deleted:
             yield f"{name} is {'deleted' if other.deleted else 'not deleted'}"
+        elif version.contract and not other.contract:
+            yield f"{name} has no rules and no metadata any more"
         else:
             key = (context_of(version.subject), version.id)
             yield from _definition_differences(name, meant.get(key), there.get(key))

@@ -3,7 +3,7 @@
 The registries of Confluent, Karapace and Redpanda keep their state in this topic and apply its records in order. Keys
 and values are JSON; the order of their fields differs between registries.
 
-    SCHEMA          subject, version → id, schema, schemaType, references, deleted
+    SCHEMA          subject, version → id, schema, schemaType, references, metadata, ruleSet, deleted
     DELETE_SUBJECT  subject → version: all its versions up to this one are deleted, and can still be read
     CLEAR_SUBJECT   subject: its deleted versions are gone for good
     CONFIG, MODE    subject, or none for all → compatibilityLevel, mode
@@ -16,12 +16,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from logkeep.kafka.registry.schema_json import WrittenSchema
 from logkeep.kafka.registry.values import (
-    AVRO,
     ArchivedRegistry,
     SchemaDefinition,
-    SchemaId,
-    SchemaReference,
     SchemaVersion,
     SubjectSetting,
     SubjectVersion,
@@ -38,13 +36,8 @@ class _Key(msgspec.Struct):
     version: SchemaVersion | None = None
 
 
-class _Schema(msgspec.Struct, rename={"text": "schema", "type": "schemaType"}):
-    id: SchemaId
-    text: str
-    type: str | None = None
-    references: tuple[SchemaReference, ...] | None = None
+class _Schema(WrittenSchema, kw_only=True):
     deleted: bool = False
-    guid: str | None = None
 
 
 class _Deletion(msgspec.Struct):
@@ -118,10 +111,8 @@ class SchemasTopic:
             return
         found = msgspec.json.decode(value, type=_Schema)
         context = context_of(subject)
-        self._definitions[context, found.id] = SchemaDefinition(
-            found.id, found.text, found.type or AVRO, found.references or (), found.guid or "", context
-        )
-        self._versions[subject, version] = SubjectVersion(subject, version, found.id, found.deleted)
+        self._definitions[context, found.id] = found.definition(context)
+        self._versions[subject, version] = SubjectVersion(subject, version, found.id, found.deleted, found.contract)
 
     def _delete(self, subject: str, value: bytes) -> None:
         """Without a value the deletion is taken back: its versions were registered again, or are gone for good."""

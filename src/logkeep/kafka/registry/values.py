@@ -45,6 +45,8 @@ class SubjectVersion(msgspec.Struct, frozen=True, order=True, forbid_unknown_fie
     version: SchemaVersion
     id: SchemaId
     deleted: bool = False
+    contract: bool = False
+    """It has rules or metadata (Confluent's data contracts). Only a restore of the topic brings them back."""
 
 
 class SubjectSetting(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -26,6 +26,7 @@ from logkeep.errors import (
 from logkeep.kafka.registry.capture import capture, probe
 from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.settings import RegistrySettings, registry_address, registry_settings, sent_in_clear
+from logkeep.kafka.registry.values import SchemaReference
 from tests.support.kafka.registry_steps import settings_of
 from tests.support.servers.certificates import authority, signed
 from tests.support.servers.recorded_registry import Exchange, serving
@@ -146,6 +147,26 @@ def test_a_registry_that_never_rests_is_not_captured() -> None:
 
     with serving(answer) as registry, pytest.raises(ClusterNotReady, match="all the time"):
         capture(settings_of(registry.url))
+
+
+def test_fields_of_newer_registries_are_ignored_and_rules_are_remembered() -> None:
+    reference = '{"name":"n","subject":"a","version":1,"new":1}'
+    texts = {
+        "/subjects": '["a"]',
+        "/subjects?deleted=true": '["a"]',
+        "/subjects/a/versions": "[1]",
+        "/subjects/a/versions?deleted=true": "[1]",
+        "/subjects/a/versions/1?deleted=true": '{"subject":"a","version":1,"id":1,"schema":"x","new":{},'
+        f'"ruleSet":{{"domainRules":[]}},"references":[{reference}]}}',
+    }
+
+    def answer(method: str, path: str, *_: object) -> Exchange:
+        return Exchange(method, path, 200 if path in texts else 404, "application/json", texts.get(path, "{}"))
+
+    with serving(answer) as registry:
+        found = capture(settings_of(registry.url)).registry
+    assert found.definitions[0].references == (SchemaReference("n", "a", 1),)
+    assert found.versions[0].contract
 
 
 def test_a_version_that_was_not_asked_for_is_no_answer() -> None:

@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.registry.references import in_order
 from logkeep.kafka.registry.restore_plan import (
     RESERVED,
     deletions,
     differences,
     final_mode,
+    refuse_contracts,
     registrations,
     reserved_id,
     same_text,
@@ -129,6 +130,17 @@ def test_the_meaning_of_an_id_is_compared(change: dict[str, object], what: str) 
     live = msgspec.structs.replace(archived, definitions=(msgspec.structs.replace(first, **change), *others))
     (found,) = differences(archived, live)
     assert what in found
+
+
+def test_rules_and_metadata_are_missed_and_not_registered_without() -> None:
+    plain = karapace_registry()
+    archived = _with_version(plain, 1, contract=True)
+    assert differences(archived, archived) == ()
+    assert differences(archived, plain) == ("version 2 of orders-value has no rules and no metadata any more",)
+    refuse_contracts(plain)
+    with pytest.raises(UsageError, match="version 2 of orders-value: rules or metadata would be lost") as refused:
+        refuse_contracts(archived)
+    assert "--way topic" in refused.value.remedy
 
 
 def test_schemas_are_compared_as_json_where_they_are_json() -> None:

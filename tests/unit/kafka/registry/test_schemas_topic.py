@@ -118,6 +118,22 @@ def test_references_types_and_ids_of_contexts() -> None:
 
 
 @pytest.mark.parametrize(
+    "more", ({"ruleSet": {"domainRules": [{"name": "r"}]}}, {"metadata": {"properties": {"a": "b"}}})
+)
+def test_a_version_with_rules_or_metadata_is_remembered(more: dict[str, Any]) -> None:
+    found = _read(_schema("a", 1, 1, **more), _schema("b", 1, 2, ruleSet=None, metadata=None))
+    assert [v.contract for v in found.versions] == [True, False]
+    assert found.unreadable == 0
+
+
+def test_fields_of_newer_registries_are_ignored() -> None:
+    reference = {"name": "n", "subject": "b", "version": 1, "new": {}}
+    found = _read(_schema("a", 1, 1, references=[reference], ts=1, new=[]))
+    assert found.unreadable == 0
+    assert found.definitions[0].references == (SchemaReference("n", "b", 1),)
+
+
+@pytest.mark.parametrize(
     "row",
     (
         (None, b"{}"),

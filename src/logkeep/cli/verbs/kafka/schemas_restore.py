@@ -28,7 +28,7 @@ from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.confluent import ConfluentApi
 from logkeep.kafka.registry.documents import topic_logs
 from logkeep.kafka.registry.restore import RestoreWay, api_way, live_state, read_back, refuse_used, restore_by_api
-from logkeep.kafka.registry.restore_plan import registrations
+from logkeep.kafka.registry.restore_plan import contracts, refuse_contracts, registrations
 from logkeep.kafka.registry.settings import RegistrySettings
 from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
@@ -106,6 +106,8 @@ def _restore_by_api(run: Run, found: SchemasBackup, api: ConfluentApi) -> Schema
         read_back(api, found.registry)
         return _report(run, found, url, RestoreWay.NOTHING, "proven")
     refuse_used(state, url)
+    if way is RestoreWay.API:
+        refuse_contracts(found.registry)
     planned = _report(run, found, url, way, "planned")
     if run.dry_run:
         return planned
@@ -154,6 +156,8 @@ def _write_topic(run: Run, found: SchemasBackup, url: str) -> SchemasRestoreRepo
     if run.dry_run:
         return _report(run, found, url, RestoreWay.TOPIC, "planned", notes=written.refusals)
     notes = ("start the registry, and run this command again: it compares every id, version and reference",)
+    if some := contracts(found.registry):
+        notes = (*notes, f"rules and metadata of {plural(len(some), 'version')} are restored with the topic's bytes")
     return _report(run, found, url, RestoreWay.TOPIC, "unproven", notes=notes, restore=written.restore)
 
 
