@@ -61,6 +61,7 @@ def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Recor
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -3,6 +3,7 @@
 The registry works while it is read. Its versions are listed before and after; if they differ, it is read again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,8 +39,9 @@ def capture(settings: RegistrySettings) -> CapturedRegistry:
         return capture_from(open_api(client))
 
 
-def capture_from(api: ConfluentApi) -> CapturedRegistry:
-    return _exported(api) if api.origin == "apicurio" else _read(api)
+def capture_from(api: ConfluentApi, also: Iterable[str] = ()) -> CapturedRegistry:
+    """`also`: subjects whose settings are read although the registry does not list them."""
+    return _exported(api) if api.origin == "apicurio" else _read(api, tuple(also))
 
 
 def _exported(api: ConfluentApi) -> CapturedRegistry:
@@ -50,10 +52,10 @@ def _exported(api: ConfluentApi) -> CapturedRegistry:
     return CapturedRegistry(registry, str(api.client.address), data)
 
 
-def _read(api: ConfluentApi) -> CapturedRegistry:
+def _read(api: ConfluentApi, also: tuple[str, ...]) -> CapturedRegistry:
     for _ in range(_READS):
         listed = api.listing()
-        registry = api.read(listed)
+        registry = api.read(listed, also)
         if api.listing() == listed:
             return CapturedRegistry(registry, str(api.client.address))
     raise ClusterNotReady(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
+import msgspec
+
 from logkeep.errors import (
     AuthenticationFailed,
     ClusterError,
@@ -30,6 +32,8 @@ LARGEST_EXPORT: Final = 256 << 20
 _JSON: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _SENT_JSON: Final = "application/json"
 _SHOWN: Final = 200
+_NO_SERVER: Final = {502, 503, 504}
+"""Of a proxy whose registry does not run."""
 _DOWN: Final = "check --registry and that the registry runs, then run again"
 _TLS: Final = "check ssl.truststore.* and ssl.keystore.* in the file of --registry-config, and the certificate's names"
 _NO_REGISTRY: Final = "check that --registry is the address of the registry's API, and what is between it and this host"
@@ -53,7 +57,7 @@ class RegistryAnswer:
     def json(self) -> Any:
         """Raises InvalidAnswer."""
         try:
-            return json.loads(self.body)
+            return msgspec.json.decode(self.body)  # unlike json.loads, it refuses texts that cannot be encoded
         except (ValueError, RecursionError) as error:
             what = "HTML" if b"<html" in self.body[:1024].lower() or "html" in self.kind else "no JSON"
             found = f"the answer is {what} ({self.status}, {self.kind or 'no content type'})"
@@ -100,7 +104,7 @@ class RegistryClient:
         headers: dict[str, str] | None = None,
         limit: int = LARGEST_ANSWER,
     ) -> RegistryAnswer:
-        """One answer, whatever its status, but for those that no request can be right for: 401, 403, 3xx, 5xx."""
+        """One answer, whatever its status, but for those that no request can be right for: 401, 403, 429, 3xx, 5xx."""
         where = f"{method} {self.address.scheme}://{self.address.host}:{self.address.port}{path}"
         sent = {"Accept": _JSON, **(headers or {})}
         if self._authorization is not None:
@@ -182,8 +186,18 @@ def _refuse(answer: RegistryAnswer, *, known: bool) -> None:
     if 300 <= answer.status < 400:
         what = f"the answer is a redirect ({answer.status}), which is not followed"
         raise InvalidAnswer(what, subject=answer.request, remedy=_NO_REGISTRY)
-    if answer.status >= 500:
+    if answer.status in _NO_SERVER:
+        raise ClusterUnreachable(f"no registry answers ({answer.why()})", subject=answer.request, remedy=_DOWN)
+    if answer.status >= 500 or answer.status == http.client.TOO_MANY_REQUESTS:
         raise ClusterNotReady(f"the registry failed ({answer.why()})", subject=answer.request, remedy=_DOWN)
+
+
+def expect_api(answer: RegistryAnswer) -> RegistryAnswer:
+    """An answer to what every registry knows. Raises InvalidAnswer if the address has no such path or method."""
+    if answer.status in {http.client.NOT_FOUND, http.client.METHOD_NOT_ALLOWED}:
+        what = f"there is no schema registry at this address ({answer.why()})"
+        raise InvalidAnswer(what, subject=answer.request, remedy=_NO_REGISTRY)
+    return answer
 
 
 def expect(answer: RegistryAnswer) -> Any:

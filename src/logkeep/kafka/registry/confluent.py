@@ -4,7 +4,7 @@ Deleted subjects and versions are read as well: records that were written with t
 report the highest id ever issued; the highest that it shows counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from logkeep.errors import ClusterError, InvalidAnswer
-from logkeep.kafka.registry.client import RegistryAnswer, RegistryClient, expect
+from logkeep.kafka.registry.client import RegistryAnswer, RegistryClient, expect, expect_api
 from logkeep.kafka.registry.schema_json import WrittenSchema
 from logkeep.kafka.registry.values import (
     AVRO,
@@ -54,12 +54,15 @@ class ConfluentApi:
 
     def listing(self) -> Listed:
         """Every version of every subject, deleted ones too."""
-        live = set(self._list("/subjects", str))
+        live = set(self._subjects("/subjects"))
         return tuple(found for subject in self.subjects() for found in self._of(subject, live))
 
     def subjects(self) -> list[str]:
         """All subjects, deleted ones too."""
-        return sorted(self._list("/subjects?deleted=true", str))
+        return sorted(self._subjects("/subjects?deleted=true"))
+
+    def _subjects(self, path: str) -> list[str]:
+        return self._typed(expect_api(self._get(path)), list[str])
 
     def _of(self, subject: str, live: set[str]) -> Iterator[tuple[str, int, bool]]:
         path = f"/subjects/{quote(subject, safe='')}/versions"
@@ -67,8 +70,8 @@ class ConfluentApi:
         for version in sorted({*self._list(f"{path}?deleted=true", SchemaVersion), *there}):
             yield subject, version, version not in there
 
-    def read(self, listed: Listed) -> ArchivedRegistry:
-        """The registry with these versions. Raises ClusterError."""
+    def read(self, listed: Listed, also: Iterable[str] = ()) -> ArchivedRegistry:
+        """The registry with these versions, and settings of these other subjects. Raises ClusterError."""
         definitions: dict[tuple[str, int], SchemaDefinition] = {}
         versions, text_bytes = list[SubjectVersion](), 0
         for subject, version, deleted in listed:
@@ -79,7 +82,7 @@ class ConfluentApi:
             text_bytes += len(found.text)
             if text_bytes > _MOST_TEXT_BYTES:
                 raise InvalidAnswer(f"its schemas have more than {_MOST_TEXT_BYTES >> 20} MiB", subject=self.base)
-        subjects = ("", *dict.fromkeys(subject for subject, _, _ in listed))
+        subjects = ("", *dict.fromkeys((*(subject for subject, _, _ in listed), *filter(None, also))))
         return ArchivedRegistry(
             origin=self.origin,
             definitions=tuple(definitions[key] for key in sorted(definitions)),
@@ -118,9 +121,9 @@ class ConfluentApi:
         path = f"/subjects/{quote(subject, safe='')}" + (f"/versions/{version}" if version is not None else "")
         expect(self.client.request("DELETE", f"{self.base}{path}{'?permanent=true' if permanent else ''}"))
 
-    def mode(self) -> str | None:
-        """The mode for all subjects; None if the registry has none."""
-        return next((setting.value for setting in self._settings("mode", "mode", ("",))), None)
+    def mode(self, subject: str = "") -> str | None:
+        """The mode for all subjects, or for one; None if the registry has none."""
+        return next((setting.value for setting in self._settings("mode", "mode", (subject,))), None)
 
     def set_mode(self, setting: SubjectSetting) -> None:
         self._set("mode", "mode", setting)

@@ -15,6 +15,7 @@ from logkeep.kafka.registry.apicurio import import_export
 from logkeep.kafka.registry.capture import capture_from
 from logkeep.kafka.registry.confluent import ConfluentApi, named_error
 from logkeep.kafka.registry.restore_plan import (
+    READWRITE,
     RESERVED,
     deletions,
     differences,
@@ -56,7 +57,8 @@ class RegistryState:
 
 def live_state(api: ConfluentApi, archived: ArchivedRegistry) -> RegistryState:
     """Raises ClusterError."""
-    live = capture_from(api).registry
+    also = (setting.subject for setting in (*archived.compatibility, *archived.modes))
+    live = capture_from(api, also).registry
     return RegistryState(differences(archived, live), len(live.definitions))
 
 
@@ -81,8 +83,13 @@ def api_way(api: ConfluentApi, export: bytes) -> RestoreWay:
     return RestoreWay.IMPORT if export else RestoreWay.API
 
 
-def restore_by_api(api: ConfluentApi, archived: ArchivedRegistry, export: bytes) -> tuple[str, ...]:
-    """Restore into an empty registry and read it back. Returns notes. Raises RestoreFailed and ClusterError."""
+def restore_by_api(
+    api: ConfluentApi, archived: ArchivedRegistry, export: bytes, warn: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Restore into an empty registry and read it back. Returns notes. Raises RestoreFailed and ClusterError.
+
+    A signal undoes it too: `warn` gets what remains, and the signal is raised again.
+    """
     planned, mode = registrations(archived), api.mode()
     try:
         if export:
@@ -92,10 +99,11 @@ def restore_by_api(api: ConfluentApi, archived: ArchivedRegistry, export: bytes)
             notes = _register(api, archived, planned)
         read_back(api, archived)
     except (ClusterError, RestoreFailed) as error:
-        raise _undone(api, (v.subject for v, _ in planned), mode, error) from error
-    except KeyboardInterrupt as signal:
-        stopped = RestoreFailed("the restore was interrupted", subject=str(api.client.address), remedy="run it again")
-        raise _undone(api, (v.subject for v, _ in planned), mode, stopped) from signal
+        what = f"{error.what}; {_undo(api, archived, mode)}"
+        raise RestoreFailed(what, subject=error.subject, remedy=error.remedy) from error
+    except KeyboardInterrupt:
+        warn(f"{api.client.address}: the restore was interrupted; {_undo(api, archived, mode)}")
+        raise
     return notes
 
 
@@ -130,12 +138,12 @@ def _register(
     notes = () if number is None else (_reserve(api, number),)
     for subject, one in deletions(archived):
         api.delete(subject, one)
-    api.set_mode(final_mode(archived))
-    for mode in archived.modes:
-        if mode.subject:
-            api.set_mode(mode)
     for level in archived.compatibility:
         api.set_compatibility(level)
+    for mode in archived.modes:  # last: READONLY forbids every other change
+        if mode.subject:
+            api.set_mode(mode)
+    api.set_mode(final_mode(archived))
     return notes
 
 
@@ -159,24 +167,32 @@ def _reserve(api: ConfluentApi, number: int) -> str:
     return f"id {number} was the highest ever issued: the deleted subject {RESERVED} keeps it from being used again"
 
 
-def _undone(
-    api: ConfluentApi, subjects: Iterable[str], mode: str | None, error: ClusterError | RestoreFailed
-) -> RestoreFailed:
-    """The error, after everything that the restore registered was deleted; it names what was not."""
+def _undo(api: ConfluentApi, archived: ArchivedRegistry, mode: str | None) -> str:
+    """Delete everything that the restore registered. Returns a sentence that names what was not deleted."""
     left: list[str] = []
-    ours = dict.fromkeys((*subjects, RESERVED))
+    ours = dict.fromkeys((*archived.subjects(), RESERVED))
     try:
+        _allow_changes(api, archived, left)
         there = set(api.subjects())
         for subject in ours:
             if subject in there:
                 _try(lambda name=subject: _delete_for_good(api, name), subject, left)  # type: ignore[misc]
-        if mode is not None and api.mode() != mode:
+        if mode is not None and mode != READWRITE:
             _try(lambda: api.set_mode(SubjectSetting(mode)), "the mode", left)
         left += [subject for subject in api.subjects() if subject in ours and subject not in left]
     except ClusterError as second:
         left.append(f"unknown, because {named_error(second)}")
-    ending = f"; these changes remain: {listed(left)}" if left else "; what was registered is deleted again"
-    return RestoreFailed(error.what + ending, subject=error.subject, remedy=error.remedy)
+    return f"these changes remain: {listed(left)}" if left else "what was registered is deleted again"
+
+
+def _allow_changes(api: ConfluentApi, archived: ArchivedRegistry, left: list[str]) -> None:
+    """Before the deletions: READONLY forbids them, of all subjects or of one."""
+    if api.mode() not in {None, READWRITE}:
+        _try(lambda: api.set_mode(SubjectSetting(READWRITE)), "the mode", left)
+    for setting in archived.modes:
+        if setting.subject and setting.value != READWRITE and api.mode(setting.subject) == setting.value:
+            name = f"the mode of {setting.subject}"
+            _try(lambda one=setting.subject: api.set_mode(SubjectSetting(READWRITE, one)), name, left)  # type: ignore[misc]
 
 
 def _delete_for_good(api: ConfluentApi, subject: str) -> None:

@@ -154,6 +154,9 @@ def test_the_topic_is_restored_record_for_record(kafka: EmbeddedKafka, topics: M
     target = ("--registry", f"http://127.0.0.1:{port}", "--bootstrap-servers", kafka.bootstrap)
     command = _schemas("restore", "latest", *target, "-y", "--confirm-cluster", kafka.cluster)
     archived.run(*command, code=31)  # the topic has records
+    refused = archived.json(*command, "--dry-run", code=31)
+    assert refused["refusal_code"] == 31
+    assert refused["notes"]
     topics.delete(LOG)
     del topics.topics[LOG]
     planned = archived.json(*command, "--dry-run")

@@ -84,7 +84,7 @@ def test_an_import_keeps_every_id_and_uses_none_again(apicurio: Answers) -> None
         before = live_state(api, archive.registry)
         assert before.used_ids == 0
         assert not before.restored
-        restore_by_api(api, archive.registry, archive.export)
+        restore_by_api(api, archive.registry, archive.export, print)
         assert live_state(api, archive.registry).restored
         with pytest.raises(TargetUnsafe, match="has used ids"):
             refuse_used(live_state(api, karapace_registry()), registry.url)
@@ -97,7 +97,7 @@ def test_another_id_with_200_fails_the_restore_and_is_undone(apicurio: Answers) 
         api = open_api(client)
         assert live_state(api, shifted()).used_ids == 0
         with pytest.raises(RestoreFailed, match=r"the id 1 instead of 11; what was registered is deleted") as failed:
-            restore_by_api(api, shifted(), b"")
+            restore_by_api(api, shifted(), b"", print)
         assert failed.value.exit_code == 30
         assert api.subjects() == []
     answers = [e for e in registry.exchanges if e.method == "POST"]
@@ -111,5 +111,5 @@ def test_equal_ids_by_chance_are_still_read_back(apicurio: Answers) -> None:
     with apicurio("same-ids") as registry, RegistryClient(settings_of(registry.url)) as client:
         api = open_api(client)
         assert live_state(api, archive).used_ids == 0
-        restore_by_api(api, archive, b"")
+        restore_by_api(api, archive, b"", print)
         assert differences(archive, capture(settings_of(registry.url)).registry) == ()

@@ -53,9 +53,16 @@ def _file(folder: Path, text: str, mode: int = 0o600) -> Path:
         (302, "text/html", "", InvalidAnswer),
         (401, "application/json", '{"message":"no"}', AuthenticationFailed),
         (403, "application/json", '{"message":"no"}', NotAuthorised),
-        (404, "application/json", '{"message":"no such path"}', ClusterError),
+        (200, "application/json", r'["a\ud800"]', InvalidAnswer),
+        (404, "application/json", '{"message":"no such path"}', InvalidAnswer),
+        (405, "application/json", '{"message":"no such method"}', InvalidAnswer),
+        (409, "application/json", '{"message":"no"}', ClusterError),
         (404, "text/html", "<html>not found</html>", InvalidAnswer),
-        (503, "text/html", "<html>busy</html>", ClusterNotReady),
+        (429, "application/json", '{"message":"too many requests"}', ClusterNotReady),
+        (500, "application/json", '{"message":"busy"}', ClusterNotReady),
+        (502, "text/html", "<html>bad gateway</html>", ClusterUnreachable),
+        (503, "text/html", "<html>no server</html>", ClusterUnreachable),
+        (504, "text/html", "<html>no answer in time</html>", ClusterUnreachable),
     ),
 )
 def test_every_other_answer_is_an_error_with_a_remedy(

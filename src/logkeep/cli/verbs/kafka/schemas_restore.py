@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.signals import as_error
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.kafka.backup import chosen_registry, client_settings
@@ -22,7 +23,7 @@ from logkeep.config.options import (
     SCHEMAS_WAY,
     TOPICS,
 )
-from logkeep.errors import ClusterNotReady, ClusterUnreachable, RestoreFailed, TargetUnsafe, UsageError
+from logkeep.errors import ClusterUnreachable, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.kafka.registry.apicurio import open_api
 from logkeep.kafka.registry.client import RegistryClient
 from logkeep.kafka.registry.confluent import ConfluentApi
@@ -30,9 +31,11 @@ from logkeep.kafka.registry.documents import topic_logs
 from logkeep.kafka.registry.restore import RestoreWay, api_way, live_state, read_back, refuse_used, restore_by_api
 from logkeep.kafka.registry.restore_plan import contracts, refuse_contracts, registrations
 from logkeep.kafka.registry.settings import RegistrySettings
+from logkeep.kafka.registry.values import ArchivedRegistry
 from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions
+from logkeep.model.findings import Finding, Severity
 
 
 class SchemasRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,14 @@ class SchemasRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     restore: int | None
     """The restore of the topic, as in `receipts list`."""
     dry_run: bool
+    refusal_code: int = 0
+    """On a dry run: the exit code with which a run would be refused; `notes` say why."""
+    findings: tuple[Finding, ...] = ()
+    """Of the restore of the topic."""
+
+
+def _code(report: SchemasRestoreReport) -> int:
+    return report.refusal_code or 2 * (report.verdict == "unproven")
 
 
 def _text(report: SchemasRestoreReport, look: TerminalStyle) -> str:
@@ -69,12 +80,16 @@ def _lines(report: SchemasRestoreReport, look: TerminalStyle) -> Iterator[str]:
     else:
         yield f"{look.state('WARN')}  restored by {_WAYS[report.way]}, not read back yet: {what}"
     yield from report.notes
+    for finding in report.findings:
+        if finding.severity is not Severity.NOTE:
+            yield f"{finding.severity.upper()}  {finding.where}: {finding.what}"
 
 
+_NEXT = "start the registry, and run this command again: it compares every id, version and reference"
 _WAYS = {"topic": "its topic", "import": "Apicurio's import", "api": "its API", "nothing": "nothing"}
 
 
-@verb(RESTORE, report=SchemasRestoreReport, text=_text, exit_code=lambda report: 2 * (report.verdict == "unproven"))
+@verb(RESTORE, report=SchemasRestoreReport, text=_text, exit_code=_code)
 def restore(run: Run, backup: str) -> SchemasRestoreReport:
     refuse_contradictions(run)
     settings = chosen_registry(run)
@@ -112,10 +127,19 @@ def _restore_by_api(run: Run, found: SchemasBackup, api: ConfluentApi) -> Schema
     if run.dry_run:
         return planned
     run.confirm(f"restore {plural(planned.schemas, 'schema')} into the registry at {url}?")
-    notes = restore_by_api(api, found.registry, export)
+    notes = _interruptible(run, api, found.registry, export)
     if found.registry.unreadable:
         notes = (*notes, f"{plural(found.registry.unreadable, 'record')} of the topic cannot be restored in this way")
     return _report(run, found, url, way, "proven", notes=notes)
+
+
+def _interruptible(run: Run, api: ConfluentApi, archived: ArchivedRegistry, export: bytes) -> tuple[str, ...]:
+    try:
+        return restore_by_api(api, archived, export, run.console.warn)
+    except KeyboardInterrupt as stop:
+        error = as_error(stop)
+        error.remedy = "run it again"
+        raise error from None
 
 
 def _restore_topic(run: Run, found: SchemasBackup, settings: RegistrySettings) -> SchemasRestoreReport:
@@ -129,7 +153,7 @@ def _restore_topic(run: Run, found: SchemasBackup, settings: RegistrySettings) -
                 read_back(api, found.registry)
                 return _report(run, found, url, RestoreWay.NOTHING, "proven")
             refuse_used(state, url)
-    except (ClusterUnreachable, ClusterNotReady):
+    except ClusterUnreachable:
         return _write_topic(run, found, url)
     raise TargetUnsafe(
         "the registry is running: it would read its topic while it is restored",
@@ -153,12 +177,11 @@ def _write_topic(run: Run, found: SchemasBackup, url: str) -> SchemasRestoreRepo
             subject=topic,
             remedy=f"see `logkeep receipts show {written.restore}`",
         )
-    if run.dry_run:
-        return _report(run, found, url, RestoreWay.TOPIC, "planned", notes=written.refusals)
-    notes = ("start the registry, and run this command again: it compares every id, version and reference",)
+    verdict, notes = ("planned", written.refusals) if run.dry_run else ("unproven", (_NEXT,))
     if some := contracts(found.registry):
         notes = (*notes, f"rules and metadata of {plural(len(some), 'version')} are restored with the topic's bytes")
-    return _report(run, found, url, RestoreWay.TOPIC, "unproven", notes=notes, restore=written.restore)
+    report = _report(run, found, url, RestoreWay.TOPIC, verdict, notes=notes, restore=written.restore)
+    return msgspec.structs.replace(report, refusal_code=written.refusal_code, findings=written.findings)
 
 
 def _exactly(name: str) -> str:
