@@ -333,7 +333,7 @@ SCHEMAS_TOPIC: Option[str] = Option(
 )  # fmt: skip
 SCHEMAS_WAY: Option[str] = Option(
     "way", OneOf(("auto", "topic", "import", "api")), "auto",
-    "Restore the registry's topic, import Apicurio's export, or register each schema; auto: the first possible one.",
+    "Restore the registry's topic, import Apicurio's export, or register each schema; auto: import, topic or api.",
     where=Where.FLAG,
 )  # fmt: skip
 SCHEMAS_SAMPLE: Option[Fraction] = Option(

@@ -60,14 +60,15 @@ class SchemasTopic:
         self._versions: dict[tuple[str, int], SubjectVersion] = {}
         self._compatibility: dict[str, str] = {}
         self._modes: dict[str, str] = {}
-        self._unreadable: list[int] = []
+        self._unreadable, self._first_unreadable = 0, -1
 
     def take(self, offset: int, key: bytes | None, value: bytes | None) -> None:
         """The next record of the topic."""
         try:
             self._apply(msgspec.json.decode(key or b"", type=_Key), value or b"")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._unreadable.append(offset)
+            self._first_unreadable = offset if not self._unreadable else self._first_unreadable
+            self._unreadable += 1
 
     def registry(self) -> ArchivedRegistry:
         used = {(context_of(v.subject), v.id) for v in self._versions.values()}
@@ -81,8 +82,8 @@ class SchemasTopic:
             compatibility=_settings(self._compatibility),
             modes=_settings(self._modes),
             highest_id=max((number for _, number in self._definitions), default=0),
-            unreadable=len(self._unreadable),
-            first_unreadable=self._unreadable[0] if self._unreadable else -1,
+            unreadable=self._unreadable,
+            first_unreadable=self._first_unreadable,
         )
 
     def _apply(self, key: _Key, value: bytes) -> None:

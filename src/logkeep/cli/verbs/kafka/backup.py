@@ -44,6 +44,7 @@ from logkeep.config.options import (
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
+    QUIET,
     REGISTRY,
     REGISTRY_CONFIG,
     RESUME,
@@ -141,14 +142,29 @@ def _follow(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBa
             "--follow cannot detect a changed password, so it archives no SCRAM credentials",
             remedy="archive them with a separate run, for example every night: `kafka backup --scram-to …`",
         )
-    if options.registry is not None:
-        raise UsageError(
-            "--follow archives no schema registry: reading it takes a request for each version, in every round",
-            remedy="archive it with a separate run, for example every night: `kafka backup --registry …`",
-        )
+    options = _without_registry(run, options)
     publish = lambda done: publish_switches(run, task.settings, done)  # noqa: E731
     report_of = lambda done: _report(task.place.source, done, run[ALLOW_GAPS])  # noqa: E731
     return follow_cluster(run, task, options, report_of, publish, instance_name(run))
+
+
+def _without_registry(run: Run, options: KafkaBackupOptions) -> KafkaBackupOptions:
+    note = left_out_registry(options.registry, typed=run.settings.typed(REGISTRY))
+    if note and not run[QUIET]:
+        run.console.note(note)
+    return replace(options, registry=None)
+
+
+def left_out_registry(registry: RegistrySettings | None, *, typed: bool) -> str:
+    """A note for --follow about a registry that a configuration file names for other runs. Raises UsageError if it was
+    typed."""
+    if registry is None:
+        return ""
+    what, remedy = "--follow archives no schema registry", "archive it with a separate run, for example every night"
+    if typed:
+        why = "reading it takes a request for each version, in every round"
+        raise UsageError(f"{what}: {why}", remedy=f"{remedy}: `kafka backup --registry …`")
+    return f"{what}: {remedy}"
 
 
 def client_settings(run: Run) -> ClientSettings:

@@ -17,7 +17,6 @@ from logkeep.config.options import ALL, SCHEMAS_TOPIC
 from logkeep.errors import UsageError
 from logkeep.kafka.registry.attachment import RegistryDocument
 from logkeep.kafka.registry.documents import read_captured, read_registry
-from logkeep.kafka.registry.references import in_order
 from logkeep.kafka.registry.values import (
     ArchivedRegistry,
     SchemaDefinition,
@@ -106,6 +105,7 @@ class ReferenceRow(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     version: int
     id: int
+    """-1: the registry has deleted this version for good."""
 
 
 class SchemaReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,11 +170,15 @@ def _show_text(report: SchemaReport, look: TerminalStyle) -> str:
     used = (f"{u.subject} version {u.version}{' (deleted)' if u.deleted else ''}" for u in report.used_by)
     pairs["used by"] = ", ".join(used) or "no subject: the registry has deleted it for good"
     if report.references:
-        found = (f"{r.name} = {r.subject} version {r.version} (id {r.id})" for r in report.references)
-        pairs["refers to"] = ", ".join(found)
+        pairs["refers to"] = ", ".join(map(_reference, report.references))
     lines = _pretty(report.text).split("\n")
     # With numbers: the lines are an archived text, and could be mistaken for this command's own.
     return "\n".join([look.pairs(pairs), *(look.line(f"{at:>4}  {line}") for at, line in enumerate(lines, 1))])
+
+
+def _reference(row: ReferenceRow) -> str:
+    number = f"id {row.id}" if row.id >= 0 else "deleted for good"
+    return f"{row.name} = {row.subject} version {row.version} ({number})"
 
 
 def _pretty(text: str) -> str:
@@ -236,18 +240,13 @@ def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
     if definition is None:
         known = f"the archived ids are {_span(tuple(d.id for d in registry.definitions))}"
         raise UsageError(f"no archived schema has the id {schema_id}", remedy=known)
-    in_order(registry, (definition,))  # circular and missing references are damage
-    ids = {(v.subject, v.version): v.id for v in registry.versions}
     return SchemaReport(
         id=found.manifest.id,
         source=found.place.source,
         schema_id=schema_id,
         type=definition.type,
         text=definition.text,
-        references=tuple(
-            ReferenceRow(name=r.name, subject=r.subject, version=r.version, id=ids[r.subject, r.version])
-            for r in definition.references
-        ),
+        references=reference_rows(registry, definition),
         used_by=tuple(
             UsedBy(subject=v.subject, version=v.version, deleted=v.deleted)
             for v in registry.versions
@@ -255,4 +254,12 @@ def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
         ),
         erased=definition.erased,
         guid=definition.guid,
+    )
+
+
+def reference_rows(registry: ArchivedRegistry, definition: SchemaDefinition) -> tuple[ReferenceRow, ...]:
+    ids = {(v.subject, v.version): v.id for v in registry.versions}
+    return tuple(
+        ReferenceRow(name=r.name, subject=r.subject, version=r.version, id=ids.get((r.subject, r.version), -1))
+        for r in definition.references
     )

@@ -55,7 +55,8 @@ CHECK = Declaration(
 
     Reads keys and values of all topics but internal ones. Each id that is missing is reported with its topic, the
     number of records and its first offset, and the run ends with 10. Ids of topics of which only some records begin
-    like those with schemas may be chance: they are reported as possible, and the run ends with 2.
+    like those with schemas may be chance: they are reported as possible, and the run ends with 2. Schema ids in headers
+    of records are not read.
     """,
     options=(*STORE_OPTIONS, SCHEMAS_TOPIC, SCHEMAS_SAMPLE, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(_backup(),),
@@ -66,10 +67,11 @@ CHECK = Declaration(
 RESTORE = Declaration(
     """Restore a registry: every id, version and reference as archived, and read back.
 
-    Where the backup has the registry's topic and a cluster is named, the topic is restored, record for record. Stop
-    the registry before, start it afterwards, and run the command again: it compares what the registry answers. An
-    export of Apicurio's registry is imported by Apicurio's registry. Otherwise each schema is registered with its id,
-    in the registry's mode IMPORT.
+    An export of Apicurio's registry is imported by Apicurio's registry, also if the backup has a topic. Otherwise,
+    where the backup has the registry's topic and a cluster is named, the topic is restored, record for record. Stop
+    the registry before, start it afterwards, and run the command again: it compares what the registry answers.
+    Otherwise each schema is registered with its id, in the registry's mode IMPORT; this is refused for an archive with
+    rules or metadata of schemas, which only the topic has.
 
     A registry that is not empty is refused, unless it holds exactly what is archived. One that gives a schema another
     id makes the restore fail, and what was registered is deleted again.
@@ -85,7 +87,7 @@ RESTORE = Declaration(
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="ID"),),
-    exits=(2, 10, 30, 31, *STORE_EXITS),
+    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
     changes=True,
     examples=(
         "logkeep kafka schemas restore latest --registry http://host:8081 --dry-run",

@@ -1,0 +1,25 @@
+"""What the commands about schemas decide without a server."""
+
+import pytest
+
+from logkeep.cli.verbs.kafka.backup import left_out_registry
+from logkeep.cli.verbs.kafka.schemas import reference_rows
+from logkeep.errors import UsageError
+from logkeep.kafka.registry.values import ArchivedRegistry, SchemaDefinition, SchemaReference, SubjectVersion
+from tests.support.kafka.registry_steps import settings_of
+
+
+def test_a_reference_to_a_subject_that_was_deleted_for_good_is_shown() -> None:
+    references = (SchemaReference("there", "a", 1), SchemaReference("gone", "b", 1))
+    definition = SchemaDefinition(2, "x", references=references)
+    registry = ArchivedRegistry(origin="topic", definitions=(definition,), versions=(SubjectVersion("a", 1, 1),))
+    rows = reference_rows(registry, definition)
+    assert [(row.name, row.id) for row in rows] == [("there", 1), ("gone", -1)]
+
+
+def test_follow_leaves_a_registry_of_the_configuration_out_and_refuses_a_typed_one() -> None:
+    registry = settings_of("http://registry:8081")
+    assert left_out_registry(None, typed=True) == ""
+    assert left_out_registry(registry, typed=False).startswith("--follow archives no schema registry")
+    with pytest.raises(UsageError, match="--follow archives no schema registry"):
+        left_out_registry(registry, typed=True)
