@@ -193,6 +193,7 @@ def _log_to_fold(
     partition = newest.partition(log)
     times = partition.deletions if partition is not None else None
     proven = times.unproven is None if times is not None else log in newest.dense
+    untimed = [each for each, _ in own if (p := each.partition(log)) is None or p.deletions is None]
     buried = tuple(
         tuple(b.object for b in folded.buried or () if b.log == log and b.first == first) for first in barriers.burials
     )
@@ -204,7 +205,7 @@ def _log_to_fold(
         _young_ms(log, newest),
         _tombstones(log, [backup for backup, _ in own], barriers) if options.drop_tombstones else None,
         proven,
-        all(log in backup.dense for backup, _ in own),
+        bool(untimed) and all(log in backup.dense for backup in untimed),
     )
 
 

@@ -6,7 +6,7 @@ not committed is garbage, which `prune` collects like the old objects.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from logkeep.model.segments import LogName
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import EngineFor
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.folds import folded_over
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import FoldProof, HonouredCut
@@ -155,7 +156,9 @@ class _Commits:
             self._discard(outcome)
             where = layout.log_root(self._session.place.source, planned.log)
             return FoldedResult(planned.log, outcome, planned, problem=wrong, where=where)
-        proof = _proof(planned, outcome, outcome.before, outcome.after, self._session.folded.last_id)
+        proof = _proof(
+            planned, outcome, (outcome.before, outcome.after), self._session.folded.last_id, self._over(planned)
+        )
         self._served = fold_rows(self._session, self._served, dict(outcome.replaced), _PROOF, proof)
         return FoldedResult(planned.log, outcome, planned, committed=True)
 
@@ -172,6 +175,15 @@ class _Commits:
             return f"the new objects do not have the latest records of backup {first}: nothing was replaced"
         return ""
 
+    def _over(self, planned: LogToFold) -> set[int]:
+        """Backups that an earlier fold of the log did not honour: they stay folded over."""
+        folded = self._session.folded
+        return {
+            kept.id
+            for kept in self._kept
+            if any(fold.log == planned.log for fold in folded_over(folded, kept.id, kept.manifest.cut))
+        }
+
     def _discard(self, outcome: FoldOutcome) -> None:
         """What cannot be deleted is garbage, which `prune` collects."""
         place = self._session.place
@@ -182,14 +194,21 @@ class _Commits:
                     place.store.delete(layout.index_of(place.source, row.log, row.first, row.token))
 
 
-def _proof(planned: LogToFold, outcome: FoldOutcome, before: LogSum, after: LogSum, last_id: int) -> FoldProof:
+def _proof(
+    planned: LogToFold, outcome: FoldOutcome, sums: tuple[LogSum, LogSum], last_id: int, over: Collection[int]
+) -> FoldProof:
+    before, after = sums
     latest: Mapping[int, tuple[int, str]] = {number: (records, text) for number, records, text in after.latest}
     return FoldProof(
         log=planned.log,
         start=outcome.start,
         end=outcome.end,
         last_id=last_id,
-        cuts=tuple(HonouredCut(cut.backup, cut.start, cut.end, *latest[cut.backup]) for cut in planned.barriers.cuts),
+        cuts=tuple(
+            HonouredCut(cut.backup, cut.start, cut.end, *latest[cut.backup])
+            for cut in planned.barriers.cuts
+            if cut.backup not in over
+        ),
         dropped_tombstones=planned.tombstones is not None,
         dense=planned.dense,
         records_before=before.records,

@@ -55,6 +55,7 @@ def read_history(unit: GroupLogUnit, progress: Progress) -> LogHistory:
         total=listing.total,
         topics=listing.topics,
         unknown=dict(unknown),
+        seen=names.passed,
         names=tuple(names.names[:SHOWN_NAMES]),
     )
 
@@ -153,6 +154,7 @@ def read_raw(unit: GroupLogUnit, progress: Progress) -> LogRecords:
         records=tuple(rows) if total <= unit.most_rows else (),
         total=total,
         unknown=dict(unknown),
+        seen=names.passed,
         names=tuple(names.names[:SHOWN_NAMES]),
     )
 

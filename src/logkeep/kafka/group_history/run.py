@@ -103,7 +103,7 @@ class ArchivedGroups:
         cuts = self._cuts(GROUP_OFFSETS, SHARE_STATE)
         results = self._map(read_history, cuts, question, LogHistory)
         _refuse_many(sum(r.total for r in results), "commits")
-        if question.groups and not any(r.commits for r in results):
+        if question.groups and not any(r.seen for r in results):
             raise _no_group(question, (name for r in results for name in r.names))
         topics = self._topics(r.topics for r in results)
         rows = [_named(c, topics) for r in results for c in r.commits]
@@ -116,7 +116,7 @@ class ArchivedGroups:
         cuts = self._cuts(*DECODED_TOPICS)
         results = self._map(read_raw, cuts, question, LogRecords)
         _refuse_many(sum(r.total for r in results), "records")
-        if question.groups and not any(r.records for r in results):
+        if question.groups and not any(r.seen for r in results):
             raise _no_group(question, (name for r in results for name in r.names))
         rows = [row for r in results for row in r.records]
         rows.sort(key=lambda r: (r.time_ms, r.topic, r.partition, r.offset))

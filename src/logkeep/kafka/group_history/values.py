@@ -125,6 +125,7 @@ class LogHistory(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
     topics: dict[str, str] = {}
     unknown: dict[str, int] = {}
+    seen: bool = False
     names: tuple[str, ...] = ()
 
 
@@ -154,4 +155,5 @@ class LogRecords(msgspec.Struct, frozen=True, kw_only=True):
     """Empty if there are more than the unit wants."""
     total: int = 0
     unknown: dict[str, int] = {}
+    seen: bool = False
     names: tuple[str, ...] = ()

@@ -15,7 +15,8 @@ from logkeep.kafka.deletions.compare_task import DeletionUnit
 from logkeep.kafka.deletions.returning_task import KeysFound, ReturningKey, ReturningUnit, find_returning
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.record.deletion_times import DeletionTimes, compacted_topics_of, margin_ms
-from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord
+from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import unproven_by_rows
 from logkeep.kafka.verify.compare_task import NOT_COMPARED
 from logkeep.kafka.verify.records import Decoded, SegmentRange
@@ -23,8 +24,9 @@ from logkeep.model.clock_time import same_clock
 from logkeep.model.findings import Finding, Severity, worst
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName
-from logkeep.repository.backups.attachments import read_attachment
+from logkeep.repository.backups.folds import with_dense
 from logkeep.repository.backups.verification import KEYS_RETURN
+from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.parts import dense_logs
 from logkeep.repository.verify.checks import EVERYTHING
 from logkeep.repository.verify.run import BackupToCheck
@@ -47,7 +49,7 @@ def deleted_keys(
     asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: Brokers, *, show: bool
 ) -> list[ReturningKey]:
     """Compare the logs of compacted topics, and report what was found. The keys are in the result only."""
-    record = read_attachment(asked.place, asked.manifest, ROLE, ClusterRecord)
+    record = read_record(asked.place, asked.manifest)
     if record is None or worst(asked.checked.findings) is Severity.DAMAGE:
         return []
     compacted = compacted_topics_of(record)
@@ -59,7 +61,10 @@ def deleted_keys(
     found = asked.engine.map(
         find_returning, units, KeysFound, label="compare deletions", weight=lambda unit: unit.size_bytes
     )
-    unproven = unproven_by_rows(record, asked.manifest, lambda: dense_logs(asked.rows))
+    folded = read_chain(asked.place)
+    unproven = unproven_by_rows(
+        record, asked.manifest, lambda: with_dense(folded, asked.manifest.id, dense_logs(asked.rows))
+    )
     recorded = {TopicPartition(r.topic, r.partition): r for r in record.logs}
     returning = list[ReturningKey]()
     for each in found:

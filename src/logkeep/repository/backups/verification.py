@@ -6,7 +6,7 @@ copy of what it had. Such results count as good at the level `records`, which is
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -154,13 +154,20 @@ def _readable(place: SourceRef, name: str) -> Verification | None:
         return None
 
 
-def known_digests(place: SourceRef, backup_id: BackupId) -> dict[LogName, LogDigest]:
-    """The digest of each log from the last good verification that decoded the whole backup."""
+def known_digests(
+    place: SourceRef, backup_id: BackupId, changed: Mapping[LogName, int] | None = None
+) -> dict[LogName, LogDigest]:
+    """The digest of each log from the last good verification that decoded the whole backup.
+
+    `changed`: by log, the generation from which on it has fewer records than before. Earlier digests do not count.
+    """
+    since = changed or {}
     stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
     for parsed, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
         if parsed.verdict == GOOD and proven_depth(parsed.level) >= depth("records"):
             try:
-                return {each.log: each for each in read(place.store, name, Verification, place.repository).digests}
+                found = read(place.store, name, Verification, place.repository)
+                return {d.log: d for d in found.digests if found.head.generation >= since.get(d.log, 0)}
             except (Damaged, ObjectMissing):
                 continue  # an older one has the same digests
     return {}

@@ -94,6 +94,7 @@ class RoleSeat:
             began_s, found = self._monotonic(), read_role(self.place)
             if not self._free(found, began_s):
                 return False
+            self._held = None
             now = rfc3339(self._clock())
             document = RoleDocument(
                 repository=self.place.repository,

@@ -54,7 +54,8 @@ def test_a_folded_archive_restores_what_a_consumer_saw(scene: Scene) -> None:
     old = set(object_paths(scene.repo.root, ".log"))
     would: dict[str, Any] = scene.commands.json("kafka", "fold", "--dry-run", "--source", "prod")
     assert [log["folded"] for log in would["logs"]] == [True]
-    (done,) = scene.commands.json("kafka", "fold", "--source", "prod")["logs"]
+    scene.commands.error("kafka", "fold", "--source", "prod", code=3)
+    (done,) = scene.commands.json("kafka", "fold", "--source", "prod", "--yes")["logs"]
     assert (done["folded"], done["cuts"]) == (True, ROUNDS)
     assert done["records_after"] < done["records_before"] / 3
     _readable_by_apache(scene, old)

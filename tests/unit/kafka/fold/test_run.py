@@ -21,12 +21,14 @@ from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.merge import optimizing
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.verify.records import check_records
 from logkeep.kinds import KAFKA
 from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.folds import folded_over
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.verdicts import GOOD
@@ -364,6 +366,37 @@ def test_a_backup_that_a_repair_brings_back_after_a_fold_is_folded_over(source: 
             assert not doubts
             view_backup(place, entry)
             assert source.latest(entry.id) == kept[entry.id]
+
+
+def test_a_later_fold_does_not_honour_a_backup_that_was_folded_over(source: CompactedSource) -> None:
+    """Its records are gone: that the second fold changes nothing of it proves nothing."""
+    place = source.place
+    _, second, _ = (entry.id for entry in read_chain(place).completed)
+    with writing(place, "delete", utc_now, random_token) as session:
+        delete(session, [second], "test")
+        lost = layout.commit(place.source, session.folded.generation)
+    source.fold()
+    place.store.delete(lost)
+    repair(place, utc_now, random_token, timedelta(minutes=1), accept_loss=True, dry_run=False)
+    for partition in (0, 1):
+        for value in (b"again", b"once more", b"at last"):
+            source.write([(b"k1", value), (b"last", value)], partition)
+    source.back_up()
+    assert any(result.committed for result in source.fold())
+    chain = read_chain(place)
+    over = [e.id for e in chain.completed if folded_over(chain, e.id, read_manifest(place, e).cut)]
+    assert over == [second]
+
+
+def test_a_backup_that_was_verified_before_a_fold_is_good_after_it(source: CompactedSource) -> None:
+    verifier = Verifier(
+        source.place, InlineEngine(), this_process("verify"), utc_now, random_token, check_logs, check_records
+    )
+    for _ in range(2):
+        for entry in read_chain(source.place).completed:
+            verified = verifier.verify(BackupId(entry.id), "records")
+            assert verified.document.verdict == GOOD, verified.findings
+        source.fold()
 
 
 def test_info_says_up_to_where_a_log_was_folded(source: CompactedSource) -> None:

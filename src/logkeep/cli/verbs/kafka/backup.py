@@ -41,6 +41,7 @@ from logkeep.config.options import (
     FOLLOW,
     GENERATION_DAYS,
     INSTANCE,
+    INSTANCE_ROLE,
     INTERNAL,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
@@ -98,6 +99,8 @@ def backup(run: Run) -> KafkaBackupReport:
     task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
     if run[STANDBY] and not run[FOLLOW]:
         raise UsageError("--standby is for runs with --follow", remedy="add --follow, or leave --standby out")
+    if run.settings.typed(INSTANCE_ROLE) and not run[STANDBY]:
+        raise UsageError("--role is for runs with --standby", remedy="add --standby, or leave --role out")
     if run[FOLLOW]:
         return _follow(run, task, options)
     if run.dry_run:

@@ -7,7 +7,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
 from logkeep.cli.verbs.kafka.declarations import FOLD
 from logkeep.cli.wiring import chosen_engine, chosen_source
-from logkeep.config.options import DROP_TOMBSTONES, EXCLUDE, LEASE_TTL, TOPICS
+from logkeep.config.options import DROP_TOMBSTONES, EXCLUDE, LEASE_TTL, TOPICS, YES
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import FoldedResult, LogFolding
 from logkeep.kinds import KAFKA, require_kind
@@ -82,17 +82,27 @@ def fold(run: Run) -> FoldReport:
     require_kind(place, KAFKA)
     options = FoldOptions(run[TOPICS], run[EXCLUDE], run[DROP_TOMBSTONES], standing=not run.settings.typed(TOPICS))
     task = LogFolding(place, run.clock, run.token, run[LEASE_TTL])
-    done = (
-        task.preview(options)
-        if run.dry_run
-        else task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="fold"))
-    )
+    if run.dry_run:
+        done = task.preview(options)
+    else:
+        _confirm(run, task, options)
+        done = task.run(options, lambda size_bytes: chosen_engine(run, size_bytes, work="fold"))
     return FoldReport(
         source=place.source,
         logs=tuple(_log(each, dry_run=run.dry_run) for each in done),
         dropped_tombstones=run[DROP_TOMBSTONES],
         dry_run=run.dry_run,
     )
+
+
+def _confirm(run: Run, task: LogFolding, options: FoldOptions) -> None:
+    """Ask if there is anything to fold: values between two kept backups cannot be restored afterwards."""
+    if run[YES]:
+        return
+    logs = [each for each in task.preview(options) if each.planned is not None]
+    if logs:
+        run.console.note("values that no kept backup has as the latest of their key are dropped from the archive")
+        run.confirm(f"fold {plural(len(logs), 'log')} of {task.place.source}?")
 
 
 def _log(result: FoldedResult, *, dry_run: bool) -> FoldedLogReport:

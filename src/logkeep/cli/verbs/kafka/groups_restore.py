@@ -90,6 +90,9 @@ def _text(report: GroupsMoved, look: TerminalStyle) -> str:
         lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     if report.complete is not None:
         lines += [look.prose(line, indent=6) for line in interval_lines(report.complete, report.at_ms, look)]
+    if report.unsure:
+        what = f"{plural(report.unsure, 'archived position')} may not be the last before that time"
+        lines.append(look.prose(f"NOTE  {what}", indent=len("NOTE  ")))
     would = "would set" if report.dry_run else f"restore {report.id}: set"
     back = "back " if report.rollback else ""
     lines.append(

@@ -10,6 +10,7 @@ from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.kafka.backup.history_check import history_number
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import CopyResult
+from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import checkpoints, read_chain, read_whole_chain
@@ -121,6 +122,22 @@ def test_a_damaged_share_of_a_topic_that_does_not_grow_is_copied_again() -> None
             made.back_up()
         assert made.active_number() == 1
         made.check()
+
+
+def test_a_catch_up_whose_object_is_lost_ends_and_backups_go_on() -> None:
+    made = _made()
+    made.begin_new()
+    made.end += 2
+    made.back_up()
+    (open_one,) = read_chain(made.place).catch_ups or ()
+    copied = [s for r in catch_up_receipts(made.place, open_one) for s in r.segments if s.has_object]
+    made.store.delete(layout.segment("prod", copied[0]))
+    for _ in range(6):
+        made.end += 2
+        made.back_up()
+    assert made.active_number() == 0
+    assert not read_chain(made.place).catch_ups
+    made.check()
 
 
 def test_a_damaged_end_fails_the_run_and_the_old_generation_stays_active() -> None:
