@@ -371,7 +371,7 @@ FOLLOW: Option[bool] = Option(
 )
 STANDBY: Option[bool] = Option(
     "standby", Bool(), False,
-    "With --follow: one of several instances; one of them is active, the others wait to take over.", where=Where.FLAG,
+    "With --follow: one of several instances; one of them is active, the others wait.", where=Where.FLAG,
 )  # fmt: skip
 INSTANCE: Option[str | None] = Option(
     "instance", SourceName(), None, "With --standby: the name of this instance.", key="kafka.instance",
@@ -379,7 +379,7 @@ INSTANCE: Option[str | None] = Option(
 )  # fmt: skip
 INSTANCE_ROLE: Option[str] = Option(
     "role", OneOf(("active", "passive")), "active",
-    "With --standby: with passive, let another instance begin; later, either takes over from the other.",
+    "With --standby: with passive, let another instance begin. Later, either may become active.",
     key="kafka.role",
 )  # fmt: skip
 COORDINATION_TOPIC: Option[str | None] = Option(

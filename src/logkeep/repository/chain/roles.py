@@ -171,7 +171,7 @@ class RoleSeat:
         return held is not None and not found.released and (found.owner, found.epoch) == (held.owner, held.epoch)
 
     def release(self) -> None:
-        """Let another instance take over at once. One that cannot be released expires."""
+        """Let another instance become active at once. One that cannot be released expires."""
         with self._guard, suppress(StoreError, VersionMismatch, ObjectMissing):
             if self._held is not None and self.active:
                 self._put(msgspec.structs.replace(self._held, released=True), self._version, self._renewed_at_s)

@@ -89,8 +89,8 @@ BACKUP = Declaration(
     --json one document; the last line sums up the whole run.
 
     With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
-    role in the repository. The others wait, and one takes over when the role is released, or was not renewed for
-    --lease-ttl and a third of it. `status` names all instances.
+    role in the repository. The others wait, and one becomes active when the role is released, or was not renewed
+    for --lease-ttl and a third of it. `status` names all instances.
     """,
     options=(
         *STORE_OPTIONS,
