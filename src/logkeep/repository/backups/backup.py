@@ -4,9 +4,10 @@ The order of writing makes it safe: request, data and receipts, parts, attachmen
 anywhere, readers see the chain as it was.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
@@ -33,6 +34,7 @@ from logkeep.repository.backups.tiling import inherited_gaps, untiled
 from logkeep.repository.backups.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BackupAction, FailedAction, ObjectRef, PartRef, Summary
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.documents import seal, seal_of
 from logkeep.repository.chain.fold import BackupEntry
 from logkeep.repository.chain.lease import Head
@@ -125,18 +127,8 @@ class OngoingBackup:
             put_verification(place, document, now, self._writing.tokens())
 
     def _check_stored(self, new: Sequence[Segment]) -> None:
-        with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
-            for problem in pool.map(self._missing, [s for s in new if s.has_object]):
-                if problem:
-                    raise BackupFailed(problem, subject=f"backup {self.id}")
-
-    def _missing(self, segment: Segment) -> str | None:
-        name = layout.segment(self._writing.place.source, segment)
-        try:
-            size = self._writing.place.store.head(name).size
-        except ObjectMissing:
-            return f"{name} was written and is missing now"
-        return None if size == segment.stored_bytes else f"{name} has {size} bytes instead of {segment.stored_bytes}"
+        for problem in lost_segments(self._writing.place, new):
+            raise BackupFailed(problem, subject=f"backup {self.id}")
 
     def _parts(self, outcome: FinishedRun) -> tuple[tuple[PartRef, ...], SegmentTable]:
         """The parts of the new manifest and all its rows: the base's parts, some of them merged with the new rows."""
@@ -273,3 +265,18 @@ def resume(writing: Writing, facts: SourceFacts) -> OngoingBackup | None:
         return None
     writing.lease.work_on(abandoned[-1])
     return OngoingBackup(writing, request, facts)
+
+
+def lost_segments(place: SourceRef, segments: Iterable[Segment]) -> Iterator[str]:
+    """Objects that were written and that the store has not, or not whole."""
+    with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
+        yield from filter(None, pool.map(partial(_lost, place), [s for s in segments if s.has_object]))
+
+
+def _lost(place: SourceRef, segment: Segment) -> str:
+    name = layout.segment(place.source, segment)
+    try:
+        size = place.store.head(name).size
+    except ObjectMissing:
+        return f"{name} was written and is missing now"
+    return "" if size == segment.stored_bytes else f"{name} has {size} bytes instead of {segment.stored_bytes}"

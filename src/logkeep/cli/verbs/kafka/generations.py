@@ -9,7 +9,7 @@ from logkeep.cli.verbs.kafka.declarations import GENERATIONS, GENERATIONS_NEW
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import ALL, EXCLUDE, LEASE_TTL, TOPICS
 from logkeep.errors import UsageError
-from logkeep.kafka.backup.generations.stored import NewGenerations, begin_new, list_generations, plan_new
+from logkeep.kafka.backup.generations.listing import NewGenerations, begin_new, list_generations, plan_new
 from logkeep.kafka.topic_selection import TopicFilter, topic_filter
 from logkeep.reports.backups import read_source
 from logkeep.repository.chain.write_session import writing

@@ -10,12 +10,12 @@ from logkeep.kafka.backup.generations.plan import history_name, new_catch_up
 from logkeep.kafka.backup.generations.round import commit_generations
 from logkeep.kafka.backup.history_check import history_number
 from logkeep.kafka.record.deletion_times import compacted_topics_of
-from logkeep.kafka.record.documents import ROLE, ClusterRecord
+from logkeep.kafka.record.documents import ClusterRecord
+from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.topic_selection import TopicFilter
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.backups.attachments import read_attachment
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import Manifest
@@ -53,7 +53,7 @@ def newest_record(place: SourceRef, folded: Folded) -> tuple[Manifest, ClusterRe
     if not folded.completed:
         raise UnknownBackup("there is no completed backup", subject=place.source, remedy="take one: `kafka backup`")
     manifest = read_manifest(place, folded.completed[-1])
-    record = read_attachment(place, manifest, ROLE, ClusterRecord)
+    record = read_record(place, manifest)
     if record is None:
         raise UsageError("the newest backup is not one of a Kafka cluster", subject=place.source)
     return manifest, record

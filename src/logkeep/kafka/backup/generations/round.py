@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from logkeep.errors import BackupFailed, Damaged, Interrupted, LogkeepError, ObjectMissing
+from logkeep.errors import BackupFailed, Damaged, Interrupted, LogkeepError
 from logkeep.kafka.backup.assemble import changed_logs, deleted_logs, earlier_results, refuse_failures
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import (
@@ -39,6 +39,7 @@ from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.time import rfc3339
 from logkeep.model.work import Engine, EngineFor
+from logkeep.repository.backups.backup import lost_segments
 from logkeep.repository.backups.catch_ups import (
     CatchUpReceipt,
     CatchUpStep,
@@ -92,11 +93,14 @@ class GenerationRound:
         here = [self._progress(each) for each in self._selected(facts)]
         left = [(each, self._extra_bytes(each, facts, reached)) for each in here]
         ready = ready_to_switch(left, self.rule.share_bytes)
-        lost = {each.catch_up.token: name for each in ready if (name := first_missing(self.session.place, each))}
+        lost = {each.catch_up.token: why for each in ready if (why := self._lost(each))}
         # It can never become active, and a backup that tried to would fail every time.
-        why = [EndedCatchUp(token, f"the store lost {name}") for token, name in lost.items()]
-        self._commit(GenerationsAction(ended=tuple(why)))
+        self._commit(GenerationsAction(ended=tuple(EndedCatchUp(token, why) for token, why in lost.items())))
         return tuple(each for each in ready if each.catch_up.token not in lost)
+
+    def _lost(self, caught: CaughtUp) -> str:
+        segments = [s for each in caught.results for s in each.segments]
+        return next(lost_segments(self.session.place, segments), "")
 
     def _extra_bytes(self, caught: CaughtUp, facts: Facts, reached: Reached) -> int:
         left = left_to_copy(caught, facts, self.rule.share_bytes).size_bytes
@@ -203,18 +207,6 @@ def commit_generations(session: Writing, action: GenerationsAction) -> None:
     if action != GenerationsAction():
         require_feature(session.place.store, GENERATIONS)
         session.commit(action)
-
-
-def first_missing(place: SourceRef, caught: CaughtUp) -> str:
-    """An object of a catch-up that the store does not have any more, or not whole; empty: all are there."""
-    for segment in (s for each in caught.results for s in each.segments if s.has_object):
-        name = layout.segment(place.source, segment)
-        try:
-            if place.store.head(name).size != segment.stored_bytes:
-                return name
-        except ObjectMissing:
-            return name
-    return ""
 
 
 def damaged_segments(place: SourceRef, segments: Iterable[Segment], engine: Engine) -> list[Finding]:
