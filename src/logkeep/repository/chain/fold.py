@@ -361,8 +361,6 @@ class Folding:
     def _claim(self, backup_id: int, where: str) -> None:
         if backup_id <= self._last_id:
             raise Damaged(f"backup id {backup_id} is not larger than {self._last_id}", subject=where)
-        # Between the two ids no backup can be decided any more: what its run buried does not count.
-        self._buried = [b for b in self._buried if not self._last_id < b.first < backup_id]
         self._last_id = backup_id
 
     def _known(self, backup_id: int, where: str) -> BackupEntry:
