@@ -90,7 +90,7 @@ wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip o
 lock: install  ## resolve pyproject.toml anew into requirements/*.lock (needs uv), and the jars of servers into jars.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
-	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram -c requirements/dev.lock -o requirements/logkeep.lock
+	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram --extra schemas -c requirements/dev.lock -o requirements/logkeep.lock
 	$(BIN)/python -m logkeep.embedded.lock_jars src/logkeep/engine/spark/jars.lock $(OTHER_JARS)
 
 clean:  ## remove what the other targets made
