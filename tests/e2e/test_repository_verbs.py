@@ -542,6 +542,7 @@ ELSEWHERE = (
     "kafka schemas show",
     "receipts list",
     "receipts show",
+    "sql",
     "zookeeper backup",
     "zookeeper diff",
     "zookeeper export",

@@ -635,16 +635,37 @@ SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
 )
 SQL_BACKUP: Option[str] = Option(
-    "backup", Text("ID"), "latest", "Backup to query: a number, a unique prefix of one, or `latest`.", where=Where.FLAG
+    "sql-backup",
+    Text("ID"),
+    "latest",
+    "Backup to query: a number, a unique prefix of one, or `latest`.",
+    where=Where.FLAG,
+    typed="backup",
 )
 SQL_AS: Option[tuple[str, ...]] = Option(
-    "as", TextList("NAME=ID"), (), "Query another backup too, as `NAME.topic`; may be repeated.", where=Where.FLAG
+    "sql-as",
+    TextList("NAME=ID"),
+    (),
+    "Query another backup too, as `NAME.topic`; may be repeated.",
+    where=Where.FLAG,
+    typed="as",
 )
 SQL_OUTPUT: Option[str] = Option(
-    "output", OneOf(("table", "csv", "jsonl", "parquet")), "table", "How to print the result.", where=Where.FLAG
+    "sql-output",
+    OneOf(("table", "csv", "jsonl", "parquet")),
+    "table",
+    "How to print the result.",
+    where=Where.FLAG,
+    typed="output",
 )
 SQL_LIMIT: Option[int | None] = Option(
-    "limit", Int(1), None, "Maximum number of rows.", where=Where.FLAG, default_text="1000 in a table, otherwise all"
+    "sql-limit",
+    Int(1),
+    None,
+    "Maximum number of rows.",
+    where=Where.FLAG,
+    typed="limit",
+    default_text="1000 in a table, otherwise all",
 )
 AS_PATH: Option[str | None] = Option(
     "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,

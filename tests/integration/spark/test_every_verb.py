@@ -208,6 +208,12 @@ def _kafka_groups(stage: Stage) -> None:
     assert (found["offset"], found["ending"]) == (1, "current")
 
 
+def _sql(stage: Stage) -> None:
+    """Through Spark's data source, which both workers import from the shipped package."""
+    query = f"SELECT count(*), sum(length(value)), count(DISTINCT offset) FROM `{stage.orders}`"  # noqa: S608
+    assert stage.on_cluster("sql", query, *stage.backed)["rows"] == [[3, 3, 3]]
+
+
 def _zookeeper_backup(stage: Stage) -> None:
     where = stage.init("zookeeper-backup")
     done = stage.on_cluster("zookeeper", "backup", *where, *stage.zookeeper.target, code=2)
@@ -264,6 +270,7 @@ CASES = {
     "kafka optimize": (_kafka_optimize,),
     "kafka groups": (_kafka_groups,),
     "kafka fold": (_kafka_fold,),
+    "sql": (_sql,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),

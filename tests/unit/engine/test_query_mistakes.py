@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from logkeep.engine.outcomes import encode, own_failure
 from logkeep.engine.spark.failures import job_error, mistake_in, spark_text
 from logkeep.engine.spark.query import Query, run_query
+from logkeep.engine.spark.query_tables import UnitTable
 from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import Damaged, UsageError
 
@@ -32,7 +33,8 @@ IN_A_JAVA_TRACE = (
 def _asked(error: Exception) -> None:
     session = MagicMock()
     session.spark.sql.side_effect = error
-    query = Query("SELECT CAST(session AS BIGINT) FROM v", "v", "session string", lambda _: iter(()), [], 10)
+    view = UnitTable("session string", lambda _: iter(()), [])
+    query = Query("SELECT CAST(session AS BIGINT) FROM v", {"v": view}, 10)
     run_query(cast("EngineSession", session), query, "group")
 
 

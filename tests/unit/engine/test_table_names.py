@@ -17,6 +17,11 @@ def test_sparks_error_names_the_table(relation: str, parts: tuple[str, ...]) -> 
     assert missing == TableMissing(parts)
 
 
+def test_a_name_before_a_dot_is_a_data_source_to_spark() -> None:
+    text = "[KAFKA_DATA_SOURCE_NOT_ENABLED] Failed to find data source: kafka. Please deploy the application"
+    assert missing_table("KAFKA_DATA_SOURCE_NOT_ENABLED", {"provider": "kafka"}, text) == TableMissing(("kafka", ""))
+
+
 def test_other_errors_name_no_table() -> None:
     assert missing_table("UNRESOLVED_COLUMN.WITH_SUGGESTION", {"objectName": "`x`"}, "") is None
     assert missing_table("", {}, "no message") is None

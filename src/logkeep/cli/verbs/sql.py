@@ -85,7 +85,7 @@ def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
     with ExitStack() as held:
         views = {
             name: held.enter_context(open_backup(place, backup, "sql", run.clock, run.token))
-            for name, backup in {"": run[SQL_BACKUP], **_other_backups(run[SQL_AS])}.items()
+            for name, backup in {"": run[SQL_BACKUP], **_other_backups(run)}.items()
         }
         tables = _tables(views)
         sink = _sink(run)
@@ -119,8 +119,9 @@ def _report(run: Run, source: str, backup: str, found: "QueryResult", findings: 
     )
 
 
-def _other_backups(given: Iterable[str]) -> dict[str, str]:
+def _other_backups(run: Run) -> dict[str, str]:
     """`NAME=ID`, each name once."""
+    given: tuple[str, ...] = run[SQL_AS]
     found: dict[str, str] = {}
     for text in given:
         name, equals, backup = text.partition("=")

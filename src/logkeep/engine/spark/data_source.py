@@ -71,7 +71,7 @@ class TableReader(DataSourceReader):
         self.filters: tuple[ColumnFilter, ...] = ()
 
     @property
-    def pushFilters(self) -> "PushFilters":  # type: ignore[override]  # noqa: N802 - Spark's name; see PushFilters
+    def pushFilters(self) -> "PushFilters":  # noqa: N802 - Spark's name; see PushFilters
         return PushFilters(self)
 
     def partitions(self) -> list[InputPartition]:
@@ -94,7 +94,7 @@ class PushFilters:
     called in one that passes filters.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: TableReader) -> None:
         self._reader = reader
@@ -108,10 +108,11 @@ class PushFilters:
 def column_filter(pushed: Filter) -> ColumnFilter | None:
     """None for what no format can use."""
     comparison = _COMPARISONS.get(type(pushed))
-    attribute, value = getattr(pushed, "attribute", ()), getattr(pushed, "value", None)
-    if comparison is None or len(attribute) != 1 or value is None:
+    path: tuple[str, ...] = getattr(pushed, "attribute", ())
+    value = getattr(pushed, "value", None)
+    if comparison is None or len(path) != 1 or value is None:
         return None
-    return ColumnFilter(attribute[0], comparison, tuple(value) if comparison == "in" else value)
+    return ColumnFilter(path[0], comparison, tuple(value) if comparison == "in" else value)
 
 
 def with_remedy(step: Callable[[], Any]) -> Any:

@@ -1,13 +1,14 @@
 """The tables of a query: rows that tasks read, a data source, or rows that are there already."""
 
 import base64
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import encode, own_failure
 from logkeep.engine.spark.session import EngineSession
-from logkeep.errors import LogkeepError
+from logkeep.errors import EngineUnavailable, LogkeepError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,18 @@ class SourceTable:
     options: Mapping[str, str]
 
     def frame(self, session: EngineSession) -> "DataFrame":
-        return session.spark.read.format(self.format).options(**self.options).load()
+        from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+        try:
+            return session.spark.read.format(self.format).options(**self.options).load()
+        except AnalysisException as error:
+            if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+                raise
+            raise EngineUnavailable(
+                f"Spark's Python does not have the data source {self.format}",
+                subject=sys.executable,
+                remedy="install logkeep for this Python, and do not set PYSPARK_DRIVER_PYTHON to another one",
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,15 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from logkeep.errors import UsageError
-from logkeep.model.time import rfc3339
 
 Write = Callable[[bytes], bool]
 """Writes some bytes; whether more are wanted."""
-FileForm = Literal["csv", "jsonl", "parquet"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,7 +57,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime):
-        return rfc3339(value) if value.tzinfo else value.isoformat()
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
     return str(value)
 
 
@@ -189,7 +187,8 @@ class SpooledSink:
         self._sink.end()
 
 
-def file_sink(form: FileForm, write: Write) -> TextSink | ParquetSink:
-    sinks: dict[FileForm, Callable[[Write], TextSink | ParquetSink]]
+def file_sink(form: str, write: Write) -> TextSink | ParquetSink:
+    """`form` is csv, jsonl or parquet."""
+    sinks: dict[str, Callable[[Write], TextSink | ParquetSink]]
     sinks = {"csv": CsvSink, "jsonl": JsonLinesSink, "parquet": ParquetSink}
     return sinks[form](write)

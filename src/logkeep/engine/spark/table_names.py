@@ -12,9 +12,8 @@ from logkeep.errors import UsageError
 
 _MOST = 5
 _PART = re.compile(r"`((?:[^`]|``)*)`")
-_AS_FORMAT = re.compile(r"[Ff]ailed to find the data source: ([^\s.]+)")
+_AS_FORMAT = re.compile(r"Failed to find (?:the )?data source: ([^\s.]+)")
 _NOT_FOUND = {"TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND"}
-_NO_FORMAT = {"DATA_SOURCE_NOT_FOUND", "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY"}
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,8 @@ def missing_table(condition: str, parameters: Mapping[str, str], text: str) -> T
     if condition.partition(".")[0] in _NOT_FOUND:
         parts = _PART.findall(parameters.get("relationName", ""))
         return TableMissing(tuple(part.replace("``", "`") for part in parts)) if parts else None
-    if condition.partition(".")[0] in _NO_FORMAT or _AS_FORMAT.search(text):
-        provider = next((v for k, v in parameters.items() if k in {"provider", "dataSourceType", "shortName"}), "")
-        return TableMissing((provider.strip('`"'), "")) if provider else None
-    return None
+    provider = _AS_FORMAT.search(text)
+    return TableMissing((provider[1].strip('`"'), "")) if provider else None
 
 
 def unknown_table(missing: TableMissing, tables: Collection[str]) -> UsageError:

@@ -24,8 +24,8 @@ class _Log:
 
 def wanted_ranges(logs: Mapping[LogName, Range], options: TableOptions, first_at: FirstAt) -> dict[LogName, Range]:
     """What to read of each log, which holds `[start, end)`. Raises UsageError."""
-    for which, end in (("starting", options.start), ("ending", options.end)):
-        _require_all(logs, end, which)
+    _require_all(logs, options.start, "starting")
+    _require_all(logs, options.end, "ending")
     wanted = {}
     for name, held in logs.items():
         log = _Log(name, held)

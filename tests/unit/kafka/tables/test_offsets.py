@@ -9,7 +9,7 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 
 LOGS = {LogName(Collection.TOPICS, "t", "h", p): Range(10, 20 + p) for p in (0, 1)}
-TIMES = {0: {5: 12, 100: None}, 1: {5: 13, 100: 20}}
+TIMES: dict[int, dict[int, int | None]] = {0: {5: 12, 100: None}, 1: {5: 13, 100: 20}}
 
 
 def _wanted(**options: str) -> list[tuple[int, int]]:
