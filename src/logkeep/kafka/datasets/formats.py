@@ -1,23 +1,18 @@
-"""The formats of datasets: what each of them does for an export, and the table of their names.
+"""What a format of datasets does for an export. `format_table` has all formats by name.
 
 A dataset is a directory, or a prefix of a bucket. It is complete by itself: where a partition ends is found from its
 own last entry. A format finds that end and writes what follows. To add one, write a module with a `DatasetFormat` and
-add its name here.
+add it to the table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-
-from logkeep.errors import UsageError
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logkeep.kafka.datasets.target import DatasetTarget
-
-KAFKA_BACKUP_V1: Final = "kafka-backup-v1"
-FORMAT_NAMES: Final = (KAFKA_BACKUP_V1,)
 
 
 class DatasetLog(NamedTuple):
@@ -111,12 +106,3 @@ class DatasetFormat(Protocol):
     def put_groups(self, target: "DatasetTarget", log: DatasetLog, positions: Mapping[str, int]) -> None:
         """Positions of groups, if the format has a place for them; written only if they differ. They are not above the
         end of the partition."""
-
-
-def dataset_format(name: str) -> DatasetFormat:
-    """Loads the libraries of the format. Raises UsageError."""
-    if name == KAFKA_BACKUP_V1:
-        from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1  # noqa: PLC0415 - numpy and pyarrow
-
-        return KafkaBackupV1()
-    raise UsageError(f"{name!r} is no format of datasets", remedy=f"use one of {', '.join(FORMAT_NAMES)}")
