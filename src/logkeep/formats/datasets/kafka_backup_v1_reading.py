@@ -73,17 +73,17 @@ _REMEDY = "copy the file again from where it was written; nothing was imported"
 
 
 @dataclass(frozen=True)
-class ListedSegment:
+class IndexedSegment:
     """A segment as the partition index lists it: by the offset in its name, and its first offset."""
 
     named: int
     first: int
 
 
-def partition_index(data: bytes, partition: int, where: str) -> tuple[list[ListedSegment], int]:
+def partition_index(data: bytes, partition: int, where: str) -> tuple[list[IndexedSegment], int]:
     """The listed segments, and the bytes of a torn last entry. Raises Damaged for a name of another thing."""
     check_magic(data, where)
-    entries, at = list[ListedSegment](), 1
+    entries, at = list[IndexedSegment](), 1
     while len(data) - at >= 4:
         size = int.from_bytes(data[at : at + 4], "big", signed=True)
         if not 0 < size <= 4096:
@@ -98,7 +98,7 @@ def partition_index(data: bytes, partition: int, where: str) -> tuple[list[Liste
         first = int.from_bytes(data[end : end + 8], "big", signed=True)
         if first < 0 or (entries and first <= entries[-1].first):
             raise Damaged(f"the first offset of the entry at byte {at} does not rise", subject=where, remedy=_REMEDY)
-        entries.append(ListedSegment(int(found[2]), first))
+        entries.append(IndexedSegment(int(found[2]), first))
         at = end + 8
     return entries, len(data) - at
 

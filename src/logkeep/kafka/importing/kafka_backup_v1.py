@@ -9,7 +9,7 @@ import numpy as np
 from logkeep.errors import Damaged
 from logkeep.formats.datasets import kafka_backup_v1_reading as v1
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes, ToolLabel
-from logkeep.kafka.importing.v1_segment import V1Segment
+from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.store.base import ObjectInfo, Store
@@ -37,12 +37,12 @@ class _Listed:
     """A segment: its two files if they are there, and its first offset according to the partition index (-1: none)."""
 
     start: int
-    segment: V1Segment | None
+    segment: V1SegmentReader | None
     first: int = -1
 
 
 @dataclass(frozen=True)
-class V1Partition:
+class V1PartitionReader:
     """One partition of the dataset."""
 
     topic: str
@@ -58,7 +58,7 @@ class V1Partition:
     def span(self) -> Range | None:
         return None
 
-    def scans(self, notes: ReadNotes, start: int = 0) -> Iterator[tuple[V1Segment, v1.V1Records, int]]:
+    def scans(self, notes: ReadNotes, start: int = 0) -> Iterator[tuple[V1SegmentReader, v1.V1Records, int]]:
         """All records with their places in the files. Segments that end before `start` are not read."""
         self._note_files(notes)
         above, missing, begun = -1, list[_Listed](), False
@@ -147,8 +147,8 @@ def _once(files: dict[int, ObjectInfo], start: int, info: ObjectInfo) -> None:
     files[start] = info
 
 
-def _partition(store: Store, topic: str, number: int, files: _Files) -> V1Partition:
-    entries, torn = list[v1.ListedSegment](), 0
+def _partition(store: Store, topic: str, number: int, files: _Files) -> V1PartitionReader:
+    entries, torn = list[v1.IndexedSegment](), 0
     if files.listing is not None:
         entries, torn = v1.partition_index(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
     first = {e.named: e.first for e in entries}
@@ -156,14 +156,14 @@ def _partition(store: Store, topic: str, number: int, files: _Files) -> V1Partit
         _Listed(start, _segment(store, files, start), first.get(start, -1))
         for start in sorted({*files.records, *first})
     )
-    return V1Partition(topic, number, segments, torn)
+    return V1PartitionReader(topic, number, segments, torn)
 
 
-def _segment(store: Store, files: _Files, start: int) -> V1Segment | None:
+def _segment(store: Store, files: _Files, start: int) -> V1SegmentReader | None:
     records, index = files.records.get(start), files.indexes.get(start)
     if records is None or (records.size == 0 and not index):
         return None
-    return V1Segment(store, records.name, records.size, index.name if index else "", index.size if index else 0)
+    return V1SegmentReader(store, records.name, records.size, index.name if index else "", index.size if index else 0)
 
 
 def _groups(

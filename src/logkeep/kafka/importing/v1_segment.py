@@ -25,7 +25,7 @@ TORN_BYTES, TORN_TAIL, UNINDEXED, INDEX_UNFIT = "torn-bytes", "torn-tail", "reco
 
 
 @dataclass(frozen=True)
-class V1Segment:
+class V1SegmentReader:
     """The two files of a segment. `index` is empty where there is none."""
 
     store: Store
