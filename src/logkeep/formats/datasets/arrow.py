@@ -5,6 +5,8 @@ names of headers are bytes, because they need not be text. Times are millisecond
 Kafka. The columns are copies: they stay valid when the records are overwritten.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,19 +33,31 @@ SCHEMA = pa.schema(
 )
 
 
-def arrow_records(records: RecordColumns) -> pa.RecordBatch:
-    """One row per record, also for control records; filter with `RecordColumns.chosen` before."""
+def arrow_records(records: RecordColumns, columns: Collection[str] | None = None) -> pa.RecordBatch:
+    """One row per record, also for control records; filter with `RecordColumns.chosen` before.
+
+    Only these columns, in the order of `SCHEMA`; None: all of them.
+    """
+    fields = [field for field in SCHEMA if columns is None or field.name in columns]
     spans = records.spans.astype(np.int64)
-    kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
-    columns = [
-        number_column("offset", records.offsets),
-        number_column("timestamp", records.times_ms),
-        number_column("timestamp_type", kinds),
-        binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
-        binary_column(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
-        _headers(records),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [_column(field.name, records, spans) for field in fields], schema=pa.schema(fields)
+    )
+
+
+def _column(name: str, records: RecordColumns, spans: Longs) -> pa.Array:
+    match name:
+        case "offset":
+            return _numbers(name, records.offsets)
+        case "timestamp":
+            return _numbers(name, records.times_ms)
+        case "timestamp_type":
+            return _numbers(name, np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME)))
+        case "key":
+            return binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE])
+        case "value":
+            return binary_column(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE])
+    return _headers(records)
 
 
 def _headers(records: RecordColumns) -> pa.Array:
@@ -54,7 +68,7 @@ def _headers(records: RecordColumns) -> pa.Array:
     names = binary_column(records.data, name_at, name_size)
     values = binary_column(records.data, value_at, value_size)
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER))
-    return pa.Array.from_buffers(HEADERS, len(records), [None, list_borders(counts)], children=[pairs])
+    return pa.Array.from_buffers(HEADERS, len(records), [None, _borders(counts)], children=[pairs])
 
 
 def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
@@ -64,12 +78,12 @@ def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
     ends = np.cumsum(lengths)
     out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     gather(data, starts, sizes, out, ends - lengths)
-    buffers = [_validity(sizes >= 0), list_borders(lengths), pa.py_buffer(out)]
+    buffers = [_validity(sizes >= 0), _borders(lengths), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def list_borders(lengths: Longs) -> pa.Buffer:
-    """Where the parts of these lengths begin and end. Sums fit into 32 bits: all come from a buffer below 2 GiB."""
+def _borders(lengths: Longs) -> pa.Buffer:
+    """Sums fit into 32 bits: all pieces come from a buffer of less than 2 GiB."""
     borders = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=borders[1:])
     return pa.py_buffer(borders)
@@ -79,6 +93,6 @@ def _validity(there: Flags) -> pa.Buffer | None:
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
-def number_column(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:
-    """A column of `SCHEMA`; a copy. (`pyarrow.array` would import pandas.)"""
+def _numbers(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:
+    """A copy. (`pyarrow.array` would import pandas.)"""
     return pa.Array.from_buffers(SCHEMA.field(name).type, len(column), [None, pa.py_buffer(column.copy())])

@@ -183,7 +183,7 @@ def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
         plain = stream.decompress(data, PIECE_BYTES)
         while plain:
             yield plain
-            plain = stream.decompress(stream.unconsumed_tail, PIECE_BYTES)
+            plain = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, PIECE_BYTES)
     if not stream.eof:
         raise Damaged("the compressed bytes end early")
     if after + len(stream.unused_data) > _ZLIB_CHECKSUM_BYTES:

@@ -13,7 +13,7 @@ its records are LEFT.
 import numpy as np
 
 from logkeep.formats.jit import inlined, kernel
-from logkeep.formats.kafka.encode_kernels import NO_ROOM, copy, put, zigzag
+from logkeep.formats.kafka.encode_kernels import NO_ROOM, copy, put_varint, zigzag
 from logkeep.formats.kafka.record_kernels import U64, Bytes, Longs, Number, varint
 
 OFFSET, TIME, KIND, KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE, HEADERS_FROM, HEADERS_END = range(9)
@@ -273,7 +273,7 @@ def mark_headers(names: Bytes, rows: Longs, headers: Longs, text: Bytes) -> int:
 def _put_piece(out: Bytes, at: np.uint64, data: Bytes, start: Number, size: Number) -> np.uint64:
     if size < 0:
         size = np.int64(0)
-    at = put(out, at, zigzag(size))
+    at = put_varint(out, at, zigzag(size))
     copy(data, U64(start), U64(size), out, at)
     return at + U64(size)
 
@@ -331,8 +331,8 @@ def encode_rows(  # noqa: PLR0912 - as above
         if needed > out.shape[0] - np.int64(at):
             return NO_ROOM
         copy(prefix, U64(0), U64(prefix.shape[0]), out, at)
-        at = put(out, at + U64(prefix.shape[0]), zigzag(each[OFFSET]))
-        at = put(out, at, zigzag(each[TIME]))
+        at = put_varint(out, at + U64(prefix.shape[0]), zigzag(each[OFFSET]))
+        at = put_varint(out, at, zigzag(each[TIME]))
         at = _put_optional(out, at, keys, each[KEY_AT], each[KEY_SIZE])
         if faithful:
             at = _put_optional(out, at, values, each[VALUE_AT], each[VALUE_SIZE])
@@ -341,7 +341,7 @@ def encode_rows(  # noqa: PLR0912 - as above
         out[at] = np.uint8(0 if in_map else 2)
         at += U64(1)
         if in_map:
-            at = put(out, at, zigzag(in_map))
+            at = put_varint(out, at, zigzag(in_map))
             for one in range(first, end):
                 if headers[one, IN_MAP]:
                     at = _put_piece(out, at, names, headers[one, NAME_AT], headers[one, NAME_SIZE])
@@ -349,11 +349,11 @@ def encode_rows(  # noqa: PLR0912 - as above
             out[at] = np.uint8(0)
             at += U64(1)
         if faithful:
-            at = put(out, at, zigzag(each[KIND]))
+            at = put_varint(out, at, zigzag(each[KIND]))
             out[at] = np.uint8(0 if end > first else 2)
             at += U64(1)
             if end > first:
-                at = put(out, at, zigzag(end - first))
+                at = put_varint(out, at, zigzag(end - first))
                 for one in range(first, end):
                     at = _put_piece(out, at, names, headers[one, NAME_AT], headers[one, NAME_SIZE])
                     at = _put_optional(out, at, contents, headers[one, HEADER_AT], headers[one, HEADER_SIZE])

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from logkeep.errors import Damaged
 from logkeep.formats.datasets import avro_kernels as k
-from logkeep.formats.datasets.arrow import HEADER, HEADERS, SCHEMA, binary_column, list_borders, number_column
+from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.formats.datasets.avro_blocks import AvroBlock, AvroHeader, blocks, plain_pieces, read_header
 from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_schemas import FIELD_NAMES, read_program
 from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
 _MOST_ROWS = 1 << 15
@@ -80,15 +81,11 @@ class AvroFile:
         self.partition = partition
 
     def _batch(self, data: Bytes, rows: Longs) -> pa.RecordBatch:
-        columns = [
-            number_column("offset", rows[:, k.OFFSET]),
-            number_column("timestamp", rows[:, k.TIME]),
-            number_column("timestamp_type", rows[:, k.KIND].astype(np.int8)),
-            binary_column(data, rows[:, k.KEY_AT], rows[:, k.KEY_SIZE]),
-            binary_column(data, rows[:, k.VALUE_AT], rows[:, k.VALUE_SIZE]),
-            self._headers(data, rows),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        keys = BytesAt(rows[:, k.KEY_AT], rows[:, k.KEY_SIZE])
+        values = BytesAt(rows[:, k.VALUE_AT], rows[:, k.VALUE_SIZE])
+        kinds = rows[:, k.KIND].astype(np.int8)
+        headers = self._headers(data, rows)
+        return record_batch(data, rows[:, k.OFFSET], rows[:, k.TIME], kinds, keys, values, headers)
 
     def _headers(self, data: Bytes, rows: Longs) -> pa.Array:
         in_list = rows[:, k.LIST_COUNT] >= 0
@@ -96,10 +93,8 @@ class AvroFile:
         found = np.empty((int(counts.sum()), k.HEADER_COLUMNS), np.int64)
         if len(found):
             k.header_entries(data, rows, found, -1, self._list_null)
-        names = binary_column(data, found[:, k.NAME_AT], found[:, k.NAME_SIZE])
-        values = binary_column(data, found[:, k.HEADER_AT], found[:, k.HEADER_SIZE])
-        pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADER))
-        return pa.Array.from_buffers(HEADERS, len(rows), [None, list_borders(counts)], children=[pairs])
+        names = BytesAt(found[:, k.NAME_AT], found[:, k.NAME_SIZE])
+        return headers_column(data, counts, names, BytesAt(found[:, k.HEADER_AT], found[:, k.HEADER_SIZE]))
 
     @property
     def _list_null(self) -> int:
