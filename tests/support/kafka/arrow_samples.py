@@ -1,6 +1,7 @@
 """Arrow records with all that formats lose: null and empty, repeated headers, names that are no text, odd times."""
 
 import random
+from typing import Any
 
 import pyarrow as pa
 
@@ -40,9 +41,9 @@ def sample(count: int, seed: int = 1, *, plain: bool = False, first: int = 10**1
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def rows_of(batches: list[pa.RecordBatch]) -> list[tuple[object, ...]]:
+def rows_of(batches: list[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     """Times as numbers: Python has no year 10000."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for batch in batches:
         times = batch.column("timestamp").cast(pa.int64()).to_pylist()
         headers = [[(h["key"], h["value"]) for h in row] for row in batch.column("headers").to_pylist()]

@@ -360,4 +360,4 @@ def encode_rows(  # noqa: PLR0912 - as above
                 out[at] = np.uint8(0)
                 at += U64(1)
         ends[row] = np.int64(at)
-    return int(at)
+    return int(np.int64(at))

@@ -107,7 +107,8 @@ def test_other_schemas_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=said):
             AvroFile(io.BytesIO(handmade(schema={**good, **change})))
-    for text in ([], "bytes", None, 5, {"type": "record"}):
+    wrong: list[Any] = [[], "bytes", None, 5, {"type": "record"}]
+    for text in wrong:
         with pytest.raises(UsageError):
             AvroFile(io.BytesIO(handmade(schema=[text])))
 

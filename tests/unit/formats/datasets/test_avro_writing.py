@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -76,7 +77,7 @@ def test_the_schema_of_the_seed_is_the_schema_of_the_file(codec: AvroCodec) -> N
 @pytest.mark.parametrize("options", EVERY, ids=str)
 def test_fastavro_reads_every_field(options: AvroOptions) -> None:
     batch = sample(700)
-    found = list(fastavro.reader(io.BytesIO(written([batch], options)[0])))
+    found: Any = list(fastavro.reader(io.BytesIO(written([batch], options)[0])))
     assert {(record["topic"], record["partition"]) for record in found} == {(TOPIC, PARTITION)}
     rows = rows_of([batch])
     assert [(r["offset"], r["timestamp"], r["key"]) for r in found] == [(r[0], r[4], r[2]) for r in rows]
@@ -159,7 +160,7 @@ def test_records_with_very_many_headers() -> None:
     """Comparing each name with each would take hours here."""
     headers: list[tuple[bytes, bytes | None]] = [(b"h%d" % (i % 50_000), b"%d" % i) for i in range(100_000)]
     data, _ = written([one([(b"x", b"y")]), one(headers).slice(0)], AvroOptions(AvroSchema.SEED001))
-    found = list(fastavro.reader(io.BytesIO(data)))
+    found: Any = list(fastavro.reader(io.BytesIO(data)))
     assert len(found[1]["headers"]) == 50_000
     assert found[1]["headers"]["h0"] == b"50000"
 
