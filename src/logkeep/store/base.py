@@ -1,6 +1,6 @@
 """The store protocol: few operations. Each docstring is a promise that the conformance suite checks.
 
-Names are relative, `/`-separated, of characters `A-Za-z0-9._=-`, without empty, `.` or `..` parts; a store refuses
+Names are relative, `/`-separated, of characters `A-Za-z0-9._=+-`, without empty, `.` or `..` parts; a store refuses
 all others with `UnsafeName`, for reads and writes. No name may be a directory of another (`a` and `a/b`): a file
 system, and some S3 servers, cannot store both. Errors are those of `logkeep.errors`, never a library's own. Stores are
 picklable: a task opens its own connection from the same address.
@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from logkeep.errors import UnsafeName
 
-_PART = re.compile(r"[A-Za-z0-9._=-]{1,255}")
+_PART = re.compile(r"[A-Za-z0-9._=+-]{1,255}")
 MAX_NAME = 900
 """S3 allows 1,024 bytes for the whole key; the rest is left for the user's prefix."""
 
