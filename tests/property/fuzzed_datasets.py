@@ -10,6 +10,7 @@ import random
 import resource
 import sys
 import zlib
+from collections.abc import Callable
 
 import fastavro
 import pyarrow as pa
@@ -106,7 +107,7 @@ def bombs() -> list[bytes]:
     """Few bytes that unpack to very many."""
     zeros = bytes(_BOMB_BYTES)
     begin = piece(b"t") + number(0) + number(1) + number(1) + b"\x02"
-    packers = {
+    packers: dict[str, Callable[[bytes], bytes]] = {
         "deflate": lambda data: zlib.compress(data, wbits=-15),
         "zstandard": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
         "snappy": lambda data: number(4 * len(data))[:5] + bytes(404),

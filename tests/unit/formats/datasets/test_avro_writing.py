@@ -111,7 +111,7 @@ def _is_text(data: bytes) -> bool:
 def test_the_seeds_schema_reads_the_faithful_one_as_long_as_no_value_is_null() -> None:
     batch = sample(300, plain=True)
     data, _ = written([batch], AvroOptions())
-    found = list(fastavro.reader(io.BytesIO(data), reader_schema=json.loads(SEED)))
+    found: Any = list(fastavro.reader(io.BytesIO(data), reader_schema=json.loads(SEED)))
     assert [(r["offset"], r["value"]) for r in found] == [(r[0], r[3]) for r in rows_of([batch])]
     assert set(found[0]) == {"topic", "partition", "offset", "timestamp", "key", "value", "headers"}
     tombstone, _ = written([one([], value=None)], AvroOptions())
@@ -128,7 +128,7 @@ def test_bytes_do_not_depend_on_how_records_arrive(options: AvroOptions, monkeyp
     parts, other = written((batch.slice(a, b - a) for a, b in pairwise(cuts)), options)
     assert parts == whole
     assert other.losses == writer.losses
-    blocks = list(fastavro.block_reader(io.BytesIO(whole)))
+    blocks: Any = list(fastavro.block_reader(io.BytesIO(whole)))
     assert len(blocks) > 10
     if options.codec == AvroCodec.NULL:
         assert all(block.bytes_.getbuffer().nbytes >= 2000 for block in blocks[:-1])
