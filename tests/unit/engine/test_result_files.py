@@ -54,7 +54,7 @@ def test_json_lines() -> None:
         "share": 0.5,
         "money": "1.50",
         "yes": True,
-        "time": "1970-01-01T00:00:00Z",
+        "time": "1970-01-01T00:00:00.000Z",
         "headers": [{"key": "a", "value": "MQ=="}],
         "configs": {"a": "1"},
     }

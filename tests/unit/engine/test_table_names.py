@@ -17,6 +17,11 @@ def test_sparks_error_names_the_table(relation: str, parts: tuple[str, ...]) -> 
     assert missing == TableMissing(parts)
 
 
+def test_a_name_of_three_parts_is_missing_too() -> None:
+    given = {"sessionCatalog": "spark_catalog", "namespace": "`my`.`topic`.`x`"}
+    assert missing_table("REQUIRES_SINGLE_PART_NAMESPACE", given, "") == TableMissing(("my", "topic", "x"))
+
+
 def test_a_name_before_a_dot_is_a_data_source_to_spark() -> None:
     text = "[KAFKA_DATA_SOURCE_NOT_ENABLED] Failed to find data source: kafka. Please deploy the application"
     assert missing_table("KAFKA_DATA_SOURCE_NOT_ENABLED", {"provider": "kafka"}, text) == TableMissing(("kafka", ""))

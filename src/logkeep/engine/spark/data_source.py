@@ -1,7 +1,9 @@
 """The Spark side of `spark.read.format(…)`: a data source in Python over any `TableFormat`.
 
-A session with `spark.sql.python.filterPushdown.enabled` passes filters to the format; a plain one does not, and works
-as well. Spark applies all filters to all rows again, so a format can only leave out what they would remove.
+With the option `pushdown`, filters reach the format; Spark applies all of them to all rows again, so a format can only
+leave out what they would remove. It is off by default. Spark 4.3 keeps one plan for each loaded frame, that of the
+filters that came last: where one frame is read twice with different filters, or with filters and then without, both
+reads get the same plan, and rows are missing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+PUSHDOWN = "pushdown"
 REMEDY = "remedy: "
 """Begins the line after an error of ours, in Spark's message."""
 _COMPARISONS: Mapping[type, Comparison] = {
@@ -58,7 +61,10 @@ class TableSource(DataSource):
         return self._format().schema(self.options)
 
     def reader(self, schema: "StructType") -> "TableReader":
-        return TableReader(self._format(), self.options)
+        """Spark fails a query whose reader takes filters, where the session's setting is off, which is its default. A
+        reader cannot see the setting."""
+        reader = FilteredTableReader if self.options.get(PUSHDOWN) == "true" else TableReader
+        return reader(self._format(), self.options)
 
 
 class TablePartition(InputPartition):
@@ -69,10 +75,6 @@ class TableReader(DataSourceReader):
     def __init__(self, table_format: TableFormat, options: Mapping[str, str]) -> None:
         self._format, self._options = table_format, dict(options)
         self.filters: tuple[ColumnFilter, ...] = ()
-
-    @property
-    def pushFilters(self) -> "PushFilters":  # noqa: N802 - Spark's name; see PushFilters
-        return PushFilters(self)
 
     def partitions(self) -> list[InputPartition]:
         units = with_remedy(lambda: self._format.units(self._options, self.filters))
@@ -86,22 +88,10 @@ class TableReader(DataSourceReader):
                 yield batch
 
 
-class PushFilters:
-    """The reader's method that gets filters.
-
-    Spark fails a query whose reader has such a method while the session's setting is off, and a reader cannot see the
-    setting. Spark compares `__func__`: with that of the base class the method is not used in a plain session, and is
-    called in one that passes filters.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: TableReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+class FilteredTableReader(TableReader):
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """All filters are returned: Spark applies them to every row."""
-        self._reader.filters = tuple(found for each in filters if (found := column_filter(each)) is not None)
+        self.filters = tuple(found for each in filters if (found := column_filter(each)) is not None)
         return filters
 
 

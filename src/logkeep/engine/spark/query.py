@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from logkeep import errors
 from logkeep.engine.outcomes import UnitFailed, decode, to_error
 from logkeep.engine.spark.failures import mistake_in, one_line, spark_text, whole_text
-from logkeep.engine.spark.query_tables import QueryTable, create_view, drop_views
+from logkeep.engine.spark.query_tables import QueryTable, SourceTable, create_view, drop_views
 from logkeep.engine.spark.session import EngineSession
 from logkeep.engine.spark.table_names import TableMissing, missing_table, unknown_table
 from logkeep.errors import LogkeepError, UsageError
@@ -28,6 +28,8 @@ _SHOWN = re.compile(r"^(?:logkeep\.errors\.)(\w+): (.*)\n(?:remedy: (.*))?", re.
 """The same as a data source raises it: in clear, for people."""
 _NOISY = "SQLQueryContextLogger"
 """pyspark logs each wrong query here, with a hundred lines of Java, to standard error."""
+_SCAN = "RelationV2["
+"""Begins the line of a data source in a plan."""
 _PLANS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
@@ -104,6 +106,7 @@ def _answered(query: Query, step: Callable[[], QueryResult]) -> QueryResult:
 def _answer(session: EngineSession, query: Query, created: list[str]) -> QueryResult:
     sql = query.sql.strip().removesuffix(";")
     _resolve(session, query, sql, created)
+    _push_filters(session, query, sql, created)
     frame = session.spark.sql(sql)
     if query.sink is not None:
         return _stream(frame if query.most is None else frame.limit(query.most), query.sink)
@@ -133,6 +136,26 @@ def _resolve(session: EngineSession, query: Query, sql: str, created: list[str])
             create_view(session, name, query.tables[name])
         else:
             return
+
+
+def _push_filters(session: EngineSession, query: Query, sql: str, created: list[str]) -> None:
+    """Let filters reach the sources, if each is read once: see `data_source`."""
+    sources = {name: table for name in created if isinstance(table := query.tables[name], SourceTable)}
+    if not sources:
+        return
+    execution: Any = session.spark.sql(sql)._jdf.queryExecution()
+    if each_read_once(len(sources), execution.analyzed().toString(), execution.optimizedPlan().toString()):
+        for name, table in sources.items():
+            create_view(session, name, table.with_pushdown())
+
+
+def each_read_once(sources: int, analyzed: str, optimized: str) -> bool:
+    """Whether a query reads each of its sources once, by its plans. Pure.
+
+    Each is in the first plan at least once. A common table expression is there once, and copied where it is used.
+    """
+    copied = analyzed.count("CTERelationRef") > analyzed.count("CTERelationDef")
+    return analyzed.count(_SCAN) == sources and optimized.count(_SCAN) <= sources and not copied
 
 
 def _table_name(query: Query, missing: TableMissing) -> str:

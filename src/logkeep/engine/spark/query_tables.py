@@ -3,7 +3,7 @@
 import base64
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logkeep.engine.outcomes import encode, own_failure
@@ -39,11 +39,14 @@ class UnitTable:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A data source of Spark, which gets the query's filters."""
+    """A data source of Spark."""
 
     columns: str
     format: str
     options: Mapping[str, str]
+
+    def with_pushdown(self) -> "SourceTable":
+        return replace(self, options={**self.options, "pushdown": "true"})
 
     def frame(self, session: EngineSession) -> "DataFrame":
         from pyspark.errors import AnalysisException  # noqa: PLC0415
@@ -80,7 +83,7 @@ def create_view(session: EngineSession, name: str, table: QueryTable) -> None:
 
 def drop_views(session: EngineSession, names: Iterable[str]) -> None:
     for name in names:
-        session.spark.catalog.dropTempView(quoted(name))
+        session.spark.catalog.dropTempView(name)  # takes a name as it is, where the creation takes SQL
 
 
 def quoted(name: str) -> str:

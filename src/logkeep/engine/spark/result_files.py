@@ -57,7 +57,8 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
+        text = value.isoformat(timespec="microseconds" if value.microsecond % 1000 else "milliseconds")
+        return text.replace("+00:00", "Z")
     return str(value)
 
 

@@ -36,7 +36,8 @@ class KafkaTables:
     def kept_options(self, options: Mapping[str, str]) -> dict[str, str]:
         """Without the settings of a Kafka client: a job may still have its password among them."""
         lower = {name.lower(): value for name, value in options.items()}
-        return {name: value for name, value in lower.items() if name == _KEPT or not name.startswith(_CLIENT)}
+        kept = {name: value for name, value in lower.items() if name == _KEPT or not name.startswith(_CLIENT)}
+        return kept | {"pushdown": str(parse_options(options).pushdown).lower()}
 
     def units(self, options: Mapping[str, str], filters: Sequence[ColumnFilter]) -> list[TableUnit]:
         wanted = parse_options(options)

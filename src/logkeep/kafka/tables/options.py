@@ -32,7 +32,7 @@ TopicPartitions = Mapping[str, Mapping[int, int]]
 """A number for each partition of each topic."""
 
 _SELECTIONS = ("subscribe", "subscribePattern", "assign")
-_OWN = ("repo", "source", "versionAsOf", "timestampAsOf", "isolation", "columns")
+_OWN = ("repo", "source", "versionAsOf", "timestampAsOf", "isolation", "columns", "pushdown")
 _OF_KAFKA = (
     *_SELECTIONS,
     *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
@@ -73,6 +73,8 @@ class TableOptions:
     min_partitions: int = 0
     fail_on_data_loss: bool = True
     isolation: Isolation = "committed"
+    pushdown: bool = False
+    """Filters of the query limit what is read."""
     columns: tuple[str, ...] = tuple(COLUMNS)[:-1]
 
     @property
@@ -106,6 +108,7 @@ def parse_options(options: Mapping[str, str]) -> TableOptions:
         min_partitions=_number(taken, "minPartitions", 1) if "minPartitions" in taken else 0,
         fail_on_data_loss=_flag(taken, "failOnDataLoss", default=True),
         isolation=isolation,
+        pushdown=_flag(taken, "pushdown"),
         columns=_columns(taken),
     )
 

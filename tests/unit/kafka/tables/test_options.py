@@ -34,7 +34,8 @@ def test_a_job_changes_its_format_and_adds_the_repository() -> None:
         fail_on_data_loss=False,
         columns=("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"),
     )
-    kept = KafkaTables().kept_options(job | {"Kafka.Isolation.Level": "read_uncommitted"})
+    kept = KafkaTables().kept_options(REPO | job | {"Kafka.Isolation.Level": "read_uncommitted"})
+    assert kept["pushdown"] == "false"
     assert not any("hidden" in value or "broker" in value for value in kept.values()), "passed on to every task"
     assert kept["kafka.isolation.level"] == "read_uncommitted"
 
@@ -61,6 +62,7 @@ def test_a_job_changes_its_format_and_adds_the_repository() -> None:
         ({"isolation": "all"}, {"isolation": "all"}),
         ({"kafka.isolation.level": "read_uncommitted"}, {"isolation": "all"}),
         ({"kafka.isolation.level": "read_uncommitted", "isolation": "committed"}, {"isolation": "committed"}),
+        ({"PushDown": "TRUE"}, {"pushdown": True}),
         ({"columns": "Offset,timestamptype"}, {"columns": ("offset", "timestampType")}),
     ],
 )
