@@ -212,6 +212,8 @@ def _sql(stage: Stage) -> None:
     """Through Spark's data source, which both workers import from the shipped package."""
     query = f"SELECT count(*), sum(length(value)), count(DISTINCT offset) FROM `{stage.orders}`"  # noqa: S608
     assert stage.on_cluster("sql", query, *stage.backed)["rows"] == [[3, 3, 3]]
+    of_zookeeper = ("sql", "SELECT count(*) > 0 FROM transactions", *stage.zookeeper_repo)
+    assert stage.on_one_worker(*of_zookeeper)["rows"] == [[True]]
 
 
 def _zookeeper_backup(stage: Stage) -> None:
