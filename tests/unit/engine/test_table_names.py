@@ -18,7 +18,7 @@ def test_sparks_error_names_the_table(relation: str, parts: tuple[str, ...]) -> 
 
 
 def test_a_name_of_three_parts_is_missing_too() -> None:
-    given = {"sessionCatalog": "spark_catalog", "namespace": "`my`.`topic`.`x`"}
+    given = {"sessionCatalog": "spark_catalog", "identifier": "`my`.`topic`.`x`"}
     assert missing_table("REQUIRES_SINGLE_PART_NAMESPACE", given, "") == TableMissing(("my", "topic", "x"))
 
 

@@ -13,6 +13,7 @@ from logkeep.errors import UsageError
 _MOST = 5
 _PART = re.compile(r"`((?:[^`]|``)*)`")
 _AS_FORMAT = re.compile(r"Failed to find (?:the )?data source: ([^\s.]+)")
+_PARAMETERS = ("relationName", "identifier")
 _NOT_FOUND = {"TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"}
 
 
@@ -42,7 +43,8 @@ class TableMissing:
 def missing_table(condition: str, parameters: Mapping[str, str], text: str) -> TableMissing | None:
     """The table that Spark did not find, by its error; None if the error is another one."""
     if condition.partition(".")[0] in _NOT_FOUND:
-        parts = _PART.findall(parameters.get("relationName") or parameters.get("namespace", ""))
+        named = next((parameters[name] for name in _PARAMETERS if name in parameters), "")
+        parts = _PART.findall(named)
         return TableMissing(tuple(part.replace("``", "`") for part in parts)) if parts else None
     provider = _AS_FORMAT.search(text)
     return TableMissing((provider[1].strip('`"'), "")) if provider else None
