@@ -63,4 +63,4 @@ def _differences(live: DataFrame, ours: DataFrame) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"plain": plain, "judge": judge}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps(plain(*sys.argv[2:]) if sys.argv[1] == "plain" else judge(*sys.argv[2:])))

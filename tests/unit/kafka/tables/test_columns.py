@@ -1,5 +1,7 @@
 """Records as the columns of Spark's Kafka source: the types that Spark compares, and the values that it gives."""
 
+from typing import Any
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -34,9 +36,8 @@ OF_SPARK = StructType(
 FAR_MS = 2**62
 
 
-def _records(
-    *rows: tuple[int, int, int, bytes | None, bytes | None, list[tuple[bytes, bytes | None]]],
-) -> pa.RecordBatch:
+def _records(*rows: tuple[Any, ...]) -> pa.RecordBatch:
+    """Rows of offset, time, its type, key, value and headers."""
     names = SCHEMA.names
     dicts = [dict(zip(names, (*row[:5], [{"key": k, "value": v} for k, v in row[5]]), strict=True)) for row in rows]
     return pa.RecordBatch.from_pylist(dicts, SCHEMA)

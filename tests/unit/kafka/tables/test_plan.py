@@ -1,6 +1,5 @@
 """What a table reads of a backup: the rows that options and filters ask for, and few others."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ def backed(tmp_path_factory: pytest.TempPathFactory) -> Backed:
     return back_up_tables(tmp_path_factory.mktemp("tables"))
 
 
-def _read(backed: Backed, filters: Sequence[ColumnFilter] = (), **options: str) -> list[tuple[Any, ...]]:
+def _read(backed: Backed, *filters: ColumnFilter, **options: str) -> list[tuple[Any, ...]]:
     given = {"repo": backed.place.store.url, "includeHeaders": "true", **options}
     units = KafkaTables().units(given, filters)
     batches = [batch for unit in units for batch in KafkaTables().rows(unit)]
@@ -105,13 +104,13 @@ def test_filters_leave_out_only_what_they_exclude(backed: Backed) -> None:
         ColumnFilter("offset", "<=", 200),
         ColumnFilter("timestamp", ">=", time),
     ]
-    found = _read(backed, filters)
+    found = _read(backed, *filters)
     wanted = [r for r in all_rows("orders") if r.partition == 1 and r.offset <= 200 and r.time_ms >= START_MS + 5000]
     assert found == [r.spark() for r in wanted]
 
 
 def test_a_filter_of_no_log_reads_nothing(backed: Backed) -> None:
-    assert _read(backed, [ColumnFilter("topic", "=", "nothing")]) == []
+    assert _read(backed, ColumnFilter("topic", "=", "nothing")) == []
 
 
 def test_a_time_window_reads_its_batches_and_few_others(tmp_path: Path) -> None:
