@@ -32,7 +32,9 @@ def _said(tmp_path: Path, *words: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.soak
 def test_a_plain_session_has_the_format(tmp_path: Path) -> None:
+    """The guide has a plain session too: this one is asked for more."""
     backed = back_up_tables(tmp_path / "backed")
     said = _said(tmp_path, "plain", backed.place.store.url)
     assert said["types"] == [
