@@ -438,6 +438,15 @@ IMPORT_FORMAT: Option[str] = Option(
     "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
 )  # fmt: skip
+RESTORE_FROM: Option[str | None] = Option(
+    "restore-from", Text("URL"), None,
+    "Restore a dataset or an archive of another tool: it is imported into a scratch repository first.",
+    where=Where.FLAG, typed="from",
+)  # fmt: skip
+SCRATCH: Option[Path | None] = Option(
+    "scratch", FilePath("DIR"), None, "Directory for the scratch repository of --from.",
+    key="restore.scratch", default_text="below the cache directory",
+)  # fmt: skip
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
     "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",
