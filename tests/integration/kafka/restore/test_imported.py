@@ -65,7 +65,7 @@ def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene,
     target = ("--bootstrap-servers", scene.target.bootstrap, "--engine", "inline", "--yes")
     scene.commands.json("kafka", "restore", *words, *target, "--dry-run")
     done = scene.commands.json("kafka", "restore", *words, *target)
-    assert (done["verdict"], troubles(done)) == ("good", [])
+    assert (done["verdict"], troubles(done)) == ("proven", [])
     assert seen(scene.target.bootstrap, topic, 0) == expected(records)
     assert bounds(scene.target, topic, 2) == (0, 0)
     assert {log: at for log, (at, _) in group_positions(scene.target, f"g-{codec}").items()} == {(topic, 0): 20}
