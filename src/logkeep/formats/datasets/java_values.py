@@ -104,9 +104,8 @@ def _plain_strings(data: Bytes, starts: Longs, sizes: Longs) -> Flags:
     size = heads[:, 5].astype(np.int64) << 8 | heads[:, 6]
     string = long & (heads[:, :5] == np.frombuffer(_STRING, np.uint8)).all(axis=1) & (size == sizes - 7)
     special = np.concatenate(([0], np.cumsum((data == 0xC0) | (data == 0xED))))
-    return string & (
-        special[np.minimum(at + np.maximum(sizes, 0), len(data))] == special[np.minimum(at + 7, len(data))]
-    )
+    ends, texts = np.minimum(at + np.maximum(sizes, 0), len(data)), np.minimum(at + 7, len(data))
+    return np.asarray(string & (special[ends] == special[texts]), np.bool_)
 
 
 def _one_by_one(values: pa.Array, rows: Longs) -> tuple[pa.Array, int]:

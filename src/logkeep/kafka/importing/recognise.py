@@ -6,6 +6,7 @@ from functools import partial
 from logkeep.errors import UnsafeName, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reading import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
+from logkeep.kafka.importing.dataset_document import with_document
 from logkeep.kafka.importing.plan import check_topic_name
 from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.store.base import ObjectInfo, Store
@@ -51,7 +52,7 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
             subject=store.url,
             remedy="name the directory or prefix that the tool wrote to",
         )
-    reader = _FORMATS[fitting[0]][1](store, objects)
+    reader = with_document(_FORMATS[fitting[0]][1](store, objects), store, objects)
     for topic in reader.topics:
         check_topic_name(topic.name)
     return reader
