@@ -48,6 +48,7 @@ from logkeep.kafka.backup.history_check import (
 )
 from logkeep.kafka.backup.past_check import (
     SeenLogs,
+    compacted_topics,
     compare_before_commit,
     compare_before_plan,
     gap_ends,
@@ -454,7 +455,8 @@ class _BackupRun:
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
         doubted = [each for each in earlier if each.unit not in base.vouched]
-        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted)
+        compacted = compacted_topics(facts, base.record)
+        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, compacted)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
         ended = {**{log: r.history for log, r in now.reached.items() if log.topic in recopied}}
@@ -465,7 +467,8 @@ class _BackupRun:
             if log in facts.bounds
         }
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
-        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
+        bounds = judged.bounds_after(facts.bounds)
+        plan = plan_backup(facts.topics, bounds, facts.sizes, known, done_ranges(earlier), furthest)
         ended_histories = (*truncated_since(base.reached, now, base.begun), *broken)
         again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
@@ -508,7 +511,7 @@ class _BackupRun:
         ended = {r.log for r in changed}
         others = self.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
         doubted = [each for each in results if each.unit not in base.vouched]
-        wanted = compare_before_commit(doubted, base.reached, topics, ended | others)
+        wanted = compare_before_commit(doubted, base.reached, topics, ended | others, facts)
         judged = self.continuity.before_commit(
             wanted, ArchivedRows(self.place, base.entry, results), facts, base.record
         )
