@@ -24,7 +24,7 @@ class _World:
         """During the last backup."""
         self._uids = 0
         self._cleaned: set[int] = set()
-        """By compaction, in a state during the last backup."""
+        """By compaction, in a state during a backup."""
         self.doubtful: set[str] = set()
         """Histories of which a backup said that their past is not decided."""
 
@@ -96,7 +96,7 @@ class _World:
         if history in self.doubtful:
             return
         states = [*self._states, backup.broker]
-        self._cleaned = {uid for state in states for uid in state.cleaned}
+        self._cleaned |= {uid for state in states for uid in state.cleaned}
         faults = [self._fault(backup, state) for state in states]
         assert "" in faults, faults[-1]
 

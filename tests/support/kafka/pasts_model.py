@@ -49,8 +49,10 @@ from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, OffsetVerdict, explain
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.tiling import inherited_gaps
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.cluster_values import facts
@@ -184,11 +186,11 @@ class ModelArchive:
         broken = broken_logs(topics, bounds, now.furthest, self._ask)
         disturb()
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
-        compacted = {LOG.topic} if self.is_compacted else set()
-        wanted = compare_before_plan(topics, bounds, kept, reached, earlier, compacted=compacted)
-        undecided = self._judged(wanted, base, earlier)
+        gaps = base.gaps if base and self.compares else ()
+        to_compare = compare_before_plan(topics, bounds, kept, reached, earlier, gaps=gaps)
+        undecided = self._judged(to_compare, base, earlier)
         broken += [BrokenLog(LOG, Cause.OTHER_PAST, log.history) for log in undecided.others]
-        anew = {b.log: ArchivedReach(next_history(b.history), bounds[LOG].start, -1) for b in broken}
+        anew = {b.log: ArchivedReach(next_history(LOG.topic, b.history, {}), bounds[LOG].start, -1) for b in broken}
         sizes = {LOG: 3 * UNIT_BYTES}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         moved = undecided.bounds_after(bounds)
@@ -223,7 +225,7 @@ class ModelArchive:
         assembled = assemble(plan, results, {r.log for r in changed})
         if changed:
             bounds, results = self._bounds(), []
-            anew = {LOG: ArchivedReach(next_history(changed[0].log.history), bounds[LOG].start, -1)}
+            anew = {LOG: ArchivedReach(next_history(LOG.topic, changed[0].log.history, {}), bounds[LOG].start, -1)}
             second = plan_backup(topics, bounds, {LOG: 3 * UNIT_BYTES}, anew, unit_bytes=UNIT_BYTES)
             results = [self._copy(wanted) for unit in second.units for wanted in unit.ranges]
             assembled = join_rounds(assembled, assemble(second, results))
@@ -249,7 +251,10 @@ class ModelArchive:
         )
         rows = by_log([*inherited, *assembled.segments]).get(cut.log, [])
         judged = JudgedPasts((), tuple(log for log in undecided if log == cut.log))
-        return ModelBackup(cut.log, cut.start, cut.end, tuple(rows), assembled.gaps, reach, judged, self.broker)
+        claims = {cut.log: [Range(row.start, row.end) for row in rows]}
+        older = inherited_gaps(base.gaps if base else (), [cut], assembled.gaps, claims)
+        gaps = (*assembled.gaps, *older)
+        return ModelBackup(cut.log, cut.start, cut.end, tuple(rows), gaps, reach, judged, self.broker)
 
     def seen(self, backup: ModelBackup) -> list[tuple[int, int, set[int]]]:
         """What a reader of a backup sees: base and last offset of each batch, and the writes that its records name."""

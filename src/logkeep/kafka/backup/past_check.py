@@ -20,21 +20,21 @@ REMOVED: retention took the batch, and leader epochs alone decide. A backup that
 was archived before. If retention takes it after it was copied in this run, it is UNDECIDED if the leader changed
 meanwhile: a broker whose disk is put back gets a new leader epoch. UNDECIDED is reported, and the log is continued.
 
-A log that was empty at its backup, or that retention emptied before a byte of it was copied, has no archived batch. Its
-start was at the archived end. Log starts never go back, so a log that begins before that end has another past. Only
-where compaction may have removed every batch is that not known.
+Log starts never go back. So a log that begins before the end of an archived gap, or before the start that it had when
+it was archived without a batch, has another past: there is no batch to compare.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import RecordBody
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.plan import history_of, log_of, same_topic
+from logkeep.kafka.backup.plan import REMOVED_BEFORE, REMOVED_MEANWHILE, history_of, log_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
@@ -93,7 +93,7 @@ class ToCompare:
     led_anew: frozenset[LogName] = frozenset()
     """Logs that got another leader epoch while they were copied."""
     went_back: frozenset[LogName] = frozenset()
-    """Logs that begin before offsets that retention had removed."""
+    """Logs that begin before offsets that retention had removed, or with a leader epoch after a larger one."""
 
     def judged(self, found: Iterable[tuple[ArchivedBatch, PastVerdict]]) -> "JudgedPasts":
         """One batch of another past is enough."""
@@ -195,17 +195,17 @@ def compare_before_plan(
     base: Mapping[TopicPartition, ArchivedReach],
     earlier: Iterable[CopyResult],
     trusted: Collection[TopicPartition] = (),
-    compacted: Collection[str] = (),
+    gaps: Iterable[KnownGap] = (),
 ) -> ToCompare:
     """For each log that would be continued: its last batch in the last backup, and that of each resumed range.
 
     `newest` names the history that counts: an interrupted run may have begun another one. `trusted` logs were compared
-    before, and their leaders were not restarted since. Of `compacted` topics every batch may be gone.
+    before, and their leaders were not restarted since. `gaps`: those of the last backup.
     """
     ranges: dict[LogName, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
         ranges.setdefault(each.log, []).append(each)
-    found = list[ToCompare]()
+    found, ends = list[ToCompare](), _ends_of(gaps)
     for topic in topics:
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
@@ -216,8 +216,16 @@ def compare_before_plan(
             tip = None if log in trusted else base.get(log)
             found.append(_of_log(name, tip, ranges.get(name, ()), bounds[log].start))
             if tip is not None and tip.history == known.history:
-                found.append(_of_empty(name, tip, bounds[log].start, compacted=topic.name in compacted))
+                was = tip.start if tip.last_epoch < 0 and tip.last_batch is None else -1
+                back = bounds[log].start < max(was, ends.get(name, -1))
+                found.append(ToCompare(went_back=frozenset({name} if back else ())))
     return _joined(found)
+
+
+def _ends_of(gaps: Iterable[KnownGap]) -> dict[LogName, int]:
+    """The end of the last gap of each log that retention made."""
+    made = (gap for gap in gaps if gap.reason in (REMOVED_BEFORE, REMOVED_MEANWHILE))
+    return {gap.log: gap.end for gap in sorted(made, key=lambda gap: gap.end)}
 
 
 def compare_before_commit(
@@ -276,7 +284,7 @@ def gap_ends(
     return found
 
 
-def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Iterable[RangeResult], start: int) -> ToCompare:
+def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeResult], start: int) -> ToCompare:
     """Without batches that retention has removed: nothing is left to compare them with."""
     batches, unreadable = list[ArchivedBatch](), False
     if tip is not None and tip.history == log.history and tip.last_epoch >= 0:
@@ -286,16 +294,14 @@ def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Iterable[RangeResul
         batches += [ArchivedBatch(log, each.last_batch)] if each.last_batch else []
         unreadable |= each.last_batch is None and bool(each.epochs) and start < each.reached
     left = tuple(each for each in batches if each.batch.last_offset >= start)
-    back = any(start < each.hi <= each.log_start and not each.epochs for each in ranges)
+    back = any(start < each.hi <= each.log_start and not each.epochs for each in ranges) or _epochs_decrease(ranges)
     return ToCompare(left, frozenset({log} if unreadable else ()), went_back=frozenset({log} if back else ()))
 
 
-def _of_empty(log: LogName, tip: ArchivedReach, start: int, *, compacted: bool) -> ToCompare:
-    """Of a log without archived batches: whether it begins before the end that it had."""
-    if tip.last_epoch >= 0 or tip.last_batch is not None or start >= tip.end:
-        return ToCompare()
-    is_known = start < tip.start or not compacted
-    return ToCompare(went_back=frozenset({log})) if is_known else ToCompare(unproven=frozenset({log}))
+def _epochs_decrease(ranges: Iterable[RangeResult]) -> bool:
+    """No log has a batch after one with a larger leader epoch: ranges with such batches are of two pasts."""
+    runs = sorted((run.offset, run.epoch) for each in ranges for run in each.epochs if run.epoch >= 0)
+    return any(later < earlier for (_, earlier), (_, later) in pairwise(runs))
 
 
 def _joined(some: Iterable[ToCompare]) -> ToCompare:

@@ -48,7 +48,6 @@ from logkeep.kafka.backup.history_check import (
 )
 from logkeep.kafka.backup.past_check import (
     SeenLogs,
-    compacted_topics,
     compare_before_commit,
     compare_before_plan,
     gap_ends,
@@ -57,12 +56,14 @@ from logkeep.kafka.backup.past_check import (
 )
 from logkeep.kafka.backup.plan import (
     Plan,
+    UsedNumbers,
     expected_bytes,
     next_history,
     plan_backup,
     refuse_no_topics,
     refuse_unknown,
     same_topic,
+    used_numbers,
 )
 from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
@@ -422,9 +423,9 @@ class _BackupRun:
 
     def _read_base(self, entry: BackupEntry | None, folded: Folded) -> PreviousBackup:
         if entry is None:
-            return PreviousBackup()
+            return PreviousBackup(used=used_numbers(folded))
         manifest, record = self._record_of(entry)
-        base = PreviousBackup(entry, manifest.findings, record)
+        base = PreviousBackup(entry, manifest.findings, record, manifest.gaps, used_numbers(folded))
 
         def dense() -> set[LogName]:
             found = dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))
@@ -455,20 +456,19 @@ class _BackupRun:
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
         doubted = [each for each in earlier if each.unit not in base.vouched]
-        compacted = compacted_topics(facts, base.record)
-        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, compacted)
+        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, base.gaps)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
         ended = {**{log: r.history for log, r in now.reached.items() if log.topic in recopied}}
         ended |= {b.log: b.history for b in broken}
         anew = {
-            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1)
+            log: ArchivedReach(next_history(log.topic, history, base.used), facts.bounds[log].start, -1)
             for log, history in ended.items()
             if log in facts.bounds
         }
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
         bounds = judged.bounds_after(facts.bounds)
-        plan = plan_backup(facts.topics, bounds, facts.sizes, known, done_ranges(earlier), furthest)
+        plan = plan_backup(facts.topics, bounds, facts.sizes, known, done_ranges(earlier), furthest, used=base.used)
         ended_histories = (*truncated_since(base.reached, now, base.begun), *broken)
         again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
@@ -487,7 +487,7 @@ class _BackupRun:
         if not changed:
             return CopiedLogs(assembled, facts, tuple(results), tuple(added))
         again = self._gather()
-        second = self._plan_again(again, changed)
+        second = self._plan_again(again, changed, prepared.base.used)
         repeated = self._copy_units(ongoing.id, ongoing.run, second, engine)
         refuse_failures(repeated)
         changing, doubtful = self._changed(repeated, second, PreviousBackup(), again)
@@ -517,7 +517,7 @@ class _BackupRun:
         )
         return [*changed, *of_another_past(results, others.union(judged.others))], judged.undecided
 
-    def _plan_again(self, facts: Facts, changed: Sequence[RangeResult]) -> Plan:
+    def _plan_again(self, facts: Facts, changed: Sequence[RangeResult], used: UsedNumbers) -> Plan:
         """A plan of the logs that lost their end: from their beginning, as a history of their own."""
         ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in changed}
         topics = []
@@ -530,7 +530,8 @@ class _BackupRun:
             if log not in there or not same_topic(history, there[log]):
                 raise BackupFailed("it lost its end and was deleted, both while it was copied", subject=str(log))
         anew = {
-            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()
+            log: ArchivedReach(next_history(log.topic, history, used), facts.bounds[log].start, -1)
+            for log, history in ended.items()
         }
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 

@@ -12,8 +12,16 @@ import msgspec
 
 from logkeep.kafka.backup.assemble import done_ranges
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.history_check import BrokenLog, archive_progress, history_number
-from logkeep.kafka.backup.plan import UNIT_BYTES, Plan, PlannedUnit, history_of, plan_backup
+from logkeep.kafka.backup.history_check import BrokenLog, archive_progress
+from logkeep.kafka.backup.plan import (
+    UNIT_BYTES,
+    Plan,
+    PlannedUnit,
+    history_number,
+    history_of,
+    plan_backup,
+    used_numbers,
+)
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
@@ -106,10 +114,8 @@ def due_topics(
 
 def next_number(folded: Folded, topic: str, topic_id: str, logs: Iterable[LogName]) -> int:
     """Larger than any that this topic ever had: neither rows nor burials of another copy can apply to the new one."""
-    used = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
-    used += [history_number(b.log.history) for b in folded.buried or () if _is_of(b.log, topic, topic_id)]
-    used += [s.number for s in folded.generation_starts or () if (s.topic, s.topic_id) == (topic, topic_id)]
-    return max(used, default=0) + 1
+    here = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
+    return max([*here, used_numbers(folded).get((topic, topic_id), 0)]) + 1
 
 
 def _is_of(log: LogName, topic: str, topic_id: str) -> bool:

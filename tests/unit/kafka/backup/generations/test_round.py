@@ -7,8 +7,7 @@ import pytest
 
 from logkeep.errors import BackupFailed, FormatTooNew
 from logkeep.kafka.backup.generations.plan import GenerationRule
-from logkeep.kafka.backup.history_check import history_number
-from logkeep.kafka.backup.plan import Plan
+from logkeep.kafka.backup.plan import Plan, history_number
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.source import read_manifest
