@@ -140,11 +140,13 @@ class GenerationRound:
     def share(
         self, facts: Facts, reached: Reached, done: Plan, copy: CopyShare, engine_for: EngineFor
     ) -> "CopiedShare":
-        """After the backup, which copied the plan `done`: copy and read back a part of the first catch-up. What fails
-        is a finding; the backup counts."""
-        waiting = [] if self.idle else self._selected(facts)
-        gone = {e.token for e in ended_catch_ups(waiting, facts, reached, ())}
-        for catch_up in [each for each in waiting if each.token not in gone][:1]:
+        """After the backup, which copied the plan `done`: end catch-ups of logs that lost their end meanwhile, copy and
+        read back a part of the first other one. What fails is a finding; the backup counts."""
+        if self.idle:
+            return CopiedShare()
+        ended = ended_catch_ups(self.session.folded.catch_ups or (), facts, reached, ())
+        self._commit(GenerationsAction(ended=tuple(ended)))
+        for catch_up in self._selected(facts)[:1]:
             try:
                 share_bytes = self.rule.share_bytes + planned_bytes(catch_up.topic, done)
                 return self._share(catch_up, facts, share_bytes, copy, engine_for)

@@ -3,15 +3,21 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import BackupFailed, FormatTooNew
-from logkeep.kafka.backup.generations.plan import GenerationRule
-from logkeep.kafka.backup.plan import Plan, history_number
+from logkeep.kafka.backup.generations.plan import GenerationRule, new_catch_up
+from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations
+from logkeep.kafka.backup.plan import Plan, history_number, next_history, used_numbers
 from logkeep.kafka.backup.units import CopyResult
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import GenerationsAction
 from logkeep.repository.chain.commits import checkpoints, read_chain, read_whole_chain
 from logkeep.repository.chain.format import GENERATIONS, check_features, open_format
 from logkeep.repository.chain.lease import DEFAULT_TTL
@@ -121,6 +127,32 @@ def test_a_damaged_share_of_a_topic_that_does_not_grow_is_copied_again() -> None
             made.back_up()
         assert made.active_number() == 1
         made.check()
+
+
+def test_a_truncation_that_the_copy_finds_ends_the_catch_up_in_the_same_run() -> None:
+    """The other partition has lost its end five times before: the catch-up has the next number after that."""
+    made = _made()
+    with made.session() as session:
+        logs = [c.log for c in read_manifest(made.place, session.folded.completed[-1]).cut]
+        often = [logs[0], msgspec.structs.replace(logs[1], history=f"{logs[1].history}-5")]
+        new = new_catch_up(session.folded, logs[0].name, often, made.token(), "asked for")
+        commit_generations(session, GenerationsAction(begun=(new,)))
+        assert new.number == 6
+        after = next_history(logs[0].name, logs[0].history, used_numbers(session.folded))
+        histories = {0: after, 1: often[1].history}
+        reached = {TopicPartition(c.name, c.partition): ArchivedReach(histories[c.partition], 9, 1) for c in logs}
+        found = generation_cycle.facts_at(made.end)
+        share = GenerationRound(session, SHARE).share(found, reached, Plan((), (), (), ()), _never, _no_engine)
+        assert (share.what, share.findings) == (None, ())
+    assert not read_chain(made.place).catch_ups
+
+
+def _never(*_: object) -> list[CopyResult]:
+    raise AssertionError("nothing is copied of a catch-up that has ended")
+
+
+def _no_engine(_: int) -> InlineEngine:
+    return InlineEngine()
 
 
 def test_a_catch_up_whose_object_is_lost_ends_and_backups_go_on() -> None:
