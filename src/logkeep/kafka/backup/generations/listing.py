@@ -8,7 +8,7 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.backup.assemble import earlier_results
 from logkeep.kafka.backup.generations.plan import history_name, new_catch_up
 from logkeep.kafka.backup.generations.round import commit_generations
-from logkeep.kafka.backup.history_check import history_number
+from logkeep.kafka.backup.plan import history_number
 from logkeep.kafka.record.deletion_times import compacted_topics_of
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.stored_record import read_record
