@@ -189,10 +189,8 @@ def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
 
     The last backup need not have them: it may have left the topic out, and later backups may be deleted.
     """
-    named = [
-        log for each in (*(folded.buried or ()), *(folded.folds or ())) if (log := each.log).collection is Kind.TOPICS
-    ]
-    used = [((log.name, log.history.partition("-")[0]), history_number(log.history)) for log in named]
+    logs = [*(burial.log for burial in folded.buried or ()), *(fold.log for fold in folded.folds or ())]
+    used = [((log.name, log.history.partition("-")[0]), history_number(log.history)) for log in logs]
     used += [((s.topic, s.topic_id), s.number) for s in folded.generation_starts or () if s.number]
     found: dict[tuple[str, str], int] = {}
     for topic, number in used:
