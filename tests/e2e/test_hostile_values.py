@@ -86,6 +86,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "kafka generations": (f"kafka generations {KAFKA}",),
     "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
+    "kafka generations cancel": (f"kafka generations cancel --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),

@@ -528,6 +528,7 @@ ELSEWHERE = (
     "kafka backup",
     "kafka fold",
     "kafka generations",
+    "kafka generations cancel",
     "kafka generations new",
     "kafka groups",
     "kafka groups restore",

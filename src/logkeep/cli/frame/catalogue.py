@@ -167,6 +167,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:GENERATIONS_NEW",
     ),
     VerbEntry(
+        "kafka generations cancel",
+        "logkeep.cli.verbs.kafka.generations:cancel_catch_ups",
+        "End catch-ups of compacted topics: the active copies go on as they are.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS_CANCEL",
+    ),
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",

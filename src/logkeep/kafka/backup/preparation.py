@@ -72,6 +72,8 @@ class PreparedBackup:
     """Logs that are continued although it is not known whether they have the same past."""
     recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Logs that are copied again, and why."""
+    due: tuple[str, ...] = ()
+    """Topics whose new generation the run would begin."""
 
     def removed_topics(self, now: Facts) -> set[str]:
         """Topics that were deleted since, or created again under the same name: another plan would leave them out."""

@@ -36,8 +36,8 @@ from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, Deletion
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
-from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, gaps_in_cut, without_unready
-from logkeep.kafka.backup.generations.round import GenerationRound, refuse_damaged
+from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, due_by_age, gaps_in_cut, without_unready
+from logkeep.kafka.backup.generations.round import GenerationRound, oldest_logs, refuse_damaged
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
     archive_progress,
@@ -192,7 +192,15 @@ class KafkaBackup:
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
         with Cluster(self.settings) as cluster:
-            return _BackupRun(self, options, cluster).checked_plan()
+            prepared = _BackupRun(self, options, cluster).checked_plan()
+        return replace(prepared, due=self._due(options.generations, prepared))
+
+    def _due(self, rule: GenerationRule, prepared: PreparedBackup) -> tuple[str, ...]:
+        if rule.length is None:
+            return ()
+        folded, reached = read_chain(self.place), prepared.base.reached
+        oldest = oldest_logs(self.place, folded)
+        return tuple(due_by_age(folded, prepared.facts, oldest, reached, rule.length, self.clock()))
 
     def run(
         self, options: KafkaBackupOptions, engine_for: EngineFor, expect: Callable[[int], None] = lambda _: None

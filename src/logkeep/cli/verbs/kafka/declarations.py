@@ -318,6 +318,18 @@ GENERATIONS_NEW = Declaration(
     examples=("logkeep kafka generations new --topics accounts --dry-run",),
 )
 
+GENERATIONS_CANCEL = Declaration(
+    """End catch-ups of compacted topics: the active copies go on as they are.
+
+    What was copied of them becomes garbage, which `prune` deletes. No backup changes. With
+    --compacted-log-backup-length-days the next run begins another one where the active copy is too old.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, LEASE_TTL),
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka generations cancel --topics accounts --dry-run",),
+)
+
 SALVAGE = Declaration(
     """Back up a Kafka cluster from the disks of brokers that no longer run.
 

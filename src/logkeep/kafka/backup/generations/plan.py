@@ -27,6 +27,7 @@ from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
+from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.chain.actions import BegunCatchUp, EndedCatchUp, GenerationStart
 from logkeep.repository.chain.fold import CatchUp, Folded
@@ -110,6 +111,16 @@ def due_topics(
         and (began := starts.get((t.name, history_of(t)))) is not None
         and began + length <= now
     ]
+
+
+def due_by_age(
+    folded: Folded, facts: Facts, oldest: Collection[LogName], reached: Reached, length: timedelta, now: datetime
+) -> list[str]:
+    """Topics whose new generation a run would begin, with the ages that it would record first."""
+    topics = compacted_now(facts)
+    starts = unknown_starts(folded, topics, oldest, rfc3339(now))
+    known = msgspec.structs.replace(folded, generation_starts=(*(folded.generation_starts or ()), *starts))
+    return due_topics(known, topics, reached, length, now)
 
 
 def next_number(folded: Folded, topic: str, topic_id: str, logs: Iterable[LogName]) -> int:
