@@ -540,6 +540,7 @@ ELSEWHERE = (
     "kafka schemas list",
     "kafka schemas restore",
     "kafka schemas show",
+    "kafka show",
     "receipts list",
     "receipts show",
     "zookeeper backup",
