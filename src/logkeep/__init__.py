@@ -20,12 +20,12 @@ Layers, each importing only the ones below it (import-linter checks this):
 
 from typing import TYPE_CHECKING
 
+from logkeep.model.version import __version__
+
 if TYPE_CHECKING:
     from logkeep.python_api import BackupRepository
 
 __all__ = ["__version__", "open"]
-
-__version__ = "0.1.0"
 
 
 def open(url: str, source: str | None = None) -> "BackupRepository":  # noqa: A001 - read as `logkeep.open`

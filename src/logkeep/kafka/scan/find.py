@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from logkeep.formats.kafka.key_partition import partition_of_key
+from logkeep.formats.kafka.partitioner import partition_of_key
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
 from logkeep.kafka.scan.read import read_range
