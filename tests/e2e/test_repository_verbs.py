@@ -542,6 +542,7 @@ ELSEWHERE = (
     "kafka schemas list",
     "kafka schemas restore",
     "kafka schemas show",
+    "kafka show",
     "receipts list",
     "receipts show",
     "zookeeper backup",

@@ -113,6 +113,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:RESTORE_ABORT",
     ),
     VerbEntry(
+        "kafka show",
+        "logkeep.cli.verbs.kafka.show:show",
+        "Show archived records of a topic: at an offset, the first or last ones, or those with a key or a text.",
+        "logkeep.cli.verbs.kafka.declarations:SHOW_RECORDS",
+    ),
+    VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka.groups:groups",
         "Show the archived offsets of consumer groups, also for topics that were deleted since.",
