@@ -88,6 +88,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka export": (
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
+    ),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (

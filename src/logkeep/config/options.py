@@ -304,11 +304,13 @@ SEGMENT_BYTES: Option[int] = Option(
     key="kafka.segment_bytes",
 )  # fmt: skip
 DATASET_FORMAT: Option[str | None] = Option(
-    "format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.", where=Where.FLAG
-)
+    "dataset-format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.",
+    where=Where.FLAG, typed="format",
+)  # fmt: skip
 DATASET_URL: Option[str | None] = Option(
-    "to", Text("URL"), None, "With --format: the directory or bucket of the dataset.", where=Where.FLAG
-)
+    "dataset-url", Text("URL"), None, "With --format: the directory or bucket of the dataset.",
+    where=Where.FLAG, typed="to",
+)  # fmt: skip
 REWRITE: Option[tuple[str, ...]] = Option(
     "rewrite", TextList("TOPIC"), (),
     "With --format: write these topics anew beside the old ones and exchange them; may be repeated.", where=Where.FLAG,

@@ -18,6 +18,7 @@ from logkeep.kafka.record.deletion_times import UNPROVEN, CleanupRule, DeletionT
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.model.clock_time import ClockName, same_clock
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 
 
@@ -78,7 +79,7 @@ def _doubt(
 def _archived_doubt(planned: PlannedLog, note: NotedLog | None) -> str:
     if note is not None and note.covered >= 0 and planned.source.buried > note.buried:
         count = planned.source.buried - note.buried
-        return f"backups buried {count} records since the last export, and the dataset may have them"
+        return f"backups buried {plural(count, 'record')} since the last export, and the dataset may have them"
     return planned.source.unproven
 
 

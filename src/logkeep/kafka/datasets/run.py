@@ -36,6 +36,7 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportedLog, ExportResult, PlannedLog, SourceFacts
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine, EngineFor
 
@@ -207,7 +208,8 @@ class DatasetExport:
             fresh = each.log.topic in self.options.rewrite
             note = None if fresh else known.get(each.log)
             counted = _with_burials(each, note, source)
-            judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, before.get(each.log.topic))
+            rule = None if fresh else before.get(each.log.topic)
+            judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
             notes.append(_note(each, done.get(each.log), note, judged[each], source))
         put_document(self.target, joined_document(prepared.document, prepared.wanted, prepared.facts, notes))
         logs = tuple(done.values())
@@ -277,7 +279,7 @@ def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
             code=NOT_HELD,
             severity=Severity.WARNING,
             where=topic,
-            what=f"{count} records: the format has no place for {kind}, which was written as closely as possible",
+            what=f"{plural(count, 'record')}: the format has no place for {kind}, written as closely as possible",
         )
         for (topic, kind), count in sorted(counts.items())
     ]

@@ -81,7 +81,7 @@ def wants_dataset(run: Run) -> bool:
         if run.settings.typed(option):
             what = "is for backups into a repository" if named else "is for a dataset"
             remedy = "leave it out, or leave --format out" if named else "add --format"
-            raise UsageError(f"--{option.name} {what}", remedy=remedy)
+            raise UsageError(f"--{option.typed or option.name} {what}", remedy=remedy)
     return named
 
 
