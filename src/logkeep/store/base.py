@@ -7,7 +7,7 @@ picklable: a task opens its own connection from the same address.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
@@ -123,6 +123,9 @@ class Store(Protocol):
         Includes everything acknowledged before the call, but no unfinished streams. Unsafe names and links are
         skipped and appended to `foreign`: a foreign file must not stop a listing.
         """
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        """At most so many of the objects below `prefix`: any of them, in any order, by a listing that ends there."""
 
     def delete(self, name: str) -> None:
         """Remove it. Removing a missing object is no error.

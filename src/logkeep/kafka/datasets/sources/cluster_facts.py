@@ -8,7 +8,7 @@ from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, t
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.selection import ExportSelection
+from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.values import SourceFacts, SourceLog
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.records_of_backup import BackupRecords
-from logkeep.kafka.datasets.selection import ExportSelection
+from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
+from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.values import SourceFacts, SourceLog
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.documents import PartitionRecord

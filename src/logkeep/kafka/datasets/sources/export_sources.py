@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.datasets.backup_facts import read_backup
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.records_of_backup import BackupRecords
-from logkeep.kafka.datasets.records_of_cluster import ClusterRecords
-from logkeep.kafka.datasets.selection import ExportSelection
+from logkeep.kafka.datasets.sources.backup_facts import read_backup
+from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
+from logkeep.kafka.datasets.sources.records_of_cluster import ClusterRecords
+from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.values import PlannedLog, SourceFacts
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import read_buried
