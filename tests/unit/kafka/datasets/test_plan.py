@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from logkeep.errors import FormatTooNew, TargetUnsafe, UsageError
@@ -22,7 +23,7 @@ from logkeep.kafka.datasets.plan import (
     same_history,
 )
 from logkeep.kafka.datasets.units import UNIT_BYTES, bundled
-from logkeep.kafka.datasets.values import ExportedLog, PlannedLog, SourceFacts, SourceLog
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
@@ -36,12 +37,12 @@ TOPIC = TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "compact"})
 WANTED = DatasetDocument(format="kafka-backup-v1", isolation="committed", cluster_id="c")
 
 
-def facts(start: int, end: int, *, live: bool = True, log: DatasetLog = LOG, **more: object) -> SourceFacts:
-    source = SourceLog(log, ID, start, end, **more)  # type: ignore[arg-type]  # a test's own values
-    return SourceFacts("c", live, (TOPIC,), (source,), (), cut=ClockTime(10 * DAY_MS, ClockName.BROKER))
+def facts(start: int, end: int, *, live: bool = True, log: DatasetLog = LOG, **more: object) -> ExportableLogs:
+    source = ExportableLog(log, ID, start, end, **more)  # type: ignore[arg-type]  # a test's own values
+    return ExportableLogs("c", live, (TOPIC,), (source,), (), cut=ClockTime(10 * DAY_MS, ClockName.BROKER))
 
 
-def planned(source: SourceFacts, last: int | None, note: NotedLog | None = None) -> PlannedLog:
+def planned(source: ExportableLogs, last: int | None, note: NotedLog | None = None) -> LogToExport:
     end = DatasetEnd(joined=True, last=last)
     (found,) = plan_export(source, {LOG: end}, {LOG: note} if note is not None else {}, "url").logs
     return found
@@ -82,11 +83,8 @@ def test_a_log_that_lost_its_end_is_refused_and_an_older_backup_has_nothing_new(
 
 def test_other_datasets_are_refused() -> None:
     for other in ({"format": "avro"}, {"schema": "x"}, {"isolation": "all"}, {"cluster_id": "d"}):
-        document = DatasetDocument(
-            **{"format": "kafka-backup-v1", "isolation": "committed", "cluster_id": "c", **other}
-        )  # type: ignore[arg-type]
         with pytest.raises(TargetUnsafe):
-            refuse_other_dataset(document, WANTED, "url")
+            refuse_other_dataset(msgspec.structs.replace(WANTED, **other), WANTED, "url")
     refuse_other_dataset(WANTED, WANTED, "url")
 
 
@@ -135,8 +133,9 @@ def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:
     return ExportedLog(topic="t", partition=0, records=1, written_bytes=1, files=1, last=19, dense=dense, times=times)
 
 
-def _cut(ms: int, **more: int) -> DeletionTimes:
-    return DeletionTimes(cut_ms=ms, clock=ClockName.BROKER, retention_ms=DAY_MS, **more)
+def _cut(ms: int, unproven: tuple[int, int] = (-1, -1)) -> DeletionTimes:
+    first, after = unproven
+    return DeletionTimes(cut_ms=ms, clock=ClockName.BROKER, retention_ms=DAY_MS, unproven_from=first, unproven_to=after)
 
 
 def why(done: ExportedLog, known: DeletionTimes | None, topic: TopicRecord = TOPIC) -> str:
@@ -157,13 +156,13 @@ def test_deletions_are_proven_by_time_or_because_no_offset_is_missing() -> None:
 
 
 def test_what_was_unproven_stays_so() -> None:
-    doubtful = _cut(10 * DAY_MS - 1, unproven_from=0, unproven_to=10)
+    doubtful = _cut(10 * DAY_MS - 1, unproven=(0, 10))
     assert why(_done(dense=True), doubtful) == "an earlier run left them unproven"
 
 
 def test_units_have_logs_of_one_broker_and_are_not_too_large() -> None:
-    def log(number: int, size: int, broker: int) -> PlannedLog:
-        return PlannedLog(SourceLog(DatasetLog("t", number), ID, 0, 10, size, broker), 0, joined=False)
+    def log(number: int, size: int, broker: int) -> LogToExport:
+        return LogToExport(ExportableLog(DatasetLog("t", number), ID, 0, 10, size, broker), 0, joined=False)
 
     some = [log(0, 10, 1), log(1, 10, 2), log(2, 10, 1), log(3, UNIT_BYTES, 1), log(4, UNIT_BYTES, 1)]
     assert [[p.log.partition for p in unit] for unit in bundled(some)] == [[0, 2], [3], [4], [1]]
