@@ -22,6 +22,7 @@ from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.access import open_store
 from tests.crash.points import KILLED, in_child, run_backup
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.faults.plan import KillAfter
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.backup import back_up
@@ -358,7 +359,15 @@ def zookeeper_stops() -> None:
     stop()
 
 
+def archive_of_another_tool() -> None:
+    """kafka-backup has written two partitions of orders, and the offset of one group."""
+    records = [HandRecord(o, b"order-%d" % o, b"paid", 1_700_000_000_000 + o) for o in range(300)]
+    write_partition(Path("old-backup"), "orders", 0, {0: records[:120], 120: records[120:200]}, {"billing": 150})
+    write_partition(Path("old-backup"), "orders", 1, {0: records[:100]}, {"billing": 60})
+
+
 SCENES: dict[str, Callable[[], None]] = {
+    "archive-of-another-tool": archive_of_another_tool,
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
     "next-backup": next_backup,

@@ -92,6 +92,8 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
         f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
     ),
+    "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
+                     f"kafka import {{dataset}} {KAFKA} --source other"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (

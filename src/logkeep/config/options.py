@@ -441,6 +441,24 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+PARTITION_COUNT: Option[tuple[str, ...]] = Option(
+    "partition-count", TextList("TOPIC=N"), (),
+    "The number of partitions of a topic, where the imported archive does not say it; may be repeated.",
+    where=Where.FLAG, default_text="as many as have files",
+)  # fmt: skip
+IMPORT_FORMAT: Option[str] = Option(
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
+    "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
+)  # fmt: skip
+RESTORE_FROM: Option[str | None] = Option(
+    "restore-from", Text("URL"), None,
+    "Restore a dataset or an archive of another tool: it is imported into a scratch repository first.",
+    where=Where.FLAG, typed="from",
+)  # fmt: skip
+SCRATCH: Option[Path | None] = Option(
+    "scratch", FilePath("DIR"), None, "Directory for the scratch repository of --from.",
+    key="restore.scratch", default_text="below the cache directory",
+)  # fmt: skip
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
     "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",

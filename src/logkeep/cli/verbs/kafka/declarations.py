@@ -31,6 +31,7 @@ from logkeep.config.options import (
     GROUP,
     GROUP_HISTORY,
     HERE_ONLY,
+    IMPORT_FORMAT,
     INSTANCE,
     INSTANCE_ROLE,
     INTERNAL,
@@ -46,6 +47,7 @@ from logkeep.config.options import (
     LOG_DIRS,
     NO_PROOF,
     OFFSETS,
+    PARTITION_COUNT,
     PARTITIONS,
     PROGRESS,
     RAW_RECORDS,
@@ -55,11 +57,13 @@ from logkeep.config.options import (
     REPARTITION,
     REPLACE_RECORDS,
     REPLICATION_FACTOR,
+    RESTORE_FROM,
     RESTORED_GROUPS,
     RESUME,
     RESUME_RESTORE,
     REWRITE,
     SCRAM_TO,
+    SCRATCH,
     SEGMENT_BYTES,
     SINCE,
     STANDBY,
@@ -156,6 +160,9 @@ RESTORE = Declaration(
 
     With --to-log-dirs nothing is sent: segment files are written into the directories of a stopped broker. The dry run
     prints the whole procedure for this cluster.
+
+    With --from URL a dataset or an archive of another tool is restored: see `kafka import`. It is imported into a
+    scratch repository that is removed at the end. Such a restore cannot be resumed.
     """,
     options=(
         *RECEIPT_OPTIONS,
@@ -182,13 +189,17 @@ RESTORE = Declaration(
         RESUME_RESTORE,
         KEEP_ALL,
         NO_PROOF,
+        RESTORE_FROM,
+        IMPORT_FORMAT,
+        PARTITION_COUNT,
+        SCRATCH,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
         *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", required=False),),
-    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
+    exits=(2, 10, 20, 30, 31, 43, 50, *STORE_EXITS),
     changes=True,
     measured=True,
     examples=(

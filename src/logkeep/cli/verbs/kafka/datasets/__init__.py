@@ -1,1 +1,1 @@
-"""Verbs about datasets: records of topics in formats that other tools read."""
+"""The verbs of `logkeep kafka` for datasets and archives of other tools."""
