@@ -90,6 +90,19 @@ def kafka_starts() -> None:
     _commit("billing", 250)
 
 
+def orders_archived() -> None:
+    """A backup of a topic with three partitions: thirty orders as text, one in Avro, one that was aborted."""
+    from tests.support.kafka.compacted_backups import CompactedSource  # noqa: PLC0415 - numpy
+
+    made = CompactedSource(open_repository(open_store(str(_DIRECTORY))).place("shop"), 3, topic="orders", configs={})
+    for number in range(30):
+        made.time_ms = 1_794_650_400_000 + 60_000 * number
+        made.write([(b"customer-%d" % (number % 10), b'{"order": %d, "state": "paid"}' % number)], number % 3)
+    made.transaction([(b"customer-7", b'{"order": 99, "state": "timeout"}')], 7, False, 1)
+    made.write([(b"customer-5", b"\0\0\0\0\x07\x3c\x08sent")], 2)
+    made.back_up()
+
+
 def a_compacted_topic() -> None:
     """A table of one partition: every account was changed three times."""
     from confluent_kafka import Producer  # noqa: PLC0415
@@ -374,6 +387,7 @@ SCENES: dict[str, Callable[[], None]] = {
     "disk-rots": disk_rots,
     "commit-lost": commit_lost,
     "kafka-starts": kafka_starts,
+    "orders-archived": orders_archived,
     "a-compacted-topic": a_compacted_topic,
     "kafka-goes-on": kafka_goes_on,
     "kafka-forgets": kafka_forgets,
