@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import logkeep
+from logkeep import errors
 from logkeep.engine.spark.class_archive import ClassArchive, class_archive
 from logkeep.engine.spark.failures import start_failure
 from logkeep.engine.spark.java import find_java
@@ -270,9 +270,10 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 def package_zip(directory: Path) -> Path:
     """Pack logkeep, as it is imported here, into `directory` for workers on other hosts; with its data source."""
+    package = Path(errors.__file__).parent
     target = directory / "logkeep.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
-        for root in (Path(logkeep.__file__).parent, Path(logkeep.__file__).parents[1] / "pyspark_logkeep"):
+        for root in (package, package.with_name("pyspark_logkeep")):
             for file in sorted(root.rglob("*")):
                 inside = file.relative_to(root.parent)
                 if file.is_file() and not {"__pycache__", "compiled"} & set(inside.parts):
