@@ -472,7 +472,7 @@ PARTITION_COUNT: Option[tuple[str, ...]] = Option(
     where=Where.FLAG, default_text="as many as have files",
 )  # fmt: skip
 IMPORT_FORMAT: Option[str] = Option(
-    "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
 )  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
