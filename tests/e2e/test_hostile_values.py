@@ -90,6 +90,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka generations cancel": (f"kafka generations cancel --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka export": (
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
+    ),
     "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
                      f"kafka import {{dataset}} {KAFKA} --source other"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),

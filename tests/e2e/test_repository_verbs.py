@@ -526,6 +526,7 @@ ELSEWHERE = (
     "demo",
     "drill",
     "kafka backup",
+    "kafka export",
     "kafka fold",
     "kafka generations",
     "kafka generations cancel",
