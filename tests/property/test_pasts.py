@@ -4,6 +4,7 @@ Rollbacks to any earlier moment, restarts in any pattern, compaction on either s
 archived end, runs that are killed and resumed; each of them also in the middle of a backup.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -82,8 +83,8 @@ class _World:
     def disturb(self) -> None:
         """Mostly nothing."""
         calm = [lambda: None] * 5
-        put_back = partial(self.put_back, during_backup=True)
-        self._draw(st.sampled_from([*calm, self.write, put_back, self.retain, self.compact]))()
+        others: list[Callable[[], None]] = [self.write, partial(self.put_back, during_backup=True), self.retain]
+        self._draw(st.sampled_from([*calm, *others, self.compact]))()
         self._states.append(self.broker)
 
     def back_up(self) -> None:
