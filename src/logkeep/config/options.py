@@ -703,6 +703,14 @@ SQL_AS: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
     typed="as",
 )
+SQL_DECODE: Option[bool] = Option(
+    "sql-decode",
+    Bool(),
+    False,
+    "Add the columns key_json and value_json, decoded with the archived schemas.",
+    where=Where.FLAG,
+    typed="decode",
+)
 SQL_OUTPUT: Option[str] = Option(
     "sql-output",
     OneOf(("table", "csv", "jsonl", "parquet")),

@@ -18,6 +18,7 @@ from logkeep.config.options import (
     SHOW_KEYS,
     SQL_AS,
     SQL_BACKUP,
+    SQL_DECODE,
     SQL_LIMIT,
     SQL_OUTPUT,
     STORE_OPTIONS,
@@ -117,7 +118,7 @@ SQL_QUERY = Declaration(
     Key and value are bytes: `CAST(value AS STRING)`. In a table they are text where they are UTF-8, else 0x…; in csv
     and jsonl they are base64. Needs Spark.
     """,
-    options=(*STORE_OPTIONS, SQL_BACKUP, SQL_AS, SQL_OUTPUT, SQL_LIMIT, MEMBER, *ENGINE_OPTIONS),
+    options=(*STORE_OPTIONS, SQL_BACKUP, SQL_AS, SQL_DECODE, SQL_OUTPUT, SQL_LIMIT, MEMBER, *ENGINE_OPTIONS),
     arguments=(click.Argument(["query"], metavar="QUERY"),),
     exits=(10, 20, 50, *STORE_EXITS),
     examples=(

@@ -12,7 +12,7 @@ from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.declarations import SQL_QUERY
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.wiring import chosen_source, spark_engine
-from logkeep.config.options import JSON, SQL_AS, SQL_BACKUP, SQL_LIMIT, SQL_OUTPUT
+from logkeep.config.options import JSON, SQL_AS, SQL_BACKUP, SQL_DECODE, SQL_LIMIT, SQL_OUTPUT
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import KAFKA, ZOOKEEPER, kind_of
 from logkeep.model.findings import Finding, Severity
@@ -87,7 +87,7 @@ def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
             name: held.enter_context(open_backup(place, backup, "sql", run.clock, run.token))
             for name, backup in {"": run[SQL_BACKUP], **_other_backups(run)}.items()
         }
-        tables = _tables(views)
+        tables = _tables(views, decode=run[SQL_DECODE])
         sink = _sink(run)
         found = engine.query(Query(query, tables, _most(run), sink))
     findings = tuple(_gaps(views.values()))
@@ -131,15 +131,18 @@ def _other_backups(run: Run) -> dict[str, str]:
     return found
 
 
-def _tables(views: "Mapping[str, KafkaBackupView]") -> "dict[str, QueryTable]":
+def _tables(views: "Mapping[str, KafkaBackupView]", *, decode: bool) -> "dict[str, QueryTable]":
     from logkeep.engine.spark.query_tables import ReadyTable  # noqa: PLC0415
     from logkeep.kafka.tables.catalogue import CATALOGUE  # noqa: PLC0415
 
     tables: dict[str, QueryTable] = {}
     for name, view in views.items():
         prefix = f"{name}." if name else ""
-        own: dict[str, QueryTable] = {topic.name: _records(view, subscribe=topic.name) for topic in view.record.topics}
-        own["records"] = _records(view)
+        options = {"includeHeaders": "true", "decode": str(decode).lower()}
+        own: dict[str, QueryTable] = {
+            topic.name: _records(view, {**options, "subscribe": topic.name}) for topic in view.record.topics
+        }
+        own["records"] = _records(view, options)
         own |= {
             table: ReadyTable("", lambda make=make, view=view: make(view))  # type: ignore[misc]
             for table, make in CATALOGUE.items()
@@ -151,12 +154,12 @@ def _tables(views: "Mapping[str, KafkaBackupView]") -> "dict[str, QueryTable]":
     return tables
 
 
-def _records(view: "KafkaBackupView", **selection: str) -> "QueryTable":
+def _records(view: "KafkaBackupView", options: Mapping[str, str]) -> "QueryTable":
     from logkeep.engine.spark.query_tables import SourceTable  # noqa: PLC0415
 
     place = view.place
-    options = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
-    return SourceTable("", "logkeep", {**options, "includeHeaders": "true", **selection})
+    named = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
+    return SourceTable("", "logkeep", {**options, **named})
 
 
 def _gaps(views: "Iterable[KafkaBackupView]") -> Iterable[Finding]:
