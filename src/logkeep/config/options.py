@@ -703,6 +703,14 @@ SQL_AS: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
     typed="as",
 )
+SQL_FROM: Option[str | None] = Option(
+    "sql-from",
+    Text("URL"),
+    None,
+    "Query a dataset or an archive of another tool in place of a backup.",
+    where=Where.FLAG,
+    typed="from",
+)
 SQL_DECODE: Option[bool] = Option(
     "sql-decode",
     Bool(),
