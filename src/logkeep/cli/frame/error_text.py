@@ -34,9 +34,9 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
     """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
     labelled = (
-        (message("error:"), "red", say(error.what)),
+        (message("error:"), "red", say.sentence(error.what)),
         (message("at:"), "bold", error.subject),
-        (message("try:"), "bold", say(error.remedy) if error.remedy else None),
+        (message("try:"), "bold", say.sentence(error.remedy) if error.remedy else None),
     )
     return "\n".join(_labelled(say(label), style, one_line(text), look) for label, style, text in labelled if text)
 

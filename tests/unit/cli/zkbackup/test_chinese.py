@@ -48,8 +48,8 @@ def _fields(text: str) -> list[str]:
 
 
 def test_no_text_is_missing_and_none_is_left_over() -> None:
-    shared = _SOURCES / "terminal" / "boxes.py", _SOURCES / "frame" / "error_text.py"
-    sources = [*(_SOURCES / "zkbackup").glob("*.py"), *shared]
+    shared = ("terminal/boxes.py", "terminal/console.py", "terminal/progress.py", "frame/error_text.py")
+    sources = [*(_SOURCES / "zkbackup").glob("*.py"), *(_SOURCES / each for each in shared)]
     printed = {key for source in sources for key in _keys(source)}
     assert {key for key in printed | _help_texts() if " " in key or key in CHINESE} == set(CHINESE)
 
@@ -148,7 +148,15 @@ def test_a_backup_with_all_its_commands(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "⚠️ 备份完成，有警告: one" in done.stdout
     assert "\n目录:       /" in done.stdout
-    assert not CJK.search(done.stderr)
+    logs, progress = (
+        [line for line in done.stderr.splitlines() if bool(re.match(r"\d{4}-", line)) is logged]
+        for logged in (True, False)
+    )
+    assert logs
+    assert not any(map(CJK.search, logs))
+    assert re.search(r"^快照: 1/1 个单元, .* / .*, 耗时 ", "\n".join(progress), re.MULTILINE)
+    assert "警告 member server: 无法向服务器询问其最后的 zxid" in done.stdout
+    assert "建议: 请用 --zk-host 指定正在运行的服务器" in done.stdout
     assert (
         "整体评估: ✅ 备份可用" in zkbackup("verify", f"--backup-dir={tmp_path}/out/one", home=tmp_path, env=ZH).stdout
     )
