@@ -136,8 +136,11 @@ _CONFIG: Final = {
     "keep one of them": "请只保留一个",
     "give {}": "请给出{}",
     "put its keys below it": "请把键写在它的下面",
-    "must be {}, not {}{}": "必须是{}，而不是 {}{}",
-    "; put it in quotes": "；请加上引号",
+    "{} must be {}, not {}": "{} 必须是{}，而不是 {}",
+    "{} must be 1 to 64 letters, digits, dots, dashes or underscores, not starting with a dot, not {}": (
+        "{} 必须是 1 到 64 个字母、数字、点、短横线或下划线，不能以点开头，而不是 {}"
+    ),
+    "{} must not be empty": "{} 不能为空",
     "a duration such as 10s, 5m, 24h or 7d": "时长，例如 10s、5m、24h 或 7d",
     "a size such as 16MiB, 16M or 16777216": "大小，例如 16MiB、16M 或 16777216",
     "true or false": "true 或 false",
@@ -148,7 +151,6 @@ _CONFIG: Final = {
     "a whole number of at least {}{}": "不小于 {} 的整数{}",
     " and at most {}": "，且不大于 {}",
     "one of {}": "{} 之一",
-    "must not be empty": "不能为空",
     "a list of texts": "文本列表",
     "1 to 64 letters, digits, dots, dashes or underscores, not starting with a dot": (
         "1 到 64 个字母、数字、点、短横线或下划线，不能以点开头"

@@ -12,8 +12,8 @@ from logkeep.cli.terminal.escaping import LONGEST
 
 HOLE = "{}"
 _COUNTED = re.compile(r"([\d,]+) (\D+)")
-_FEWEST_LETTERS = 6
-"""A pattern with fewer letters of its own, such as `{} to {}`, is for values without spaces only."""
+_FEWEST_LETTERS = 4
+"""A pattern with fewer letters of its own, such as `{} to {}`, is for numbers and for values without spaces only."""
 _DEEPEST = 4
 """Sentences in values of sentences. A name in a file can look like many of them."""
 
@@ -47,7 +47,7 @@ class Sentences:
             return self._whole[text]
         for pieces, other in self._patterns if depth else ():
             values = values_between(pieces, text)
-            if values is not None and (_letters(pieces) >= _FEWEST_LETTERS or not any(" " in v for v in values)):
+            if values is not None and (_letters(pieces) >= _FEWEST_LETTERS or all(map(_is_short, values))):
                 return other.format(*(self._any(value, depth - 1) for value in values))
         return self._counted(text)
 
@@ -76,6 +76,10 @@ def values_between(pieces: Sequence[str], text: str) -> list[str] | None:
     if end < at or not text.endswith(pieces[-1]):
         return None
     return [*values, text[at:end]]
+
+
+def _is_short(value: str) -> bool:
+    return " " not in value or value.startswith("0x")
 
 
 def _letters(pieces: Sequence[str]) -> int:

@@ -142,7 +142,7 @@ def _coverage(say: Say, checked: Judged) -> list[str]:
         say("Coverage:"),
         say("  Earliest ZXID: {zxid}", zxid=hex_zxid(first)),
         say("  Latest ZXID: {zxid}", zxid=hex_zxid(last)),
-        *(say("  Can be restored to: {interval}", interval=interval) for interval in intervals),
+        *(say("  Can be restored to: {interval}", interval=say.sentence(str(interval))) for interval in intervals),
         say("  Logs: {state}", state=_logs(say, checked)),
         "",
     ]

@@ -155,7 +155,7 @@ def test_a_backup_with_all_its_commands(tmp_path: Path) -> None:
     assert logs
     assert not any(map(CJK.search, logs))
     assert re.search(r"^快照: 1/1 个单元, .* / .*, 耗时 ", "\n".join(progress), re.MULTILINE)
-    assert "警告 member server: 无法向服务器询问其最后的 zxid" in done.stdout
+    assert "警告 127.0.0.1:1: 无法向服务器询问其最后的 zxid" in done.stdout
     assert "建议: 请用 --zk-host 指定正在运行的服务器" in done.stdout
     assert (
         "整体评估: ✅ 备份可用" in zkbackup("verify", f"--backup-dir={tmp_path}/out/one", home=tmp_path, env=ZH).stdout

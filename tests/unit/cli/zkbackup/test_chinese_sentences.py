@@ -99,6 +99,9 @@ def test_a_translation_has_the_same_values_and_no_others(english: str) -> None:
     [
         ("no log holds 0x1 to 0x5", "没有日志包含 0x1 到 0x5"),
         ("nothing proves that an epoch ended with 0x7 before 0x9", "无法证明有 epoch 在 0x9 之前结束于 0x7"),
+        ("0x0 to 0x1d (2023-11-14T22:13:20.029Z)", "0x0 到 0x1d (2023-11-14T22:13:20.029Z)"),
+        ("--timeout must be a duration such as 10s, 5m, 24h or 7d, not 'x'",
+         "--timeout 必须是时长，例如 10s、5m、24h 或 7d，而不是 'x'"),
         ("the file cannot be read: permission denied", "无法读取文件: 权限不足"),
         ("zoo.cfg: it cannot be read (permission denied)", "zoo.cfg: 无法读取（权限不足）"),
         ("3 nodes with a time to live would be removed by ZooKeeper 3.4.14",
