@@ -44,7 +44,7 @@ def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str
 def _labelled(label: str, style: str, text: str, look: TerminalStyle) -> str:
     """The text beside its label. A single long word, such as a URL, begins there too."""
     line = " " * (_LABEL_WIDTH - cell_width(label)) + f"{label} {text}"
-    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if " " in text else line
+    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if any(gap in text for gap in (" ", "，", "；")) else line
     return wrapped.replace(label, look.paint(label, style), 1)
 
 

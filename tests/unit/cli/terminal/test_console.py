@@ -293,3 +293,8 @@ def test_bar_on_a_terminal_leaves_a_clean_screen(tmp_path: Path) -> None:
 def test_errors_are_coloured_on_a_terminal_unless_no_color(tmp_path: Path) -> None:
     assert "\x1b[31merror:\x1b[0m" in _on_terminal(tmp_path, "end", "x")[1]
     assert "\x1b[" not in _on_terminal(tmp_path, "end", "x", NO_COLOR="1")[1]
+
+
+def test_a_number_stays_beside_its_unit() -> None:
+    said = TerminalStyle(width=30).prose("filling up to 23 holes takes 1 s, and 10 KiB")
+    assert said == "filling up to 23 holes takes\n1 s, and 10 KiB"

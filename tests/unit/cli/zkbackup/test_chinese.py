@@ -13,6 +13,7 @@ import pytest
 
 import logkeep.cli
 from logkeep.cli.frame.command_groups import LazyGroup
+from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.frame.translated_help import TranslatedHelp
 from logkeep.cli.terminal.boxes import title
 from logkeep.cli.terminal.chinese import CHINESE
@@ -20,10 +21,12 @@ from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, words
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
+from logkeep.errors import UsageError
 from tests.support.cli.bundle_documents import PROGRAM, put, zkbackup
 from tests.support.cli.processes import clean_environment
 from tests.support.zookeeper.handmade_directories import MadeServer
 
+SOURCES_REMEDY = "run as the user of the server, or as a member of a group that may read its directories"
 ZH = {"LC_ALL": "zh_CN.UTF-8"}
 CJK = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _SOURCES = Path(logkeep.cli.__file__).parent
@@ -180,6 +183,15 @@ def test_errors(tmp_path: Path) -> None:
     assert what == " 错误: 备份目录不存在"
     assert where.startswith(" 位置: /")
     assert remedy == " 建议: 使用 --backup-base-dir 指定，或在 zkbackup.yaml 中设置 backup.base_dir"
+
+
+def test_a_long_error_is_wrapped_by_display_width() -> None:
+    error = UsageError("there is no snapshot and no log", subject="/var/zk", remedy=SOURCES_REMEDY)
+    style = TerminalStyle(width=40, unicode=True, language="zh")
+    lines = as_text(error, style, words(style)).splitlines()
+    assert max(map(cell_width, lines)) <= 40
+    assert len(lines) > 3
+    assert all(line.startswith(("       ", " 建议: ")) for line in lines[2:])
 
 
 def test_a_process_with_that_locale(tmp_path: Path) -> None:
