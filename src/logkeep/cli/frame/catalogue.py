@@ -113,6 +113,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:RESTORE_ABORT",
     ),
     VerbEntry(
+        "kafka show",
+        "logkeep.cli.verbs.kafka.show:show",
+        "Show archived records of a topic: at an offset, the first or last ones, or those with a key or a text.",
+        "logkeep.cli.verbs.kafka.declarations:SHOW_RECORDS",
+    ),
+    VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka.groups:groups",
         "Show the archived offsets of consumer groups, also for topics that were deleted since.",
@@ -167,10 +173,22 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:GENERATIONS_NEW",
     ),
     VerbEntry(
+        "kafka generations cancel",
+        "logkeep.cli.verbs.kafka.generations:cancel_catch_ups",
+        "End catch-ups of compacted topics: the active copies go on as they are.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS_CANCEL",
+    ),
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",
         "logkeep.cli.verbs.kafka.declarations:SALVAGE",
+    ),
+    VerbEntry(
+        "kafka import",
+        "logkeep.cli.verbs.kafka.datasets.import_:import_",
+        "Import a dataset or an archive of another backup tool into a repository.",
+        "logkeep.cli.verbs.kafka.datasets.import_declarations:IMPORT",
     ),
     VerbEntry(
         "kafka fold",
