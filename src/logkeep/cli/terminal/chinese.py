@@ -3,15 +3,12 @@
 Names of commands, flags, levels, proofs and error ids are not translated: users type them or search for them.
 """
 
-from functools import cache
 from typing import Final
 
 from logkeep.cli.terminal.chinese_errors import ERRORS
 from logkeep.cli.terminal.chinese_findings import FINDINGS
 from logkeep.cli.terminal.chinese_help import HELP
 from logkeep.cli.terminal.chinese_restore import RESTORE
-from logkeep.cli.terminal.messages import Say
-from logkeep.cli.terminal.sentences import Sentences
 
 _NOUNS: Final = {
     "transaction": "{count} 个事务",
@@ -350,8 +347,3 @@ COUNTED: Final = {
     "byte": "{count} 字节",
 }
 """Nouns in those sentences."""
-
-
-@cache
-def chinese() -> Say:
-    return Say(CHINESE, Sentences(SENTENCES, COUNTED))

@@ -6,6 +6,7 @@ and tests find it. JSON, error ids, logs, metrics and the files of a backup are 
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, plural
 
@@ -57,6 +58,12 @@ def words(style: TerminalStyle) -> Say:
     """For a stream of this style: English where it cannot show Chinese characters."""
     if style.language != "zh" or not style.unicode:
         return ENGLISH
-    from logkeep.cli.terminal.chinese import chinese  # noqa: PLC0415 - only for those who read it
-
     return chinese()
+
+
+@cache
+def chinese() -> Say:
+    from logkeep.cli.terminal.chinese import CHINESE, COUNTED, SENTENCES  # noqa: PLC0415 - only for those who read it
+    from logkeep.cli.terminal.sentences import Sentences  # noqa: PLC0415 - as above
+
+    return Say(CHINESE, Sentences(SENTENCES, COUNTED))

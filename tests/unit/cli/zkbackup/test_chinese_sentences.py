@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import logkeep
-from logkeep.cli.terminal.chinese import CHINESE, SENTENCES, chinese
+from logkeep.cli.terminal.chinese import CHINESE, SENTENCES
+from logkeep.cli.terminal.messages import chinese
 from logkeep.cli.terminal.sentences import HOLE, values_between
 from logkeep.cli.zkbackup.error_text import remedy
 from logkeep.errors import LogkeepError
