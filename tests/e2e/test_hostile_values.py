@@ -75,6 +75,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "kafka restore abort": (f"kafka restore abort {{interrupted}} {KAFKA} {BROKERS[1]}",),
     "kafka groups": (f"kafka groups latest {KAFKA}",),
+    "sql": (f"sql {{text}} {KAFKA} --engine inline", f"sql {{text}} {ZK} --as {{text}}"),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
     "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",),
@@ -90,6 +91,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka generations cancel": (f"kafka generations cancel --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka export": (
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
+    ),
     "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
                      f"kafka import {{dataset}} {KAFKA} --source other"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),

@@ -324,9 +324,21 @@ BACKUP_ID: Option[int | None] = Option(
     default_text="the UTC time",
 )  # fmt: skip
 SEGMENT_BYTES: Option[int] = Option(
-    "segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 256MiB"), 256 << 20,
-    "Begin a new object after the batch that crosses this size.",
+    "segment-bytes", Size(minimum=1, expected="a size, such as 256MiB"), 256 << 20,
+    "Begin a new object after the batch, or a new file of a dataset after the record, that crosses this size.",
     key="kafka.segment_bytes",
+)  # fmt: skip
+DATASET_FORMAT: Option[str | None] = Option(
+    "dataset-format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.",
+    where=Where.FLAG, typed="format",
+)  # fmt: skip
+DATASET_URL: Option[str | None] = Option(
+    "dataset-url", Text("URL"), None, "With --format: the directory or bucket of the dataset.",
+    where=Where.FLAG, typed="to",
+)  # fmt: skip
+REWRITE: Option[tuple[str, ...]] = Option(
+    "rewrite", TextList("TOPIC"), (),
+    "With --format: write these topics anew beside the old ones and exchange them; may be repeated.", where=Where.FLAG,
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(
     "compression", OneOf(("none", "zstd")), "none",
@@ -438,7 +450,7 @@ RENAME: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 PARTITIONS: Option[tuple[str, ...]] = Option(
-    "partitions", TextList("[TOPIC:]0,3-5"), (), "Restore only these partitions; may be repeated.", where=Where.FLAG,
+    "partitions", TextList("[TOPIC:]0,3-5"), (), "Only these partitions; may be repeated.", where=Where.FLAG,
     default_text="all",
 )  # fmt: skip
 UNTIL_TIME: Option[int | None] = Option(
@@ -460,7 +472,7 @@ PARTITION_COUNT: Option[tuple[str, ...]] = Option(
     where=Where.FLAG, default_text="as many as have files",
 )  # fmt: skip
 IMPORT_FORMAT: Option[str] = Option(
-    "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
 )  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
@@ -674,6 +686,39 @@ BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what
 MOST_ROWS: Option[int] = Option("limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show.", where=Where.FLAG)
 SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
+)
+SQL_BACKUP: Option[str] = Option(
+    "sql-backup",
+    Text("ID"),
+    "latest",
+    "Backup to query: a number, a unique prefix of one, or `latest`.",
+    where=Where.FLAG,
+    typed="backup",
+)
+SQL_AS: Option[tuple[str, ...]] = Option(
+    "sql-as",
+    TextList("NAME=ID"),
+    (),
+    "Query another backup too, as `NAME.topic`; may be repeated.",
+    where=Where.FLAG,
+    typed="as",
+)
+SQL_OUTPUT: Option[str] = Option(
+    "sql-output",
+    OneOf(("table", "csv", "jsonl", "parquet")),
+    "table",
+    "How to print the result.",
+    where=Where.FLAG,
+    typed="output",
+)
+SQL_LIMIT: Option[int | None] = Option(
+    "sql-limit",
+    Int(1),
+    None,
+    "Maximum number of rows.",
+    where=Where.FLAG,
+    typed="limit",
+    default_text="1000 in a table, otherwise all",
 )
 AS_PATH: Option[str | None] = Option(
     "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,

@@ -204,6 +204,13 @@ def _kafka_fold(stage: Stage) -> None:
     assert stage.prepare("verify", *where, "--level", "records")["verdict"] == "good"
 
 
+def _kafka_export(stage: Stage) -> None:
+    words = ("--format", "kafka-backup-v1", "--to", str(stage.directory / "dataset"))
+    done = stage.on_cluster("kafka", "export", "latest", *stage.backed, *words)
+    assert done["records"] == done["new_offsets"] > 0
+    assert stage.prepare("kafka", "export", "latest", *stage.backed, *words)["read_bytes"] == 0
+
+
 def _kafka_groups(stage: Stage) -> None:
     where = stage.init("groups")
     stage.topics.create("counted", 1)
@@ -214,6 +221,14 @@ def _kafka_groups(stage: Stage) -> None:
     words = ("kafka", "groups", "latest", *where, "--group", "counters", "--history")
     (found,) = stage.on_cluster(*words)["history"]
     assert (found["offset"], found["ending"]) == (1, "current")
+
+
+def _sql(stage: Stage) -> None:
+    """Through Spark's data source, which both workers import from the shipped package."""
+    query = f"SELECT count(*), sum(length(value)), count(DISTINCT offset) FROM `{stage.orders}`"  # noqa: S608
+    assert stage.on_cluster("sql", query, *stage.backed)["rows"] == [[3, 3, 3]]
+    of_zookeeper = ("sql", "SELECT count(*) > 0 FROM transactions", *stage.zookeeper_repo)
+    assert stage.on_one_worker(*of_zookeeper)["rows"] == [[True]]
 
 
 def _zookeeper_backup(stage: Stage) -> None:
@@ -272,7 +287,9 @@ CASES = {
     "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
     "kafka groups": (_kafka_groups,),
+    "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
+    "sql": (_sql,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),

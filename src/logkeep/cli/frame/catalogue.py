@@ -90,6 +90,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "Rebuild checkpoints, the second format object, a source's document or a broken lease.",
     ),
     VerbEntry(
+        "sql",
+        "logkeep.cli.verbs.sql:sql",
+        "Query a backup with SQL.",
+        "logkeep.cli.verbs.declarations:SQL_QUERY",
+    ),
+    VerbEntry(
         "demo",
         "logkeep.cli.verbs.demo:demo",
         "Demonstrate backup and restore with real servers that it starts and stops itself.",
@@ -99,6 +105,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
         "logkeep.cli.verbs.kafka.declarations:BACKUP",
+    ),
+    VerbEntry(
+        "kafka export",
+        "logkeep.cli.verbs.kafka.datasets.export:export",
+        "Write the records of a backup as a dataset: files in a format that other tools read.",
+        "logkeep.cli.verbs.kafka.datasets.declarations:EXPORT",
     ),
     VerbEntry(
         "kafka restore",
