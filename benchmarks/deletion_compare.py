@@ -30,7 +30,7 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.deletions.compare_task import DeletionUnit, compare_deletions
 from logkeep.kafka.logs.brokers import SettingsBrokers
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.verify.records import RecordUnit, covered, decode_pieces
 from logkeep.model.cache import cache_dir
 from logkeep.repository.access import open_repository

@@ -47,7 +47,7 @@ from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan import duration
 from logkeep.kafka.restore.plan.plan import PlanOptions

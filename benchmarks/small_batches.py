@@ -25,7 +25,7 @@ from benchmarks.kafka_workload import Load, OptimisedKafka, create, delete, prod
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection

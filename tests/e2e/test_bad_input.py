@@ -261,6 +261,7 @@ class TestFullDisk:
         done = in_namespace(repo, self.FULL + self.FILL, "hold", "latest")
         assert done.returncode == 20, done.stderr
         assert "space" in one_error(done.stderr)
+        assert "\n  20   backup failed, or a disk or store is full\n" in repo.run("hold", "--help").stdout
 
     @pytest.mark.parametrize("size", ("64k", "20m"))
     def test_init_names_one_cause_and_leaves_nothing(self, size: str, repo: Filled) -> None:

@@ -17,7 +17,7 @@ from logkeep.errors import Damaged
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.merge import optimizing
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_links
 from logkeep.repository.chain.fold import BackupEntry

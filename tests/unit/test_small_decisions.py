@@ -145,6 +145,32 @@ def test_damage_stands_until_a_look_as_deep_finds_none() -> None:
     assert not looked(("files", "good"))
 
 
+def test_a_clock_that_is_ahead_hides_no_damage_that_is_found_later() -> None:
+    def stored(when: str, verdict: str, hour: int) -> VerificationName:
+        return VerificationName(BackupId(1), when, "data", verdict, datetime(2026, 11, 15, hour, tzinfo=UTC))
+
+    ahead = stored("20301115T090000000000Z", "good", 10)
+    damage, repaired = (stored(f"20261115T{h}0000000000Z", v, h) for h, v in ((11, "damaged"), (12, "good")))
+    assert verdicts([ahead, damage])[BackupId(1)].damaged
+    assert not verdicts([ahead, damage, repaired])[BackupId(1)].damaged
+    assert verdicts([ahead])[BackupId(1)].time == datetime(2026, 11, 15, 10, tzinfo=UTC)
+    assert not verdicts([stored("20301115T090000000000Z", "damaged", 10), repaired])[BackupId(1)].damaged
+
+
+@pytest.mark.parametrize("hour", [10, 11, 12])
+def test_a_copied_repository_keeps_the_order_of_its_verifications(hour: int) -> None:
+    """All objects of a copy may be stored at one time, or in another order, long after they were written."""
+    found = [
+        VerificationName(
+            BackupId(1), "20261115T110000000000Z", "data", "damaged", datetime(2026, 12, 1, 11, tzinfo=UTC)
+        ),
+        VerificationName(
+            BackupId(1), "20261115T120000000000Z", "data", "good", datetime(2026, 12, 1, hour, tzinfo=UTC)
+        ),
+    ]
+    assert not verdicts(found)[BackupId(1)].damaged
+
+
 @given(st.integers(1, 6), st.integers(1, 30), st.dates(date(2026, 1, 1), date(2027, 1, 1)))
 def test_a_sample_of_every_day_is_everything_in_time(part: int, of: int, day: date) -> None:
     sample = VerifySample(min(part, of), of)

@@ -173,6 +173,7 @@ def _auto_engine(run: Run, total_bytes: int, stop: "SignalStop | None", work: st
         unavailable=partial(_note_unavailable, run),
         sink=run.progress(),
         stop=stop,
+        limited=_limit(run) is not None,
     )
 
 
@@ -254,8 +255,10 @@ def _new_spark_engine(run: Run, stop: "SignalStop | None") -> "SparkEngine":
     settings = SparkSettings(run.cache, master, conf, secret, keep_log=run[VERBOSE] > 0)
     if (root := local_root(run[REPO] or "")) is not None:
         use_directories(run, root, file=FORMAT)
-    directories = run.world.directories
-    return SparkEngine(settings, sink=run.progress(), stop=stop, directories=directories, speeds=_measured(run))
+    directories, limited = run.world.directories, _limit(run) is not None
+    return SparkEngine(
+        settings, sink=run.progress(), stop=stop, directories=directories, speeds=_measured(run), limited=limited
+    )
 
 
 def use_directories(run: Run, *paths: Path, written: bool = False, file: str = "") -> None:

@@ -46,11 +46,12 @@ class AutoEngine(BaseEngine):
         unavailable: Callable[[EngineUnavailable], None] = lambda _: None,
         sink: ProgressSink | None = None,
         stop: SignalStop | None = None,
+        limited: bool = False,
     ) -> None:
         """`spark` returns Spark's engine, which the caller closes. The expected label and bytes are those of the main
         work, whose units may not be planned yet, and of units without a weight. `unavailable` is called when Spark
         cannot start; the work goes on here."""
-        super().__init__(sink=sink, stop=stop)
+        super().__init__(sink=sink, stop=stop, limited=limited)
         self._inline, self._spark, self._choice, self._unavailable = inline, spark, choice, unavailable
         self._expected_bytes, self._expected_label = expected_bytes, expected_label
         self._promised: int | None = None
@@ -83,6 +84,9 @@ class AutoEngine(BaseEngine):
             spark.begin()
             self._promised = spark.at_once(units)
         return self._promised
+
+    def _processes(self, units: int) -> int:
+        return self._spark().at_once(units)
 
     def close(self) -> None:
         """The command closes what it started."""

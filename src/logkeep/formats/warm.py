@@ -16,7 +16,9 @@ import numpy as np
 from logkeep.file_owners import who_can_replace
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare
+from logkeep.formats.datasets import kafka_backup_v1, kafka_backup_v1_reading
 from logkeep.formats.datasets.arrow import arrow_records
+from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka.batches import APPEND_TIME, BatchStretch, walk
 from logkeep.formats.kafka.key_hash_kernels import key_hashes
@@ -45,11 +47,13 @@ def warm() -> None:
         if isinstance(part, Outgoing):
             stamp(part, -1, -1, -1)
     for records in visible_records([stretch], View(0, 1)):
-        arrow_records(records)
+        kafka_backup_v1.encode(arrow_records(records))
+        native_batches(arrow_records(records))
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
         barriers.warm(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
+    kafka_backup_v1_reading.warm()
     twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2
     for part in merged(twice, BatchMergeRule(small_bytes=1 << 10, most_bytes=1 << 12)):
         if isinstance(part, Outgoing):

@@ -209,7 +209,7 @@ def _instances(place: SourceRef, now: datetime) -> tuple[InstanceStatus, ...]:
 
 def _last_verified(rows: Iterable[BackupRow]) -> BackupRow | None:
     """The backup with the latest of the verifications that count; all times have the same form."""
-    return max((row for row in rows if row.verified), key=lambda row: row.verified or "", default=None)
+    return max((row for row in rows if row.verified), key=lambda row: row.verified_at or "", default=None)
 
 
 def _deletions(

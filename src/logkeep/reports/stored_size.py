@@ -1,7 +1,6 @@
 """How much a source stores in the repository, and how much of it is marked as garbage."""
 
 from collections.abc import Iterable
-from itertools import islice
 
 import msgspec
 
@@ -29,9 +28,9 @@ class StoredSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stored_size(place: SourceRef, most_objects: int = MOST_OBJECTS) -> StoredSize:
-    """By one listing. Reads no manifests and no parts."""
+    """By a listing that ends after the last object that counts. Reads no manifests and no parts."""
     marked = marked_since(read_marks(place))
-    found = list(islice(place.store.list(layout.source_root(place.source)), most_objects + 1))
+    found = place.store.some(layout.source_root(place.source), most_objects + 1)
     listed = found[:most_objects]
     garbage = [info for info in listed if info.name in marked]
     return StoredSize(

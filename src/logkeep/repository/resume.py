@@ -19,7 +19,7 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import Expected
 from logkeep.repository.upkeep.marks import read_marks
-from logkeep.repository.verify.checks import HashResult, hash_objects, read_units
+from logkeep.repository.verify.checks import HashResult, hash_objects, hash_units
 
 
 def usable_receipts(writing: Writing, ongoing: OngoingBackup, engine: Engine) -> dict[str, UnitReceipt]:
@@ -51,7 +51,7 @@ def _damaged(place: SourceRef, found: Iterable[UnitReceipt], engine: Engine) -> 
     wanted = [
         Expected(name, s.stored_bytes, s.sha256, s.codec, s.plain_bytes, s.plain_sha256) for name, s in segments.items()
     ]
-    units = read_units(place.store, wanted, engine)
+    units = list(hash_units(place.store, wanted))
     results = engine.map(hash_objects, units, HashResult, label="re-check", weight=lambda u: u.bytes)
     return {f.where for r in results for f in r.findings}
 

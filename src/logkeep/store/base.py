@@ -1,20 +1,20 @@
 """The store protocol: few operations. Each docstring is a promise that the conformance suite checks.
 
-Names are relative, `/`-separated, of characters `A-Za-z0-9._=-`, without empty, `.` or `..` parts; a store refuses
+Names are relative, `/`-separated, of characters `A-Za-z0-9._=+-`, without empty, `.` or `..` parts; a store refuses
 all others with `UnsafeName`, for reads and writes. No name may be a directory of another (`a` and `a/b`): a file
 system, and some S3 servers, cannot store both. Errors are those of `logkeep.errors`, never a library's own. Stores are
 picklable: a task opens its own connection from the same address.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from logkeep.errors import UnsafeName
 
-_PART = re.compile(r"[A-Za-z0-9._=-]{1,255}")
+_PART = re.compile(r"[A-Za-z0-9._=+-]{1,255}")
 MAX_NAME = 900
 """S3 allows 1,024 bytes for the whole key; the rest is left for the user's prefix."""
 
@@ -123,6 +123,9 @@ class Store(Protocol):
         Includes everything acknowledged before the call, but no unfinished streams. Unsafe names and links are
         skipped and appended to `foreign`: a foreign file must not stop a listing.
         """
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        """At most so many of the objects below `prefix`: any of them, in any order, by a listing that ends there."""
 
     def delete(self, name: str) -> None:
         """Remove it. Removing a missing object is no error.

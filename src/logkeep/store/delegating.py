@@ -1,6 +1,6 @@
 """The base of wrappers: forwards every call to another store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from logkeep.store.base import Abilities, ObjectInfo, ObjectMetadata, ObjectWriter, Store
 
@@ -42,6 +42,9 @@ class DelegatingStore:
 
     def list(self, prefix: str, after: str = "", foreign: list[str] | None = None) -> Iterator[ObjectInfo]:
         return self.inner.list(prefix, after, foreign)
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        return self.inner.some(prefix, most)
 
     def delete(self, name: str) -> None:
         self.inner.delete(name)

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 from logkeep.errors import Damaged, ObjectMissing, StoreError, UnsafeName, VersionMismatch
@@ -106,6 +107,9 @@ class LocalStore:
                     yield from walk(start, prefix, after, [] if foreign is None else foreign, skipped)
             except ObjectMissing:
                 return
+
+    def some(self, prefix: str, most: int) -> Infos:
+        return [*islice(self.list(prefix), most)]
 
     def delete(self, name: str) -> None:
         with (

@@ -1,8 +1,9 @@
 """A store in a dictionary, for tests: keeps every promise except durability."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, StoreError, VersionMismatch
 from logkeep.model.time import Clock, utc_now
@@ -58,6 +59,9 @@ class MemoryStore:
             found = sorted(name for name in self._objects if name.startswith(prefix) and name > after)
             infos = [self._objects[name][1] for name in found]
         yield from infos
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        return [*islice(self.list(prefix), most)]
 
     def delete(self, name: str) -> None:
         with self._lock:

@@ -10,10 +10,11 @@ Behaviour of obstore 0.12, and how it is handled here:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -121,6 +122,9 @@ class ObjectStore:
         if self._lists_in_order():
             return _order_checked(found, self.url)
         return iter(sorted(found, key=lambda info: info.name))
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        return [*islice(self._listed(safe_prefix(prefix), "", []), most)]
 
     def delete(self, name: str) -> None:
         with suppress(ObjectMissing), _obstore_errors(self.url, safe_name(name)):

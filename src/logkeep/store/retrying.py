@@ -8,7 +8,7 @@ random run id: equal bytes count as one's own.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -121,6 +121,9 @@ class RetryingStore(DelegatingStore):
             yield info
         if foreign is not None:
             foreign.extend(listing.foreign)
+
+    def some(self, prefix: str, most: int) -> Sequence[ObjectInfo]:
+        return self._retried(lambda: self.inner.some(prefix, most))
 
     def delete(self, name: str) -> None:
         """Only for names that are used once: a repeated delete could remove a new object."""

@@ -4,11 +4,12 @@ A call may go at once as long as no debt is left; what it moved becomes debt, an
 paid. So the average holds for objects of any size, and a small object after a pause does not wait.
 """
 
-import copy
+import pickle
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from logkeep.errors import UsageError
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
@@ -16,6 +17,11 @@ from logkeep.store.delegating import DelegatingStore, DelegatingWriter
 
 _BURST_S = 0.25
 """How much unused time may accumulate: enough to even out small objects, too little for a visible spike."""
+
+
+T = TypeVar("T")
+_shares: ContextVar[int] = ContextVar("shares", default=1)
+"""By how many a limit is divided that is being pickled."""
 
 
 class TokenBucket:
@@ -47,29 +53,22 @@ class TokenBucket:
             self._sleep(wait_s)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+        state = {key: value for key, value in self.__dict__.items() if key != "_lock"}
+        return state | {"_rate": max(self._rate // _shares.get(), 1)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
         self._paid_until = self._monotonic()  # another process has another monotonic clock
 
-    def divided(self, processes: int) -> "TokenBucket":
-        """One of several equal shares."""
-        return TokenBucket(max(self._rate // processes, 1), self._monotonic, self._sleep)
-
 
 class ThrottledStore(DelegatingStore):
-    """Limits per process; `shared_by` makes one for several processes. None = no limit."""
+    """Limits per process; `shared_by` divides them among several. None = no limit."""
 
     def __init__(self, inner: Store, upload: TokenBucket | None = None, download: TokenBucket | None = None) -> None:
         super().__init__(inner)
         self._upload = upload
         self._download = download
-
-    def divided(self, processes: int) -> "ThrottledStore":
-        shares = (pace and pace.divided(processes) for pace in (self._upload, self._download))
-        return ThrottledStore(self.inner, *shares)
 
     def put_new(self, name: str, data: bytes, metadata: ObjectMetadata | None = None) -> None:
         self.inner.put_new(name, data, metadata)
@@ -98,15 +97,19 @@ class ThrottledStore(DelegatingStore):
         return data
 
 
-def shared_by(store: Store, processes: int) -> Store:
-    """The same store for each of several processes, which together keep its limits."""
-    if processes <= 1 or not isinstance(store, DelegatingStore):
-        return store
-    if isinstance(store, ThrottledStore):
-        return store.divided(processes)
-    outer = copy.copy(store)
-    outer.inner = shared_by(store.inner, processes)
-    return outer
+def shared_by(units: list[T], processes: int) -> list[T]:
+    """The same units, whatever they hold, for several processes that together keep the limits of their stores.
+
+    The units are pickled, as for any other process, and each limit in them becomes an equal share.
+    """
+    if processes <= 1:
+        return units
+    token = _shares.set(processes)
+    try:
+        divided: list[T] = pickle.loads(pickle.dumps(units))  # noqa: S301  what this process has just made
+    finally:
+        _shares.reset(token)
+    return divided
 
 
 class ThrottledWriter(DelegatingWriter):

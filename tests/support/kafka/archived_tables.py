@@ -4,7 +4,7 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
 from tests.support.kafka.cleaned_topics import TICK

@@ -11,6 +11,10 @@ from logkeep.engine.choice import Circumstances
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.speeds_file import SpeedsFile
 from logkeep.model.work import Progress
+from logkeep.store.base import Store
+from logkeep.store.local import LocalStore
+from logkeep.store.retrying import RetryingStore
+from logkeep.store.throttled import ThrottledStore, TokenBucket
 from tests.support.late_engine import ThreadedLateEngine
 
 GB = 10**9
@@ -61,6 +65,31 @@ def test_units_without_a_weight_share_the_expected_bytes(
     assert spark.begun == 1
     auto(GB).map(task, [1, 2, 3], Made, label="survey", weight=lambda _: 0)
     assert spark.begun == 1
+
+
+class Limited(msgspec.Struct, frozen=True):
+    """A unit that holds its store somewhere."""
+
+    number: int
+    place: tuple[Store, str]
+
+
+def rate_of(unit: Limited, _progress: Progress) -> Made:
+    store = unit.place[0]
+    assert isinstance(store, RetryingStore)
+    return Made(vars(vars(store.inner)["_upload"])["_rate"])
+
+
+@pytest.mark.parametrize("each_bytes", [20 * GB, 1], ids=["both engines", "this process"])
+def test_the_processes_of_a_map_keep_a_rate_limit_together(
+    spark: ThreadedLateEngine, tmp_path: Path, each_bytes: int
+) -> None:
+    choice = EngineChoice(SpeedsFile(tmp_path), lambda: Circumstances(workers=2))
+    engine = AutoEngine(InlineEngine(), lambda: spark, choice, expected_bytes=0, limited=True)
+    store = RetryingStore(ThrottledStore(LocalStore(tmp_path), TokenBucket(8_000)))
+    units = [Limited(number, (store, "prod")) for number in range(3)]
+    rates = engine.map(rate_of, units, Made, label="merge", weight=lambda _: each_bytes)
+    assert {made.number for made in rates} == ({4_000} if each_bytes > 1 else {8_000})
 
 
 def test_limits_that_were_divided_for_one_engine_are_not_used_by_the_other(

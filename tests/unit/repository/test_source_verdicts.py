@@ -7,6 +7,7 @@ import pytest
 
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.time import utc_now
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD, BackupVerdict, verdicts
 from logkeep.repository.backups.verification import (
     MAX_STORED_FINDINGS,
@@ -33,7 +34,14 @@ class Stored:
         self.place = SourceRef(MemoryStore(), "r", "prod")
         self._count = 0
 
-    def put(self, codes: Iterable[str], level: str = "source", backup: BackupId = FIRST, where: str = "a.log") -> None:
+    def put(
+        self,
+        codes: Iterable[str],
+        level: str = "source",
+        backup: BackupId = FIRST,
+        where: str = "a.log",
+        now: datetime | None = None,
+    ) -> None:
         found = [Finding(code=code, severity=Severity.DAMAGE, where=where, what="it differs") for code in codes]
         names = tuple(dict.fromkeys(f.where for f in found))
         document = Verification(
@@ -50,7 +58,7 @@ class Stored:
             findings=tuple(found[:MAX_STORED_FINDINGS]),
             damaged_objects=names,
         )
-        put_verification(self.place, document, self._now(), f"{self._count:016x}")
+        put_verification(self.place, document, now or self._now(), f"{self._count:016x}")
 
     def inherit(self, **damaged: str) -> None:
         named = {f"{name}.log": level for name, level in damaged.items()}
@@ -198,3 +206,12 @@ def test_only_such_documents_are_read(stored: Stored) -> None:
         stored.place.store.delete(name)
         stored.place.store.put_new(name, b"nothing")
     assert [parsed.verdict for parsed, _ in stored_verifications(stored.place)] == [DAMAGED, DAMAGED, DAMAGED, GOOD]
+
+
+def test_a_verification_by_a_clock_that_is_ahead_hides_no_damage_that_is_found_later(
+    stored: Stored,
+) -> None:
+    stored.put((), level="data", now=datetime(2090, 1, 1, tzinfo=UTC))
+    stored.put(["hash-mismatch"], level="data", now=utc_now())
+    assert stored.is_damaged()
+    assert known_damaged(stored.place, [FIRST]) == {"a.log": "data"}

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+import obstore
+import obstore.store
 import pytest
 
 from logkeep.embedded.ports import free_ports
@@ -26,8 +29,9 @@ from logkeep.errors import (
     VersionMismatch,
 )
 from logkeep.store.access import open_store
+from logkeep.store.address import parse_address
 from logkeep.store.aws_files import file_credentials
-from logkeep.store.base import ObjectWriter, Store
+from logkeep.store.base import ObjectInfo, ObjectWriter, Store
 from logkeep.store.objects import ObjectStore, resume_point
 from tests.support.servers.s3 import ENVIRONMENT
 
@@ -194,6 +198,27 @@ class TestCredentialsFile:
         with pytest.raises(ConfigError) as caught:
             file_credentials({"AWS_SHARED_CREDENTIALS_FILE": str(path)})
         assert "CANARY" not in f"{caught.value}{caught.value.remedy}"
+
+
+class _Counting(ObjectStore):
+    """A store whose listing is one of obstore's own memory, as of a custom endpoint; counts what it reads of it."""
+
+    read = 0
+
+    def _info(self, meta: Any) -> ObjectInfo:
+        self.read += 1
+        return super()._info(meta)
+
+
+def test_some_objects_of_a_server_that_may_not_list_in_order_need_no_whole_listing() -> None:
+    store = _Counting(parse_address("s3://bucket/p?endpoint=http://127.0.0.1:1"))
+    memory = obstore.store.MemoryStore()
+    store.__dict__["_client"] = memory
+    for number in range(3_000):
+        obstore.put(memory, f"a/{number:05d}", b"x")
+    assert len(store.some("a/", 10)) == 10
+    assert store.read < 1_000
+    assert len(store.some("a/", 5_000)) == len([*store.list("a/")]) == 3_000
 
 
 def _walk_order(name: str) -> tuple[str, ...]:

@@ -68,16 +68,28 @@ def test_throttle_does_not_save_up_a_long_pause() -> None:
     assert 4.5 <= clock.slept_s <= 5.0
 
 
-def test_processes_share_a_limit_below_all_wrappers() -> None:
-    clock = _Clock()
-    limited = ThrottledStore(MemoryStore(), TokenBucket(8_000, clock.monotonic, clock.sleep), None)
-    whole = RetryingStore(limited)
+_SHARED_CLOCK = _Clock()
+"""One that a pickled limit keeps: its functions are found by their names."""
+
+
+def _shared_now() -> float:
+    return _SHARED_CLOCK.monotonic()
+
+
+def _shared_sleep(seconds: float) -> None:
+    _SHARED_CLOCK.sleep(seconds)
+
+
+def test_processes_share_a_limit_wherever_a_unit_holds_it(tmp_path: Path) -> None:
+    clock = _SHARED_CLOCK
+    limited = ThrottledStore(LocalStore(tmp_path), TokenBucket(8_000, _shared_now, _shared_sleep), None)
+    whole = [{"anything": RetryingStore(limited)}]
     assert shared_by(whole, 1) is whole
-    share = shared_by(whole, 4)
-    share.put_new("a", bytes(10_000))
-    share.get("a", 10_000)
+    (share,) = shared_by(whole, 4)
+    share["anything"].put_new("a", bytes(10_000))
+    share["anything"].get("a", 10_000)
     assert 4.5 <= clock.slept_s <= 5.0
-    whole.put_new("b", bytes(10_000))
+    whole[0]["anything"].put_new("b", bytes(10_000))
     assert clock.slept_s <= 5.0 + 1.25, "the wrapped one kept its own rate"
 
 

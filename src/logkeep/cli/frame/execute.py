@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from logkeep.cli.frame.error_text import from_os_error
 from logkeep.cli.frame.logs import choose_level, set_up_logs, take_down_logs
 from logkeep.cli.frame.metrics import MetricSample, MetricsFile
 from logkeep.cli.frame.signals import as_error
@@ -44,7 +45,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.places import NOWHERE
 from logkeep.config.settings import Settings
-from logkeep.errors import ConfigError, LogkeepError, UsageError
+from logkeep.errors import ConfigError, LogkeepError, StoreFull, UsageError
 from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, TokenSource
 from logkeep.model.work import NoProgress, ProgressSink
@@ -250,6 +251,8 @@ class VerbJob(Generic[ReportT]):
     """What a person does after this verb, if it ended well."""
     failure: int = 1
     """The exit code for an error without one of its own: 20 of a backup, 30 of a restore."""
+    full: int = 20
+    """The exit code when a disk or store is full; 30 of a restore."""
 
     def samples(
         self, run: Run, report: ReportT | None, error: LogkeepError | None, took_s: float
@@ -272,7 +275,7 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     steps: list[NextStep] = []
 
     def command() -> CommandAnswer:
-        report = _classified(job, lambda: job.function(run, **arguments))
+        report = classified(job, lambda: job.function(run, **arguments))
         if (step := job.next_step(run, report)) is not None:
             steps.append(step)
         samples = job.samples(run, report, None, run.took_s(started)) if metrics is not None else ()
@@ -286,12 +289,24 @@ def carry_out(job: VerbJob[ReportT], world: World, flags: Flags, arguments: Mapp
     return code
 
 
-def _classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> ReportT:
+def classified(job: VerbJob[ReportT], function: Callable[[], ReportT]) -> ReportT:
+    """The report of a verb. Errors get the exit code that this verb has for them."""
     try:
         return function()
     except LogkeepError as error:
-        error.exit_code = job.failure if error.exit_code == 1 else error.exit_code
+        error.exit_code = _code(job, error)
         raise
+    except OSError as error:
+        if (found := from_os_error(error)) is None:
+            raise
+        found.exit_code = _code(job, found)
+        raise found from error
+
+
+def _code(job: VerbJob[ReportT], error: LogkeepError) -> int:
+    if isinstance(error, StoreFull):
+        return job.full
+    return job.failure if error.exit_code == 1 else error.exit_code
 
 
 def _with_findings(document: dict[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ EXITS: dict[int, str] = {
     10: "verification failed: damage",
     11: "authenticity failed: bad or missing signature",
     12: "restore test failed",
-    20: "backup failed",
+    20: "backup failed, or a disk or store is full",
     21: "data gap: the source deleted data before it was backed up",
     30: "restore failed",
     31: "restore target unsafe: not empty, running, or the wrong cluster",
@@ -34,7 +34,12 @@ STORE_EXITS = (41, 43, 51, 52)
 """Codes of any verb that opens a repository."""
 
 
+def when_full(declared: tuple[int, ...]) -> int:
+    """The code of a verb that finds a disk or store full: that of a failed restore, if it can end with this one."""
+    return 30 if 30 in declared and 20 not in declared else 20
+
+
 def possible(declared: tuple[int, ...], *, changes: bool) -> tuple[int, ...]:
     """The codes that a verb can return, in order. Raises KeyError for an unknown one."""
-    codes = sorted({*ALWAYS, *declared, *((3,) if changes else ())})
+    codes = sorted({*ALWAYS, *declared, *((3, when_full(declared)) if changes else ())})
     return tuple(code for code in codes if EXITS[code])

@@ -15,7 +15,7 @@ import msgspec
 from logkeep.cli.frame.archived_name import ArchivedName
 from logkeep.cli.frame.command import FrameCommand, click_option
 from logkeep.cli.frame.execute import CommandOutcome, Run, VerbJob, carry_out
-from logkeep.cli.frame.exit_codes import possible
+from logkeep.cli.frame.exit_codes import possible, when_full
 from logkeep.cli.frame.metrics import MetricSample
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.next_step import NextStep
@@ -108,7 +108,18 @@ def verb(
         if found.measured != (metrics is not None):
             raise TypeError(f"{function.__name__}: declaration and work disagree about metrics")
         failure = 30 if found.changes and 30 in found.exits else 20 if found.changes and 21 in found.exits else 1
-        job = VerbJob("", function, text, exit_code, metrics, configured, schema_version, next_step, failure)
+        job = VerbJob(
+            "",
+            function,
+            text,
+            exit_code,
+            metrics,
+            configured,
+            schema_version,
+            next_step,
+            failure,
+            when_full(found.exits),
+        )
         return Verb(found, job, report)
 
     return declare

@@ -134,7 +134,7 @@ _EXITS: Final = {
     "finished, with warnings or repairs": "完成，有警告或修复",
     "the user declined, or could not be asked": "用户取消，或无法询问用户",
     "verification failed: damage": "验证失败: 有损坏",
-    "backup failed": "备份失败",
+    "backup failed, or a disk or store is full": "备份失败，或磁盘、存储空间已满",
     "data gap: the source deleted data before it was backed up": "数据缺口: 数据在备份之前已被删除",
     "restore failed": "恢复失败",
     "restore target unsafe: not empty, running, or the wrong cluster": "恢复目标不安全: 非空、正在运行，或不是同一集群",

@@ -54,7 +54,7 @@ VERIFY = Declaration(
     """,
     options=(*STORE_OPTIONS, LEVEL, SAMPLE, SHOW_KEYS, *KAFKA_TARGET, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, PROGRESS),
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(2, 10, *STORE_EXITS),
+    exits=(2, 10, 20, *STORE_EXITS),
     measured=True,
     examples=(
         "logkeep verify",

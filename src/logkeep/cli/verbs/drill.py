@@ -81,7 +81,7 @@ _OPTIONS = (
     text=_text,
     options=_OPTIONS,
     arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
-    exits=(10, 12, 31, *STORE_EXITS),
+    exits=(10, 12, 20, 31, *STORE_EXITS),
     exit_code=_code,
     metrics=_metrics,
     examples=("logkeep drill latest --embedded", "logkeep drill latest --bootstrap-servers staging:9092"),

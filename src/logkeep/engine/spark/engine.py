@@ -35,10 +35,11 @@ class SparkEngine(BaseEngine):
         stop: SignalStop | None = None,
         directories: Sequence[SharedDirectory] = (),
         speeds: SpeedsFile | None = None,
+        limited: bool = False,
     ) -> None:
         """`directories` may grow: on a cluster, workers must see all that are named before a `map`. `speeds` gets what
         is measured on this machine."""
-        super().__init__(sink=sink, stop=stop)
+        super().__init__(sink=sink, stop=stop, limited=limited)
         self._speeds = speeds if is_local(settings.master) else None
         self._settings = settings
         self._directories = directories
@@ -73,6 +74,9 @@ class SparkEngine(BaseEngine):
 
     def at_once(self, units: int) -> int:
         return tasks_at_once(self._settings.master, units, len(os.sched_getaffinity(0)))
+
+    def _processes(self, units: int) -> int:
+        return self.at_once(units)
 
     def begin(self) -> None:
         """Start Spark and its workers in the background, unless it was begun before."""

@@ -5,6 +5,8 @@ names of headers are bytes, because they need not be text. Times are millisecond
 Kafka. The columns are copies: they stay valid when the records are overwritten.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,19 +33,31 @@ SCHEMA = pa.schema(
 )
 
 
-def arrow_records(records: RecordColumns) -> pa.RecordBatch:
-    """One row per record, also for control records; filter with `RecordColumns.chosen` before."""
+def arrow_records(records: RecordColumns, columns: Collection[str] | None = None) -> pa.RecordBatch:
+    """One row per record, also for control records; filter with `RecordColumns.chosen` before.
+
+    Only these columns, in the order of `SCHEMA`; None: all of them.
+    """
+    fields = [field for field in SCHEMA if columns is None or field.name in columns]
     spans = records.spans.astype(np.int64)
-    kinds = np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME))
-    columns = [
-        _numbers("offset", records.offsets),
-        _numbers("timestamp", records.times_ms),
-        _numbers("timestamp_type", kinds),
-        binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE]),
-        binary_column(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE]),
-        _headers(records),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [_column(field.name, records, spans) for field in fields], schema=pa.schema(fields)
+    )
+
+
+def _column(name: str, records: RecordColumns, spans: Longs) -> pa.Array:
+    match name:
+        case "offset":
+            return _numbers(name, records.offsets)
+        case "timestamp":
+            return _numbers(name, records.times_ms)
+        case "timestamp_type":
+            return _numbers(name, np.where(records.append_time, np.int8(APPEND_TIME), np.int8(CREATE_TIME)))
+        case "key":
+            return binary_column(records.data, spans[:, k.KEY_AT], spans[:, k.KEY_SIZE])
+        case "value":
+            return binary_column(records.data, spans[:, k.VALUE_AT], spans[:, k.VALUE_SIZE])
+    return _headers(records)
 
 
 def _headers(records: RecordColumns) -> pa.Array:

@@ -23,7 +23,7 @@ def zigzag(number: Number) -> np.uint64:
 
 
 @inlined
-def _put(out: Bytes, at: np.uint64, rest: np.uint64) -> np.uint64:
+def put_varint(out: Bytes, at: np.uint64, rest: np.uint64) -> np.uint64:
     """Write a number that is zig-zagged already; the byte after it."""
     while rest >= U64(128):
         out[at] = np.uint8((rest & U64(127)) | U64(128))
@@ -74,9 +74,9 @@ def encode_groups(
             if row == first or times[row] > most:
                 most = times[row]
             time, offset = zigzag(times[row] - times[first]), zigzag(row - first)
-            here = _put(out, U64(at), zigzag(1 + varint_size(time) + varint_size(offset) + size))
+            here = put_varint(out, U64(at), zigzag(1 + varint_size(time) + varint_size(offset) + size))
             out[here] = np.uint8(0)
-            here = _put(out, _put(out, here + U64(1), time), offset)
+            here = put_varint(out, put_varint(out, here + U64(1), time), offset)
             copy(data, U64(start), U64(size), out, here)
             at = np.int64(here) + size
         if at > out.shape[0]:

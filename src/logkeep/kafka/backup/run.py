@@ -110,7 +110,6 @@ from logkeep.repository.chain.format import PACKED_RECORDS, ZSTD_FRAMES, require
 from logkeep.repository.chain.write_session import Writing, writing
 from logkeep.repository.parts import dense_logs
 from logkeep.repository.resume import usable_receipts
-from logkeep.store.throttled import shared_by
 
 KIND = "kafka"
 _MANY_BYTES = 512 << 20
@@ -539,11 +538,10 @@ class _BackupRun:
         limits = FetchLimits(
             rack=settings.rack, client_id=settings.client_id, bytes_per_s=share(options.limit_download, tasks)
         )
-        place = replace(self.place, store=shared_by(self.place.store, tasks))
         units = [
             CopyUnit(
                 name=u.name,
-                place=place,
+                place=self.place,
                 backup=backup,
                 run=run,
                 broker=u.broker,

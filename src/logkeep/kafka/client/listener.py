@@ -47,8 +47,14 @@ def other_server(where: str, theirs: str, ours: Protocol) -> ProtocolMismatch:
     return _mismatch(where, f"{theirs} answers", ours)
 
 
+def without_tls(where: str, ours: Protocol) -> ProtocolMismatch:
+    """The error for a server that answers a TLS handshake in plain text. A Kafka listener closes the connection."""
+    return _mismatch(where, "a server without TLS answers", ours)
+
+
 def _mismatch(where: str, what: str, ours: Protocol) -> ProtocolMismatch:
-    return ProtocolMismatch(f"{what}, but this client expects a {ours} listener of Kafka", subject=where)
+    listener = f"{'an' if ours == 'SSL' else 'a'} {ours} listener of Kafka"
+    return ProtocolMismatch(f"{what}, but this client expects {listener}", subject=where)
 
 
 def _weaker(theirs: str, ours: Protocol) -> bool:

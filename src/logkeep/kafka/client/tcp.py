@@ -4,14 +4,18 @@ import socket
 import ssl
 
 from logkeep.errors import ClusterUnreachable
+from logkeep.kafka.client.listener import without_tls
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
-from logkeep.kafka.client.tls import explain_tls
+from logkeep.kafka.client.tls import answers_with_tls, explain_tls
 
 _TLS_REMEDY = "is this the port of a TLS listener? Otherwise check the network; the run can be repeated"
 
 
 def dial(endpoint: Endpoint, settings: ClientSettings, context: ssl.SSLContext | None) -> socket.socket:
-    """Connect and, with a `context`, encrypt and verify. Raises `ClusterUnreachable` or `TlsFailed`."""
+    """Connect and, with a `context`, encrypt and verify.
+
+    Raises `ClusterUnreachable`, `TlsFailed`, or `ProtocolMismatch` for an answer in plain text.
+    """
     raw = _connect(endpoint, settings)
     if context is None:
         return raw
@@ -21,6 +25,8 @@ def dial(endpoint: Endpoint, settings: ClientSettings, context: ssl.SSLContext |
         raw.close()
         if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             raise _tls_cut(endpoint) from error
+        if not answers_with_tls(error):
+            raise without_tls(str(endpoint), settings.protocol) from error
         raise explain_tls(error, str(endpoint)) from error
     except OSError as error:
         raw.close()

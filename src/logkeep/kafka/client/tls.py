@@ -139,6 +139,4 @@ def _meaning(error: ssl.SSLError) -> tuple[str, str]:
         return f"the broker ended the TLS handshake ({alert})", (
             "if it requires client certificates, set ssl.keystore.*; check that it trusts their authority"
         )
-    if reason in _NOT_TLS:
-        return "this port does not speak TLS", "use the port of a TLS listener, or another security.protocol"
     return f"the TLS handshake failed ({reason.replace('_', ' ').lower() or 'no reason given'})", TlsFailed.remedy

@@ -32,8 +32,8 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestorePlan,
     OfflineUnit,
 )
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs, choose
 from logkeep.model.findings import Finding, Severity

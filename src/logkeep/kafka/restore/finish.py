@@ -16,7 +16,7 @@ from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
+from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.groups import read_groups, set_groups
 from logkeep.kafka.restore.plan.group_offsets import MappedLog, RestoredLog, Routes, UnchangedLog

@@ -14,7 +14,7 @@ from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.client.topology import ClusterMetadata, TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange
-from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView
+from logkeep.kafka.record.backup_view import KIND, KafkaBackupView
 from logkeep.kafka.restore.facts.records_around import archived_around, live_around
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason

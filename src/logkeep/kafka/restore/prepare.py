@@ -13,10 +13,10 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.burials import read_buried
+from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE
 from logkeep.kafka.record.topic_sets import topic_sets, torn_sets
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.permissions import RightsWanted, denied, find_rights, principal_of, rights_findings
 from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, SurveyResult, survey, survey_units
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target

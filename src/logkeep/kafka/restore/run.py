@@ -17,7 +17,7 @@ from logkeep.formats.run_map.stored import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.backup_view import KIND, KafkaBackupView, view_backup
+from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
 from logkeep.kafka.restore.plan.folded_points import folded_since
 from logkeep.kafka.restore.plan.groups import NOT_EXACT

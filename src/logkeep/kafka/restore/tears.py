@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
+from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.transaction_task import (
     CutLog,
     ProducersResult,

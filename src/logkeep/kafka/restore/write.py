@@ -20,7 +20,7 @@ from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
+from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.restore.facts.units import (
     LogResult,
     Offsets,

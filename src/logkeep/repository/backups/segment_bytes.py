@@ -87,7 +87,7 @@ class StoredLog:
             raise Damaged(f"bytes [{start}, {start + length}) are not all in the object", subject=self.name)
         if self.codec is Codec.NONE:
             return self._pieces(start, start + length, _unwatched)
-        span = _span(index, start, length) if index is not None and self._fits(index) else None
+        span = _span(index, start, length) if index is not None and self.fits(index) else None
         if span is None:
             return _cut(self.pieces(), start, length)
         first, last, skipped, plain = span
@@ -100,7 +100,7 @@ class StoredLog:
             summed.update(chunk)
         return summed.hexdigest() == sha256 and self.store.head(self.name).size == self.stored_bytes
 
-    def _fits(self, index: BatchIndex) -> bool:
+    def fits(self, index: BatchIndex) -> bool:
         """Whether the frames of an index fit this object. An index proves nothing: it only saves reading."""
         plain, stored = (int(index.frames[c].sum(dtype=np.int64)) for c in ("plain_bytes", "stored_bytes"))
         return (plain, stored) == (self.plain_bytes, self.stored_bytes)

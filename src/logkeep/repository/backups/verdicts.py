@@ -7,8 +7,10 @@
   it. Those before the last damage do not count: what was damaged in between may have come back with other bytes.
 - A sampled good verification is stored at the level `files`, which it checked completely. A level that this release
   does not know is the deepest one for damage, and proves no more than `files`.
+- Their order is that of the clocks of the machines that verified. For a clock that was ahead of the store's clock, the
+  time of storing counts.
 
-The names alone are enough, so `list` needs one listing and no reads.
+The listing alone is enough, so `list` reads no document.
 """
 
 from collections.abc import Iterable
@@ -61,7 +63,7 @@ def verdicts(found: Iterable[VerificationName]) -> dict[BackupId, BackupVerdict]
 def verdict(history: Iterable[VerificationName]) -> BackupVerdict:
     """Of one backup that was verified at least once; the order does not matter."""
     damage, best = list[VerificationName](), None
-    for one in sorted(history, key=lambda each: (each.when, each.verdict != GOOD, each.level)):
+    for one in sorted(history, key=lambda each: (each.found_at, each.verdict != GOOD, each.level)):
         if one.verdict != GOOD:
             damage, best = [*damage, one], None
             continue
@@ -69,7 +71,7 @@ def verdict(history: Iterable[VerificationName]) -> BackupVerdict:
         if best is None or proven_depth(one.level) >= proven_depth(best.level):
             best = one
     if best is None or damage:
-        return BackupVerdict(max(damage, key=lambda bad: (depth(bad.level), bad.when)), tuple(damage))
+        return BackupVerdict(max(damage, key=lambda bad: (depth(bad.level), bad.found_at)), tuple(damage))
     return BackupVerdict(best)
 
 

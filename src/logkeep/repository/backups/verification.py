@@ -7,7 +7,7 @@ copy of what it had. Such results count as good at the level `records`, which is
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import ClassVar
 
 import msgspec
@@ -96,7 +96,7 @@ def inherited_damage(
 
 
 def put_verification(place: SourceRef, document: Verification, now: datetime, token: str) -> None:
-    when = now.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    when = layout.verification_time(now)
     name = layout.verification(place.source, BackupId(document.id), when, document.level, document.verdict, token)
     place.store.put_new(name, seal(document))
 
@@ -107,8 +107,8 @@ def stored_verifications(place: SourceRef) -> list[tuple[VerificationName, str]]
     An earlier release called objects damaged that only differ from the source, and stored that for every backup that
     shares them. Such documents count for nothing: what other verifications found stands. Only they have to be read.
     """
-    names = (i.name for i in place.store.list(layout.verifications(place.source)))
-    stored = [(parsed, name) for name in names if (parsed := layout.verified(name))]
+    listed = place.store.list(layout.verifications(place.source))
+    stored = [(p._replace(stored_at=info.modified), info.name) for info in listed if (p := layout.verified(info.name))]
     if not any(_may_blame_wrongly(parsed) for parsed, _ in stored):
         return stored
     blameless = set(_blameless(place, stored))
@@ -163,7 +163,7 @@ def known_digests(
     """
     since = changed or {}
     stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
-    for parsed, name in sorted(stored, key=lambda each: each[0].when, reverse=True):
+    for parsed, name in sorted(stored, key=lambda each: each[0].found_at, reverse=True):
         if parsed.verdict == GOOD and proven_depth(parsed.level) >= depth("records"):
             try:
                 found = read(place.store, name, Verification, place.repository)

@@ -5,7 +5,7 @@ padded to 20 digits so that names sort in numerical order.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from logkeep.model.ids import BackupId, RestoreId, is_id, source_name
@@ -318,17 +318,39 @@ def past_source(source: str) -> str:
     return f"{SOURCES}{source}0"  # '0' comes right after '/'
 
 
+_STORE_RESOLUTION = timedelta(seconds=2)
+"""Stores round their times to seconds."""
+
+
+def verification_time(moment: datetime) -> str:
+    """As in names of verifications: `20261116T021500123456Z`."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+
+
 class VerificationName(NamedTuple):
     """The name of a stored verification, parsed: `list` needs no more than a listing."""
 
     backup: BackupId
     when: str
+    """By the clock of the machine that verified."""
     level: str
     verdict: str
+    stored_at: datetime | None = None
+    """By the store's clock; None where it is not known."""
+
+    @property
+    def found_at(self) -> str:
+        """`when`, or the store's time if that is earlier: a check cannot end after its result was stored.
+
+        A clock that is ahead would otherwise place a good result after damage that is found later.
+        """
+        if self.stored_at is None or self.when <= verification_time(self.stored_at + _STORE_RESOLUTION):
+            return self.when
+        return verification_time(self.stored_at)
 
     @property
     def time(self) -> datetime:
-        return _moment(self.when)
+        return _moment(self.found_at)
 
 
 def verified(name: str) -> VerificationName | None:

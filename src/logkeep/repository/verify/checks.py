@@ -28,7 +28,6 @@ from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.lease import check_head, read_lease
 from logkeep.repository.parts import Expected, SegmentTable, expected, objects, ranges
 from logkeep.store.base import Store
-from logkeep.store.throttled import shared_by
 
 UNIT_BYTES = 256 * 1024 * 1024
 _UNIT_OBJECTS = 1_000
@@ -224,13 +223,6 @@ def hash_units(store: Store, wanted: Iterable[Expected]) -> Iterator[HashUnit]:
         yield HashUnit(store, unit)
 
 
-def read_units(store: Store, wanted: Iterable[Expected], engine: Engine) -> list[HashUnit]:
-    """Units for an engine: tasks that run at the same time share the download limit."""
-    units = list(hash_units(store, wanted))
-    shared = shared_by(store, engine.at_once(len(units)))
-    return [msgspec.structs.replace(unit, store=shared) for unit in units]
-
-
 ReadTask = Task[HashUnit, HashResult]
 """Reads and compares the objects of a unit; kinds of sources have their own, which check more in the same pass."""
 
@@ -250,6 +242,6 @@ def check_data(
         each for token, each in expected(rows, place.source) if sample.takes(token, day) and each.name not in missing
     ]
     checked.read_objects = len(wanted)
-    units = read_units(place.store, wanted, engine)
+    units = list(hash_units(place.store, wanted))
     for result in engine.map(task, units, HashResult, label="verify", weight=lambda u: u.bytes):
         checked.findings.extend(result.findings)

@@ -4,25 +4,38 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Message, TopicCollection, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.compare.digest import Digest
 from logkeep.formats.kafka.batches import Batches, walk
 from logkeep.formats.kafka.transactions import Settling
+from logkeep.kafka.scan.open_backup import open_backup
+from logkeep.kafka.scan.plan import ScanSelection, plan_scan
+from logkeep.kafka.scan.read import read_range
+from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.kafka.verify.records import check_records
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
 from tests.support.kafka.backup_steps import assert_whole, fill
-from tests.support.kafka.client_readers import messages
+from tests.support.kafka.client_readers import Seen, messages, read_whole
 from tests.support.kafka.copied_logs import object_paths, on_disk
 from tests.support.kafka.matrix_broker import written_matrix
 from tests.support.kafka.plain_client import PlainBrokers
@@ -66,6 +79,29 @@ def test_archived_bytes_are_the_brokers_own(
         found = archive.batches(backup_id, log.topic, log.partition)
         assert found == on_disk(kafka, log.topic, log.partition, cut.start, cut.end), str(log)
     archive.check(backup_id)
+
+
+@pytest.mark.parametrize(("isolation", "level"), [("committed", "read_committed"), ("all", "read_uncommitted")])
+def test_a_scan_has_the_records_that_librdkafka_reads(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path], isolation: str, level: str
+) -> None:
+    archive, backup_id, _ = whole
+    with open_backup(archive.place, str(backup_id), "show", utc_now, random_token) as view:
+        ranges = plan_scan(view, ScanSelection(topics=tuple(matrix.topics), isolation=ScanIsolation(isolation)))
+        logs = [(each.log.name, each.log.partition) for each in ranges]
+        expected = read_whole(kafka.bootstrap, logs, level)
+        for log, each in zip(logs, ranges, strict=True):
+            found = [row for batch in read_range(each) for row in batch.to_pylist()]
+            assert [_as_read(row) for row in found] == list(expected[log].records), str(log)
+
+
+def _as_read(row: dict[str, Any]) -> Seen:
+    """As librdkafka's client shows it: its kinds of times begin at 1, and no headers are None."""
+    time_ms = (row["timestamp"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    headers = [(h["key"].decode(), h["value"]) for h in row["headers"]] or None
+    return Seen(
+        row["offset"], row["timestamp_type"] + TIMESTAMP_CREATE_TIME, time_ms, row["key"], row["value"], headers
+    )
 
 
 def test_the_cut_is_where_librdkafka_sees_the_ends(

@@ -16,7 +16,7 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.produce import ProduceReply, parse
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
 from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore

@@ -19,8 +19,8 @@ from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.fold.units import FoldUnit
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.merge import optimizing
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.record.contents import KafkaReport
-from logkeep.kafka.restore.facts.backup_view import view_backup
 from logkeep.kafka.verify.records import check_records
 from logkeep.kinds import KAFKA
 from logkeep.model.findings import Severity

@@ -1,5 +1,8 @@
 """Which errors of a round that follows a cluster are repeated, and what a later round makes of what it knows."""
 
+import socket
+import threading
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -7,6 +10,7 @@ import pytest
 
 from logkeep import errors
 from logkeep.kafka.backup.run import KafkaBackupOptions
+from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.listener import other_protocol
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.follow.run import FollowedCluster
@@ -78,6 +82,47 @@ def test_another_protocol_ends_the_run_only_at_the_first_contact() -> None:
     with pytest.raises(errors.ClusterUnreachable, match="the listener is PLAINTEXT") as retried:
         FollowedCluster(later, KafkaBackupOptions(), _no_engine, 1.0).round()
     assert (retried.value.exit_code, CLUSTER.retry_cures(retried.value)) == (51, True)
+
+
+class _PlainTextForAWhile:
+    """A backup whose TLS port answers at first; then a proxy answers there in plain text."""
+
+    def __init__(self, port: int) -> None:
+        self.settings = ClientSettings(endpoints(f"127.0.0.1:{port}"), protocol="SSL")
+
+    def prepare(self, _options: object) -> None: ...
+
+    def run_if_changed(self, *_: object) -> NoReturn:
+        with Cluster(self.settings) as cluster:
+            cluster.metadata()
+        raise AssertionError("no broker is there")
+
+
+def _answer_in_plain_text(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            made, _ = listener.accept()
+            with made:
+                made.recv(4096)
+                made.sendall(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
+
+
+def test_a_tls_port_that_answers_in_plain_text_ends_the_run_only_at_the_first_contact() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_answer_in_plain_text, args=(listener,))
+        thread.start()
+        backup: Any = _PlainTextForAWhile(listener.getsockname()[1])
+        try:
+            with Cluster(backup.settings) as cluster, pytest.raises(errors.ProtocolMismatch) as first:
+                cluster.metadata()
+            with pytest.raises(errors.ClusterUnreachable) as retried:
+                FollowedCluster(backup, KafkaBackupOptions(), _no_engine, 1.0).round()
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+    said = "a server without TLS answers, but this client expects an SSL listener of Kafka"
+    assert (first.value.what, first.value.exit_code) == (said, 40)
+    assert (retried.value.what, CLUSTER.retry_cures(retried.value)) == (said, True)
 
 
 def _no_engine(_bytes: int) -> NoReturn:

@@ -5,9 +5,9 @@ from typing import cast
 import pytest
 
 from logkeep.errors import UsageError
+from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord
 from logkeep.kafka.record.stored_record import begun_with
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
 from logkeep.model.findings import Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName

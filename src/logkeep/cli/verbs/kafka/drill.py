@@ -23,7 +23,7 @@ from logkeep.file_owners import OriginFile
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.facts.backup_view import view_backup
+from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection

@@ -31,8 +31,8 @@ from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.group_history.answers import GroupQuestion, GroupsAt
 from logkeep.kafka.group_history.run import ArchivedGroups
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.record.group_positions import GroupPosition
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.group_records import GroupRecordsCheck
 from logkeep.kafka.restore.groups_run import GroupsTask
 from logkeep.kafka.restore.plan.groups import GroupsPlan, rows_of

@@ -51,7 +51,7 @@ from logkeep.config.options import (
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.restore.facts.backup_view import KIND, view_backup
+from logkeep.kafka.record.backup_view import KIND, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection

@@ -34,7 +34,7 @@ from logkeep.kafka.offline_restore.values import (
     OfflineRestoreOptions,
     OfflineRestorePlan,
 )
-from logkeep.kafka.restore.facts.backup_view import KafkaBackupView, view_backup
+from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.torn import torn_findings

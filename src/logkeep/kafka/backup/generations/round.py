@@ -55,7 +55,7 @@ from logkeep.repository.chain.fold import CatchUp
 from logkeep.repository.chain.format import GENERATIONS, require_feature
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify.checks import HashResult, read_units
+from logkeep.repository.verify.checks import HashResult, hash_units
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def damaged_segments(place: SourceRef, segments: Iterable[Segment], engine: Engi
         for s in segments
         if s.has_object
     ]  # fmt: skip
-    units = read_units(place.store, wanted, engine)
+    units = list(hash_units(place.store, wanted))
     results = engine.map(check_logs, units, HashResult, label="read back", weight=lambda u: u.bytes)
     return [finding for each in results for finding in each.findings]
 

@@ -5,7 +5,6 @@ time, are read and decoded. A listing shows whether all objects exist. A lost or
 segment. Values that an index does not show are upper bounds: the holes inside a batch, and the aborted transactions.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
@@ -13,11 +12,10 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing, UnsafeName
-from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
 from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, DELETE_HORIZON, WalkEnd, first_broken, walk
 from logkeep.formats.kafka.records import Malformed, RecordColumns, decode
-from logkeep.kafka.logs.batch_check import LogPieces
-from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
+from logkeep.kafka.logs.header_check import index_beside
+from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.kafka.restore.facts.log_counts import Longs, Rows, Tally, rows_of
 from logkeep.kafka.restore.facts.object_check import Presence
 from logkeep.model.segments import LogName, Segment
@@ -261,16 +259,3 @@ class StoredSegment:
             if isinstance(part, Malformed):
                 raise Damaged(str(part), subject=self._log.name)
             yield part
-
-
-def rebuild_index(log: StoredLog, sha256: str) -> BatchIndex:
-    """The index of a log from its bytes, whose checksum must be the archived one. Raises Damaged."""
-    summed, pieces, found, position = hashlib.sha256(), LogPieces(), list[BatchIndex](), 0
-    for plain in log.pieces(summed.update):
-        for _, batches in pieces.take(plain):
-            found.append(index_of(batches, position))
-            position += int(batches.sizes.sum())
-    problem = pieces.problem or pieces.end_problem()
-    if problem or summed.hexdigest() != sha256:
-        raise Damaged(problem or NOT_WRITTEN, subject=log.name)
-    return join(found)

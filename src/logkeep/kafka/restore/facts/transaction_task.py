@@ -16,7 +16,7 @@ from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.transaction_scan import TRANSACTION, RestoreCut, Rows, TransactionScan
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.header_check import index_beside
-from logkeep.kafka.restore.facts.survey_task import rebuild_index
+from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.model.segments import LogName, Segment
 from logkeep.model.work import Progress
 from logkeep.repository.backups.segment_bytes import StoredLog

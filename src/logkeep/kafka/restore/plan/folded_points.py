@@ -15,7 +15,7 @@ from logkeep.repository.backups.folds import is_restore_point, restore_points, s
 from logkeep.repository.chain.fold import FoldedLog
 
 if TYPE_CHECKING:
-    from logkeep.kafka.restore.facts.backup_view import KafkaBackupView
+    from logkeep.kafka.record.backup_view import KafkaBackupView
 
 _SHOWN = 8
 

@@ -25,6 +25,8 @@ _OVERHEAD_BYTES = 12
 """The limit includes the offset and length fields of a batch; the length field does not count them."""
 _FILLER_BYTES = 2 * _MIB
 """A batch with a million null records is well below this."""
+OF_THE_CLUSTER = -1
+"""The cluster's own number of replicas: for topics whose number is not archived, such as imported ones."""
 _UNKNOWN_BATCH_BYTES = 100 * _MIB
 """The default limit of a broker for requests."""
 
@@ -66,7 +68,7 @@ def while_restoring(
         more[_OLD_TIME_LIMIT] = _FOREVER
     if _number(effective.get("segment.bytes"), limit) < limit:
         more["segment.bytes"] = str(limit)  # a batch must fit into one segment
-    if _number(effective.get("min.insync.replicas"), 1) > replicas:
+    if _number(effective.get("min.insync.replicas"), 1) > replicas > 0:
         more["min.insync.replicas"] = str(replicas)  # otherwise no batch would be acknowledged
     return {**kept, **_TEMPORARY, **more}
 
@@ -147,7 +149,7 @@ def plan_topic(
     there = target.topics.get(name)
     if there is not None:
         return _plan_existing(there, record, target, options, traits)
-    replicas = options.replication_factor or record.replication_factor
+    replicas = options.replication_factor or record.replication_factor or OF_THE_CLUSTER
     if replicas > len(target.brokers):
         raise _too_few_brokers(name, replicas, len(target.brokers))
     final, differences = _final(record, target) if options.configs else ({}, [])
@@ -240,10 +242,10 @@ def _same_default(name: str, archived: str | None, here: str | None) -> bool:
 
 def _replicas(record: TopicRecord, replicas: int, effective: Mapping[str, str]) -> list[TopicDifference]:
     found = []
-    if replicas != record.replication_factor:
+    if record.replication_factor and replicas != record.replication_factor:
         found.append(TopicDifference(DifferenceReason.REPLICAS, "", str(record.replication_factor), str(replicas)))
     minimum = effective.get("min.insync.replicas", "1")
-    if minimum.isdecimal() and int(minimum) > replicas:
+    if minimum.isdecimal() and int(minimum) > replicas > 0:
         found.append(
             TopicDifference(
                 DifferenceReason.UNWRITABLE, "min.insync.replicas", minimum, minimum, plural(replicas, "replica")

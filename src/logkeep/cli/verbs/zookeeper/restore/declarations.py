@@ -84,7 +84,7 @@ SURVEY = Declaration(
     needed. A survey of a running server ends with 2: no plan can be made from it.
     """,
     options=(*ZK_MEMBERS, SURVEY_TO),
-    exits=(2, 10, 31, 52),
+    exits=(2, 10, 30, 31, 52),
     examples=(
         "logkeep zookeeper restore survey --data-dir /var/lib/zookeeper --zk-host localhost:2181",
         "logkeep zookeeper restore survey --data-dir /var/lib/zookeeper --log-dir /var/lib/zklog --to zk1.survey.json",

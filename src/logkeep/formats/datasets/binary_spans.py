@@ -1,0 +1,50 @@
+"""Columns of records in Arrow, as the arrays that kernels take. Nothing is copied but numbers.
+
+Bytes are read-only, whoever owns them, and numbers are not: kernels are compiled for each kind of array.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from logkeep.formats.kafka.record_kernels import Bytes, Longs
+
+_NO_BYTES = np.frombuffer(b"", np.uint8)
+
+
+class BinarySpans(NamedTuple):
+    """The values of a binary column: where each begins in the data, and its size; -1 for null."""
+
+    data: Bytes
+    starts: Longs
+    sizes: Longs
+
+
+def binary_spans(column: pa.Array) -> BinarySpans:
+    _, borders, data = column.buffers()
+    if not len(column):
+        return BinarySpans(_NO_BYTES, np.empty(0, np.int64), np.empty(0, np.int64))
+    around = np.frombuffer(borders, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    sizes = np.diff(around)
+    if column.null_count:
+        sizes[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
+    found = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_BYTES
+    found.flags.writeable = False
+    return BinarySpans(found, around[:-1].copy(), sizes)
+
+
+def list_borders(column: pa.ListArray) -> Longs:
+    """For n lists n + 1 borders in `column.values`."""
+    if not len(column):
+        return np.zeros(1, np.int64)
+    found: Longs = column.offsets.to_numpy().astype(np.int64)
+    return found
+
+
+def numbers(records: pa.RecordBatch, name: str) -> Longs:
+    """A column of numbers, or of times as milliseconds. It has no nulls."""
+    column = records.column(name)
+    kind = np.int8 if column.type == pa.int8() else np.int64
+    found = np.frombuffer(column.buffers()[1], kind) if len(column) else np.empty(0, kind)
+    return found[column.offset : column.offset + len(column)].astype(np.int64)

@@ -1,0 +1,108 @@
+"""What a format of datasets does for an export. `format_table` has all formats by name.
+
+A dataset is a directory, or a prefix of a bucket. It is complete by itself: where a partition ends is found from its
+own last entry. A format finds that end and writes what follows. To add one, write a module with a `DatasetFormat` and
+add it to the table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logkeep.kafka.datasets.target import DatasetTarget
+
+
+class DatasetLog(NamedTuple):
+    """One partition of a topic in a dataset."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """How files are written."""
+
+    segment_bytes: int
+    """The record that takes a file above this size is its last."""
+    schema: str = ""
+    """Of formats that have more than one (`--avro-schema`); a dataset keeps the one that it began with."""
+    codec: str = ""
+    """Of formats that compress; may differ from file to file."""
+
+
+@dataclass(frozen=True)
+class DatasetEnd:
+    """How far a partition of a dataset goes, by its own last entry."""
+
+    joined: bool
+    """Whether the partition is part of the dataset, also without records."""
+    last: int | None = None
+    """The offset of the last record; None if there is none."""
+    records_bytes: int = 0
+    """Of files with records, as far as that is known without reading them."""
+
+    @property
+    def next(self) -> int | None:
+        return None if self.last is None else self.last + 1
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """What a writer has added to a partition."""
+
+    records: int = 0
+    written_bytes: int = 0
+    files: int = 0
+    first: int = -1
+    last: int = -1
+    """Offsets of the first and the last record; -1 if none was written."""
+    not_held: Mapping[str, int] = field(default_factory=dict)
+    """How many records have something that the format or its schema has no place for, by kind."""
+
+
+class PartitionWriter(Protocol):
+    """Adds records to the end of one partition, from the end that `find_end` found. Use it once."""
+
+    def write(self, records: "pa.RecordBatch") -> None:
+        """Records of `formats.datasets.arrow.SCHEMA`, with rising offsets. What was written may become visible at any
+        time after this, in order, and never without the records before it."""
+
+    def finish(self) -> WrittenPart:
+        """Make everything durable and visible: records, then their index, then the index of the partition. Without any
+        record the partition becomes part of the dataset."""
+
+    def abort(self) -> None:
+        """Close what is open. What is visible already stays; what follows is written again by the next run."""
+
+
+class DatasetFormat(Protocol):
+    """One format. Objects of it are picklable and have no state."""
+
+    @property
+    def name(self) -> str: ...
+
+    def schema(self, options: DatasetOptions) -> str:
+        """What the dataset's documents record, and a later run must have too; empty if there is only one."""
+
+    def root(self, topic: str) -> str:
+        """The prefix of everything of a topic: `orders/`."""
+
+    def logs(self, target: "DatasetTarget") -> frozenset[DatasetLog]:
+        """All partitions that the dataset has, by its own files."""
+
+    def find_end(self, target: "DatasetTarget", log: DatasetLog) -> DatasetEnd:
+        """By the files of the partition alone; reads no record. Raises TargetUnsafe for what no run of ours left."""
+
+    def writer(self, target: "DatasetTarget", log: DatasetLog, options: DatasetOptions) -> PartitionWriter:
+        """First removes what a killed run left behind the end."""
+
+    def put_groups(self, target: "DatasetTarget", log: DatasetLog, positions: Mapping[str, int]) -> None:
+        """Positions of groups, if the format has a place for them; written only if they differ. They are not above the
+        end of the partition."""

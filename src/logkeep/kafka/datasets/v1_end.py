@@ -1,0 +1,131 @@
+"""Where a partition of a kafka-backup-v1 dataset ends, by its indexes. Reads no record but the offset of the last one.
+
+Records are synced before their entries, and a segment's entries before the segment is listed. So a killed run leaves
+at most: a torn entry at the end of an index, records behind the last entry, a segment that is not listed yet. What is
+whole is kept, the rest is cut off or removed by the next writer.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from logkeep.errors import Damaged, ObjectMissing, TargetUnsafe
+from logkeep.formats.datasets.kafka_backup_v1 import (
+    ENTRY_BYTES,
+    MAGIC,
+    ListedSegment,
+    parse_partition_index,
+    partition_index,
+    segment_name,
+)
+from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.target import DatasetTarget
+
+RECORDS, INDEX = "_records", "_index"
+REINDEX: Final = "`logkeep kafka dataset verify` says what is wrong; or write to an empty directory"
+_ENTRY: Final = struct.Struct(">qqq")
+_OFFSET: Final = struct.Struct(">q")
+
+
+class SegmentEnd(NamedTuple):
+    """The whole part of a segment."""
+
+    segment: ListedSegment
+    last: int
+    """The offset of its last whole record."""
+    records_bytes: int
+    index_bytes: int
+
+
+@dataclass(frozen=True)
+class V1End:
+    """What is there of one partition."""
+
+    listed_bytes: int
+    """Of the partition index that are whole; 0: there is none."""
+    final: SegmentEnd | None = None
+    unlisted: tuple[ListedSegment, ...] = ()
+    """Whole segments that the index does not list yet, in order."""
+    leftovers: tuple[str, ...] = ()
+    """Objects of a segment without a whole entry, which a killed run left."""
+
+
+def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
+    """Raises TargetUnsafe for files that no run of ours leaves."""
+    name = f"{log.topic}/{partition_index(log.partition)}"
+    data = target.read(name)
+    stored = dict(_stored_segments(target, log))
+    if not data:
+        if stored:
+            raise TargetUnsafe("it has segments but no partition index", subject=f"{target.url}/{name}", remedy=REINDEX)
+        return V1End(0)
+    try:
+        index = parse_partition_index(data, name)
+    except Damaged as error:
+        raise TargetUnsafe(error.what, subject=f"{target.url}/{name}", remedy=REINDEX) from error
+    last_start = index.segments[-1].start if index.segments else -1
+    final = _end_of(target, log, index.segments[-1]) if index.segments else None
+    if index.segments and final is None:
+        raise _unsafe(target, log, index.segments[-1], "is listed, but has no whole record")
+    later = [ListedSegment(stored[start], start) for start in sorted(stored) if start > last_start]
+    return _with_later(target, log, V1End(index.whole_bytes, final), later)
+
+
+def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[ListedSegment]) -> V1End:
+    """The end with segments that a killed run did not list any more."""
+    final, unlisted = end.final, list[ListedSegment]()
+    for number, segment in enumerate(later):
+        if final is not None and segment.start <= final.last:
+            raise _unsafe(target, log, segment, "is not listed and overlaps one that is")
+        found = _end_of(target, log, segment)
+        if found is None:
+            if number + 1 < len(later):
+                raise _unsafe(target, log, segment, "has no whole record, and others follow")
+            names = tuple(f"{log.topic}/{segment.name}{ending}" for ending in (INDEX, RECORDS))
+            return V1End(end.listed_bytes, final, tuple(unlisted), names)
+        final = found
+        unlisted.append(segment)
+    return V1End(end.listed_bytes, final, tuple(unlisted))
+
+
+def _stored_segments(target: DatasetTarget, log: DatasetLog) -> Iterator[tuple[int, str]]:
+    """Start and name of each segment of which there is a file."""
+    begin = f"{log.topic}/{segment_name(log.partition, 0).removesuffix('0' * 10)}"
+    shape = re.compile(rf"{re.escape(begin)}([0-9]{{10,19}})(?:{RECORDS}|{INDEX})")
+    for info in target.store.list(f"{log.topic}/", after=begin):
+        if not info.name.startswith(begin):
+            return
+        found = shape.fullmatch(info.name)
+        if found:
+            yield int(found[1]), f"{begin.partition('/')[2]}{found[1]}"
+
+
+def _end_of(target: DatasetTarget, log: DatasetLog, segment: ListedSegment) -> SegmentEnd | None:
+    """The last whole indexed record; None if there is none."""
+    path = f"{log.topic}/{segment.name}"
+    index_bytes, records_bytes = target.size(path + INDEX) or 0, target.size(path + RECORDS) or 0
+    for number in range((index_bytes - len(MAGIC)) // ENTRY_BYTES, 0, -1):
+        at = len(MAGIC) + (number - 1) * ENTRY_BYTES
+        offset, position, length = _ENTRY.unpack(target.store.get_range(path + INDEX, at, ENTRY_BYTES))
+        if position < len(MAGIC) or length < _OFFSET.size:
+            raise _unsafe(target, log, segment, f"has an index whose entry at byte {at} is invalid")
+        if position + length > records_bytes:
+            continue
+        if _offset_at(target, path, position) != offset:
+            raise _unsafe(target, log, segment, f"has an index that is not its own: see the entry at byte {at}")
+        return SegmentEnd(segment, offset, position + length, at + ENTRY_BYTES)
+    return None
+
+
+def _offset_at(target: DatasetTarget, path: str, position: int) -> int | None:
+    try:
+        (offset,) = _OFFSET.unpack(target.store.get_range(path + RECORDS, position, _OFFSET.size))
+    except (Damaged, ObjectMissing):
+        return None
+    return int(offset)
+
+
+def _unsafe(target: DatasetTarget, log: DatasetLog, segment: ListedSegment, what: str) -> TargetUnsafe:
+    return TargetUnsafe(f"the segment {what}", subject=f"{target.url}/{log.topic}/{segment.name}", remedy=REINDEX)

@@ -1,0 +1,1 @@
+"""Imports datasets and archives of other tools into a repository."""

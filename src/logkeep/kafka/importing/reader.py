@@ -1,0 +1,139 @@
+"""What a reader of datasets gives: topics, partitions with their records as Arrow, groups, and what is doubtful.
+
+A `DatasetReader` is made once from a listing and the small files. Records are read through its partitions, which
+pickle: a task takes one, reads it in order with bounded memory, and fills `ReadNotes` on the way. Errors are those of a
+dataset that cannot be used; what is merely doubtful is a note, what is missing a gap.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from logkeep.errors import UsageError
+from logkeep.model.findings import Finding
+from logkeep.model.ranges import Range
+from logkeep.model.segments import Position
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ToolLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which tool wrote a dataset, and what it could not know."""
+
+    format: str
+    """As `--format` names it."""
+    tool: str
+    version: str = ""
+    """Empty: nothing says it."""
+    unknown: tuple[str, ...] = ()
+    """What the format has no place for, or the tool did not archive."""
+
+
+@dataclass(frozen=True)
+class DatasetTopic:
+    name: str
+    partitions: int | None = None
+    """None: nothing says it, and it may have more partitions than there are files."""
+    replication_factor: int = 0
+    """0: not known."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Those that were set on the topic, where they are known."""
+
+
+class DatasetGap(msgspec.Struct, frozen=True, order=True):
+    """Offsets `[start, end)` whose records were there, and are not in the dataset."""
+
+    start: Position
+    end: Position
+    reason: str
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """Something doubtful about the records of one partition: how often, and where first."""
+
+    code: str
+    count: int
+    first: str
+
+
+class ReadNotes:
+    """Collects what a reader meets in one partition."""
+
+    def __init__(self) -> None:
+        self._doubts: dict[str, Doubt] = {}
+        self.lost: list[DatasetGap] = []
+
+    def add(self, code: str, count: int, where: str) -> None:
+        """Count something; `where` is kept of the first."""
+        known = self._doubts.get(code)
+        if count:
+            self._doubts[code] = Doubt(code, count + (known.count if known else 0), known.first if known else where)
+
+    def lose(self, start: int, end: int, reason: str) -> None:
+        if start < end:
+            self.lost.append(DatasetGap(start, end, reason))
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        return tuple(self._doubts[code] for code in sorted(self._doubts))
+
+
+class PartitionReader(Protocol):
+    """One partition of a dataset. Pickles."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def size_bytes(self) -> int:
+        """As stored, about."""
+
+    @property
+    def span(self) -> Range | None:
+        """The offsets that it covers, where a manifest says so; None: from its first to its last record."""
+
+    def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
+        """Batches of the schema in `formats.datasets.arrow`, in order of offset, from `start` on."""
+
+
+@dataclass(frozen=True)
+class DatasetReader:
+    """A dataset that was recognised."""
+
+    label: ToolLabel
+    topics: tuple[DatasetTopic, ...]
+    partitions: tuple[PartitionReader, ...]
+    groups: Mapping[str, Mapping[tuple[str, int], int]] = field(default_factory=dict)
+    """Offsets of each group, by topic and partition, as they were committed."""
+    findings: tuple[Finding, ...] = ()
+    """About files besides those of records."""
+    cluster_id: str = ""
+    """Of the cluster that was archived, where something says it."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(p.size_bytes for p in self.partitions)
+
+    def partition(self, topic: str, partition: int) -> PartitionReader:
+        """Raises UsageError if the dataset has no such partition."""
+        found = [p for p in self.partitions if (p.topic, p.partition) == (topic, partition)]
+        if not found:
+            raise UsageError("the dataset has no such partition", subject=f"{topic}/{partition}")
+        return found[0]
+
+    def records(
+        self, topic: str, partition: int, from_offset: int = 0, notes: ReadNotes | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """The records of one partition, in order."""
+        return self.partition(topic, partition).records(notes or ReadNotes(), from_offset)
+
+
+def by_topic(partitions: Sequence[PartitionReader]) -> dict[str, list[PartitionReader]]:
+    found: dict[str, list[PartitionReader]] = {}
+    for each in partitions:
+        found.setdefault(each.topic, []).append(each)
+    return found

@@ -1,0 +1,188 @@
+"""Reads one segment of kafka-backup-v1: by its index where that fits, else record by record.
+
+Entries of the index count as long as positions rise and fit the file, and the record at each has the entry's length and
+offset. Bytes between two entries are those of a torn write. Where entries do not fit, the records are walked up to the
+next one that does; after the last entry whole records are taken, and the rest is a torn tail.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.kafka.record_kernels import Longs
+from logkeep.kafka.importing.reader import ReadNotes
+from logkeep.store.base import Store
+
+WINDOW_BYTES = 16 << 20
+_INDEX_BYTES = v1.ENTRY_BYTES << 18
+_ANY_SIZE = 1 << 62
+_MOST_UNFIT = 100
+"""After so many places where the index does not fit, the rest of it is not used: each costs a read."""
+TORN_BYTES, TORN_TAIL, UNINDEXED, INDEX_UNFIT = "torn-bytes", "torn-tail", "records-not-indexed", "index-inconsistent"
+
+
+@dataclass(frozen=True)
+class V1SegmentReader:
+    """The two files of a segment. `index` is empty where there is none."""
+
+    store: Store
+    records: str
+    size: int
+    index: str = ""
+    index_size: int = 0
+
+    def scan(self, notes: ReadNotes, above: int = -1) -> Iterator[tuple[v1.V1Records, int]]:
+        """All records with offsets above `above`, each part with the byte of the file at which its data begins."""
+        if self.size:  # a tool that was killed leaves files without a byte
+            v1.check_magic(self.store.get_range(self.records, 0, 1), self.records)
+        at, unfit, listed = 1, 0, np.empty(0, np.int64)
+        for entries in self._entry_blocks(notes, above) if self.index_size else ():
+            if unfit > _MOST_UNFIT:
+                listed = np.concatenate((listed[:1], entries[[0, -1], 0]))
+                continue
+            row = 0
+            while row < len(entries):
+                chunk = _window(entries[row:])
+                base = int(chunk[0, 1])
+                records, bad = v1.read_at(self._bytes(base, int(chunk[-1, 1] + chunk[-1, 2])), base, chunk)
+                fit = int(bad[0]) if len(bad) else len(chunk)
+                if fit:
+                    at, above = self._torn_between(chunk[:fit], at, notes), int(chunk[fit - 1, 0])
+                    yield records[:fit], base
+                if not len(bad):
+                    row += len(chunk)
+                    continue
+                notes.add(INDEX_UNFIT, 1, f"{self.index}, the entry of offset {int(chunk[fit, 0])}")
+                after = _next_fitting(bad, fit, len(chunk))
+                unfit += 1 if after is not None else _MOST_UNFIT + 1
+                if after is None or unfit > _MOST_UNFIT:
+                    unfit, listed = _MOST_UNFIT + 1, entries[row + fit :, 0]
+                    break
+                stop, expected = int(chunk[after, 1]), chunk[fit:after, 0]
+                at, above = yield from self._region(at, stop, above, int(chunk[after, 0]), expected, notes)
+                row += after
+        yield from self._tail(at, above, listed, notes)
+
+    def _entry_blocks(self, notes: ReadNotes, above: int) -> Iterator[Longs]:
+        """Entries that rise and fit, also those after a torn one: the tool appends after it, so they are shifted."""
+        at, last, shifts = 1, (above, 1), 0
+        v1.check_magic(self.store.get_range(self.index, 0, 1), self.index)
+        while self.index_size - at >= v1.ENTRY_BYTES:
+            data = self.store.get_range(self.index, at, min(self.index_size - at, _INDEX_BYTES))
+            some = v1.segment_entries(data, 0)
+            count = int(k.fitting_entries(some, self.size, *last))
+            if count:
+                last = int(some[count - 1, 0]), int(some[count - 1, 1] + some[count - 1, 2])
+                yield some[:count]
+            at += count * v1.ENTRY_BYTES
+            if count == len(some):
+                continue
+            shift = self._shift(data[count * v1.ENTRY_BYTES :], last) if shifts < _MOST_UNFIT else 0
+            if not shift:
+                self._note_unfit(some[count:], at, last, notes)
+                return
+            at, shifts = at + shift, shifts + 1
+
+    def _note_unfit(self, entries: Longs, at: int, last: tuple[int, int], notes: ReadNotes) -> None:
+        """Entries that do not fit. Those that only lie after the end of the file were records, which are lost."""
+        notes.add(INDEX_UNFIT, 1, f"{self.index}, byte {at}")
+        if beyond := int(k.fitting_entries(entries, _ANY_SIZE, *last)):
+            reason = f"{self.records} ends before records that its index lists"
+            notes.lose(int(entries[0, 0]), int(entries[beyond - 1, 0]) + 1, reason)
+
+    def _shift(self, data: bytes, last: tuple[int, int]) -> int:
+        """After how many bytes an entry begins whose record has its offset; 0: nowhere."""
+        for shift in range(1, v1.ENTRY_BYTES):
+            entry = v1.segment_entries(data[shift : shift + v1.ENTRY_BYTES], 0)
+            if len(entry) and k.fitting_entries(entry, self.size, *last):
+                stored = self.store.get_range(self.records, int(entry[0, 1]), 8)
+                if int.from_bytes(stored, "big") == int(entry[0, 0]):
+                    return shift
+        return 0
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        return self.store.get_range(self.records, start, end - start)
+
+    def _torn_between(self, entries: Longs, at: int, notes: ReadNotes) -> int:
+        """Count bytes between entries; the byte after the last."""
+        if not len(entries):
+            return at
+        ends = entries[:, 1] + entries[:, 2]
+        between = entries[:, 1] - np.concatenate(([at], ends[:-1]))
+        if torn := int(between.sum()):
+            first = int(np.flatnonzero(between)[0])
+            notes.add(TORN_BYTES, torn, f"{self.records}, before byte {int(entries[first, 1])}")
+        return int(ends[-1])
+
+    def _region(
+        self, at: int, stop: int, above: int, below: int, listed: Longs, notes: ReadNotes
+    ) -> Generator[tuple[v1.V1Records, int], None, tuple[int, int]]:
+        """Walk the records between two fitting entries; returns where it ended and the last offset."""
+        found = list[Longs]()
+        for records, base in self._walk(at, stop, above):
+            kept = records[: int(np.searchsorted(records.offsets, below))]
+            if len(kept):
+                found.append(kept.offsets)
+                at, above = _end_of(kept, base), int(kept.offsets[-1])
+                yield kept, base
+            if len(kept) < len(records):
+                break
+        notes.add(TORN_BYTES, stop - at, f"{self.records}, byte {at}")
+        missing = np.setdiff1d(listed, np.concatenate([np.empty(0, np.int64), *found]))
+        if len(missing):
+            reason = f"the index lists records at byte {at} of {self.records}, and they cannot be read"
+            notes.lose(int(missing[0]), int(missing[-1]) + 1, reason)
+        return stop, above
+
+    def _tail(self, at: int, above: int, listed: Longs, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:
+        """Records after the last entry that fits."""
+        for records, base in self._walk(at, self.size, above):
+            at, above = _end_of(records, base), int(records.offsets[-1])
+            if self.index:
+                notes.add(UNINDEXED, len(records), f"{self.records}, byte {base + int(records.numbers[0, k.POSITION])}")
+            yield records, base
+        notes.add(TORN_TAIL, self.size - at, f"{self.records}, byte {at}")
+        if len(listed) and int(listed[-1]) > above:
+            reason = f"the index lists records after byte {at} of {self.records}, and they cannot be read"
+            notes.lose(max(above + 1, int(listed[0])), int(listed[-1]) + 1, reason)
+
+    def _walk(self, at: int, stop: int, above: int) -> Iterator[tuple[v1.V1Records, int]]:
+        """Records that follow each other, up to `stop` or to bytes that are none."""
+        room = WINDOW_BYTES
+        while at < stop:
+            data = self._bytes(at, min(at + room, stop))
+            walked, here = v1.walk(data, 0, len(data), above), 0
+            while len(walked.records):
+                above, here = int(walked.records.offsets[-1]), walked.at
+                yield walked.records, at
+                if walked.why != k.FULL:
+                    break
+                walked = v1.walk(data, here, len(data), above)
+            torn_here = walked.why == k.TORN and at + len(data) < stop
+            if walked.why == k.BAD or (walked.why == k.TORN and not torn_here):
+                return
+            if torn_here and not here:
+                if room >= k.LARGEST_RECORD_BYTES:
+                    return
+                room *= 4
+                continue
+            at, room = at + here, WINDOW_BYTES
+
+
+def _window(entries: Longs) -> Longs:
+    """The first entries, of some megabytes of records; at least one."""
+    ends = entries[: v1.ROWS, 1] + entries[: v1.ROWS, 2]
+    return entries[: max(int(np.searchsorted(ends, int(entries[0, 1]) + WINDOW_BYTES, "right")), 1)]
+
+
+def _next_fitting(bad: Longs, fit: int, count: int) -> int | None:
+    """The first row after `fit` that is not bad."""
+    left = np.setdiff1d(np.arange(fit, count), bad)
+    return int(left[0]) if len(left) else None
+
+
+def _end_of(records: v1.V1Records, base: int) -> int:
+    return base + int(records.numbers[-1, k.POSITION] + records.numbers[-1, k.LENGTH])

@@ -1,0 +1,1 @@
+"""Datasets made by hand, from the published tables of each format."""

@@ -1,0 +1,235 @@
+"""kafka-backup-v1 as it is read: golden bytes, damage of each kind, and names that are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from logkeep.errors import Damaged, FormatTooNew, UsageError
+from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets, partition_index
+from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
+from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
+from logkeep.store.local import LocalStore
+from tests.support.datasets.v1_files import (
+    HandRecord,
+    partition_index_bytes,
+    record_bytes,
+    segment_files,
+    segment_name,
+    write_partition,
+)
+
+GOLDEN = (
+    "01"
+    "00000000000001f4 00000000 0000000000000005 ffffffff 00000000 00000000"
+    "00000000000001fb fffffffe 00000000 ffffffff 00000002 00000001 61 00000001 78 00000001 61 ffffffff"
+)
+TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
+
+
+def opened(root: Path) -> DatasetReader:
+    store = LocalStore(str(root))
+    return open_kafka_backup_v1(store, list(store.list("")))
+
+
+def read(root: Path, topic: str = "t", partition: int = 0, start: int = 0) -> tuple[list[dict[str, object]], ReadNotes]:
+    notes = ReadNotes()
+    batches = opened(root).records(topic, partition, start, notes)
+    return [row for batch in batches for row in batch.to_pylist()], notes
+
+
+def offsets(root: Path, start: int = 0) -> tuple[list[object], dict[str, int], list[tuple[int, int]]]:
+    rows, notes = read(root, start=start)
+    return (
+        [row["offset"] for row in rows],
+        {d.code: d.count for d in notes.doubts},
+        [(gap.start, gap.end) for gap in notes.lost],
+    )
+
+
+def test_the_worked_records_of_the_table_are_read_field_by_field(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {500: []})
+    records = folder / f"{segment_name(0, 500)}_records"
+    records.write_bytes(bytes.fromhex(GOLDEN))
+    (folder / f"{segment_name(0, 500)}_index").write_bytes(
+        bytes.fromhex("01 00000000000001f4 0000000000000001 0000000000000020 00000000000001fb 0000000000000021")
+        + (len(records.read_bytes()) - 33).to_bytes(8, "big")
+    )
+    rows, notes = read(tmp_path)
+    plain = [{**row, "timestamp": int(row["timestamp"].timestamp() * 1000)} for row in rows]  # type: ignore[attr-defined]
+    assert plain == [
+        {"offset": 500, "timestamp": 5, "timestamp_type": 0, "key": None, "value": b"", "headers": []},
+        {
+            "offset": 507,
+            "timestamp": -1,
+            "timestamp_type": 0,
+            "key": b"",
+            "value": None,
+            "headers": [{"key": b"a", "value": b"x"}, {"key": b"a", "value": None}],
+        },
+    ]
+    assert (notes.doubts, notes.lost) == ((), [])
+
+
+def test_the_tool_names_its_first_segment_0_whatever_it_begins_with(tmp_path: Path) -> None:
+    write_partition(tmp_path, "t", 0, {0: TEN[:5], 15: TEN[5:]})
+    assert offsets(tmp_path) == ([*range(10, 20)], {}, [])
+    assert offsets(tmp_path, 15)[0] == [*range(15, 20)]
+    assert offsets(tmp_path, 17)[0] == [17, 18, 19]
+
+
+def test_wide_names_are_sorted_as_numbers(tmp_path: Path) -> None:
+    far = 10_000_000_000
+    write_partition(tmp_path, "t", 1000, {2_000_000_000: [HandRecord(2_000_000_000)], far: [HandRecord(far)]})
+    rows, _ = read(tmp_path, partition=1000)
+    assert [row["offset"] for row in rows] == [2_000_000_000, far]
+
+
+def test_records_after_a_torn_write_are_found_through_the_index(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    data, index = segment_files(TEN, {4: record_bytes(TEN[4])[:17], 9: b"\xff" * 5})
+    (folder / f"{segment_name(0, 10)}_records").write_bytes(data)
+    (folder / f"{segment_name(0, 10)}_index").write_bytes(index)
+    assert offsets(tmp_path) == ([*range(10, 20)], {"torn-bytes": 22}, [])
+
+
+def test_a_torn_entry_of_the_index_shifts_the_others_and_they_are_used(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    data, index = segment_files(TEN, {6: b"torn"})
+    (folder / f"{segment_name(0, 10)}_records").write_bytes(data)
+    for cut in range(1, 24):
+        torn = index[: 1 + 24 * 5 + cut] + index[1 + 24 * 6 :]
+        (folder / f"{segment_name(0, 10)}_index").write_bytes(torn)
+        found, doubts, lost = offsets(tmp_path)
+        assert (found, lost) == ([10, 11, 12, 13, 14, *range(16, 20)], []), cut
+        assert doubts == {"torn-bytes": 4 + len(record_bytes(TEN[5]))}
+
+
+def test_every_cut_of_the_record_file_gives_whole_records_and_names_what_is_lost(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:4]})
+    data, _ = segment_files(TEN[:4])
+    ends = [len(segment_files(TEN[:count])[0]) for count in range(5)]
+    for cut in range(len(data)):
+        (folder / f"{segment_name(0, 10)}_records").write_bytes(data[:cut])
+        whole = sum(end <= cut for end in ends[1:])
+        found, _, lost = offsets(tmp_path)
+        assert (found, lost) == ([*range(10, 10 + whole)], [(10 + whole, 14)]), cut
+
+
+def test_every_cut_of_the_index_gives_all_records(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:4]})
+    _, index = segment_files(TEN[:4])
+    for cut in range(len(index)):
+        (folder / f"{segment_name(0, 10)}_index").write_bytes(index[:cut])
+        found, doubts, lost = offsets(tmp_path)
+        assert (found, lost) == ([10, 11, 12, 13], []), cut
+        assert doubts.get("records-not-indexed", 0) == 4 - max(cut - 1, 0) // 24
+
+
+def test_an_index_of_another_partition_is_not_believed(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    _, other = segment_files([HandRecord(o, b"other", b"x" * 40) for o in range(100, 105)])
+    (folder / f"{segment_name(0, 10)}_index").write_bytes(other)
+    found, doubts, lost = offsets(tmp_path)
+    assert found == [*range(10, 20)]
+    assert doubts["index-inconsistent"] >= 1
+    assert lost in ([], [(100, 105)])
+
+
+def test_a_record_that_no_longer_fits_its_entry_is_a_gap_and_the_next_ones_are_read(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    data = bytearray(segment_files(TEN)[0])
+    at = len(segment_files(TEN[:3])[0])
+    data[at + 8 : at + 12] = b"\x00\x00\x00\x09"
+    (folder / f"{segment_name(0, 10)}_records").write_bytes(data)
+    found, doubts, lost = offsets(tmp_path)
+    assert found == [10, 11, 12, *range(14, 20)]
+    assert lost == [(13, 14)]
+    assert doubts["torn-bytes"] == len(record_bytes(TEN[3]))
+
+
+def test_without_an_index_records_are_walked_up_to_what_is_none(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    (folder / f"{segment_name(0, 10)}_index").unlink()
+    with (folder / f"{segment_name(0, 10)}_records").open("ab") as file:
+        file.write(record_bytes(HandRecord(19)))  # falling
+    assert offsets(tmp_path) == ([*range(10, 20)], {"torn-tail": 32}, [])
+
+
+@pytest.mark.parametrize("field", [b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xfe"])
+@pytest.mark.parametrize("place", [20, 24, 28, 32])
+def test_impossible_lengths_and_counts_end_the_walk(tmp_path: Path, place: int, field: bytes) -> None:
+    folder = write_partition(tmp_path, "t", 0, {0: []})
+    data = bytearray(record_bytes(HandRecord(1, b"", b"", headers=[(b"", None)])))
+    data[place : place + 4] = field
+    (folder / f"{segment_name(0, 0)}_records").write_bytes(b"\x01" + record_bytes(HandRecord(0)) + data)
+    assert offsets(tmp_path)[0] == [0]
+
+
+def test_expired_segments_are_leading_ones_and_others_are_gaps(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:2], 12: TEN[2:5], 15: TEN[5:7], 17: TEN[7:]})
+
+    def remove(start: int) -> None:
+        for end in ("records", "index"):
+            (folder / f"{segment_name(0, start)}_{end}").unlink()
+
+    remove(10)
+    assert offsets(tmp_path) == ([*range(12, 20)], {"segments-expired": 1}, [])
+    remove(15)
+    assert offsets(tmp_path) == ([12, 13, 14, 17, 18, 19], {"segments-expired": 1}, [(15, 17)])
+    remove(17)
+    assert offsets(tmp_path) == ([12, 13, 14], {"segments-expired": 1}, [(15, 18)])
+
+
+def test_a_record_file_that_no_index_lists_is_read(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN[:5], 15: TEN[5:]})
+    listing = folder / "index_partition_000"
+    listing.write_bytes(partition_index_bytes(0, [(10, 10)]))
+    assert offsets(tmp_path) == ([*range(10, 20)], {"segment-not-listed": 1}, [])
+    listing.write_bytes(partition_index_bytes(0, [(10, 10), (15, 15)])[:-3])
+    torn = 4 + len(segment_name(0, 15)) + 8 - 3
+    assert offsets(tmp_path)[1] == {"segment-not-listed": 1, "partition-index-torn": torn}
+
+
+def test_group_files_are_any_map(tmp_path: Path) -> None:
+    write_partition(tmp_path, "t", 0, {10: TEN}, {"b": 12, "a": 0})
+    write_partition(tmp_path, "t", 1, {})
+    (tmp_path / "t/consumer_offsets_partition_001").write_bytes(b"")
+    reader = opened(tmp_path)
+    assert reader.groups == {"a": {("t", 0): 0}, "b": {("t", 0): 12}}
+    (tmp_path / "t/consumer_offsets_partition_001").write_bytes(b"[1]")
+    assert [f.code for f in opened(tmp_path).findings] == ["group-file-unreadable"]
+    with pytest.raises(Damaged):
+        group_offsets(b'{"g": -1}', "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [(b"../../etc/passwd", 0), (b"/etc/passwd", 0), (b"segment_partition_001_from_offset_0000000000", 0)],
+)
+def test_a_listing_that_names_anything_else_is_refused(name: bytes, first: int) -> None:
+    entry = len(name).to_bytes(4, "big") + name + first.to_bytes(8, "big")
+    with pytest.raises(Damaged, match="names no segment"):
+        partition_index(b"\x01" + entry, 0, "x")
+
+
+@pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00"])
+def test_hostile_sizes_of_names_are_refused(size: bytes) -> None:
+    with pytest.raises(Damaged):
+        partition_index(b"\x01" + size + b"x" * 40, 0, "x")
+
+
+@pytest.mark.parametrize(("magic", "error"), [(b"\x02", FormatTooNew), (b"{", UsageError), (b"\x00", UsageError)])
+def test_other_first_bytes(tmp_path: Path, magic: bytes, error: type[Exception]) -> None:
+    folder = write_partition(tmp_path, "t", 0, {10: TEN})
+    for name in (f"{segment_name(0, 10)}_records", f"{segment_name(0, 10)}_index", "index_partition_000"):
+        good = (folder / name).read_bytes()
+        (folder / name).write_bytes(magic + good[1:])
+        with pytest.raises(error):
+            read(tmp_path)
+        (folder / name).write_bytes(good)
+
+
+def test_names_of_files() -> None:
+    assert file_name("segment_partition_000_from_offset_0000000000") is None
+    assert file_name("segment_partition_99999999999_from_offset_0000000000_records") is None
+    assert file_name("restore.offsets") is None
