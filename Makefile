@@ -61,6 +61,7 @@ coverage: dev  ## branch coverage by the whole suite, commands that tests start 
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
+	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "hypothesis and not soak" -p no:cacheprovider tests/unit tests/corruption
 
 registry: dev $(REGISTRY)/quarkus-run.jar  ## test with a real Apicurio registry (needs Maven, 200 MB), and record its answers for `make test`
 	LOGKEEP_REGISTRY_HOME=$(REGISTRY) $(BIN)/python -m pytest -p no:cacheprovider tests/integration/kafka/registry

@@ -1,7 +1,7 @@
 """Every verb that takes an engine, on a real standalone cluster of two workers with a secret.
 
-Two commands run as users call them, with a session of their own. The others share one session; in the long run each has
-its own, and some have only one worker. The list of cases is compared with the catalogue of verbs, so a new verb with an
+One command runs as users call it, with a session of its own. The others share a session; in the long run each has its
+own, and some have only one worker. The list of cases is compared with the catalogue of verbs, so a new verb with an
 engine cannot be forgotten.
 """
 
@@ -290,7 +290,7 @@ CASES = {
     "zookeeper import": (_zookeeper_export_and_import,),
     "zookeeper optimize": (_zookeeper_optimize,),
 }
-_OWN_SESSION = (_kafka_backup, _kafka_restore)
+_OWN_SESSION = (_kafka_backup,)
 _ONCE = list(dict.fromkeys(case for cases in CASES.values() for case in cases))
 
 
