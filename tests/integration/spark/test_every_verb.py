@@ -242,6 +242,14 @@ def _kafka_groups(stage: Stage) -> None:
     assert (found["offset"], found["ending"]) == (1, "current")
 
 
+def _sql(stage: Stage) -> None:
+    """Through Spark's data source, which both workers import from the shipped package."""
+    query = f"SELECT count(*), sum(length(value)), count(DISTINCT offset) FROM `{stage.orders}`"  # noqa: S608
+    assert stage.on_cluster("sql", query, *stage.backed)["rows"] == [[3, 3, 3]]
+    of_zookeeper = ("sql", "SELECT count(*) > 0 FROM transactions", *stage.zookeeper_repo)
+    assert stage.on_one_worker(*of_zookeeper)["rows"] == [[True]]
+
+
 def _zookeeper_backup(stage: Stage) -> None:
     where = stage.init("zookeeper-backup")
     done = stage.on_cluster("zookeeper", "backup", *where, *stage.zookeeper.target, code=2)
@@ -300,6 +308,7 @@ CASES = {
     "kafka groups": (_kafka_groups,),
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
+    "sql": (_sql,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),
