@@ -61,6 +61,7 @@ coverage: dev  ## branch coverage by the whole suite, commands that tests start 
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
+	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "hypothesis and not soak" -p no:cacheprovider tests/unit tests/corruption
 
 soak-fold: dev  ## folds against the model: COUNT logs, 10,000 unless you set it
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/property/test_fold_model.py

@@ -97,7 +97,7 @@ def _killed(points: Sequence[int]) -> None:
 
 
 def test_killed_at_a_part_of_the_store_calls() -> None:
-    _killed(seeded_part("generations", list(range(1, _calls() + 1)), 6))
+    _killed(seeded_part("generations", list(range(1, _calls() + 1)), 12))
 
 
 @pytest.mark.soak
