@@ -92,8 +92,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
     "kafka export": (
-        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
-        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{fresh}}/{{text}} --dry-run",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{fresh}}/{{text}}",
     ),
     "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
                      f"kafka import {{dataset}} {KAFKA} --source other"),
