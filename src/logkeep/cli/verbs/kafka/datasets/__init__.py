@@ -1,0 +1,1 @@
+"""Verbs about datasets: records of topics in formats that other tools read."""
