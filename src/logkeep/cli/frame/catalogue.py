@@ -299,6 +299,7 @@ VERBS: tuple[VerbEntry, ...] = (
 GROUPS: dict[str, str] = {
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
+    "kafka dataset": "Check, describe, index again and prune datasets.",
     "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",

@@ -57,7 +57,7 @@ class ExistingDataset:
 
 
 def open_existing(target: DatasetTarget) -> ExistingDataset:
-    """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and names that lead elsewhere."""
+    """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
     foreign = list[str]()
     objects = list(target.store.list("", foreign=foreign))
     if foreign:

@@ -31,10 +31,10 @@ _TEXTS = {
     TORN_BYTES: ("byte between records belongs to none", "bytes between records belong to none", ""),
     TORN_TAIL: ("byte after the last record belongs to none", "bytes after the last record belong to none", _CUT_LATER),
     UNINDEXED: ("record is not in the index", "records are not in the index", _REINDEX),
-    INDEX_UNFIT: ("entry of the index does not fit the records", "entries of the index do not fit the records", _REINDEX),
+    INDEX_UNFIT: ("entry of the index does not fit", "entries of the index do not fit", _REINDEX),
     EXPIRED: ("leading segment is listed and was deleted", "leading segments are listed and were deleted", _REINDEX),
     UNLISTED: ("segment is not in the partition index", "segments are not in the partition index", _REINDEX),
-    TORN_INDEX: ("byte of a torn entry ends the partition index", "bytes of a torn entry end the partition index", _REINDEX),
+    TORN_INDEX: ("byte of a torn entry is at the end", "bytes of a torn entry are at the end", _REINDEX),
 }  # fmt: skip
 """What is reported after the number, for one and for several, and what to do."""
 

@@ -43,7 +43,8 @@ class ReindexReport(msgspec.Struct, frozen=True, kw_only=True):
 def _reindex_text(report: ReindexReport, look: TerminalStyle) -> str:
     did = "would write" if report.dry_run else "wrote"
     lines = [
-        f"{report.url}: {did} {plural(len(report.written), 'index', 'indexes')}; {plural(report.right, 'was right', 'were right')}"
+        f"{report.url}: {did} {plural(len(report.written), 'index', 'indexes')};"
+        f" {plural(report.right, 'was right', 'were right')}"
     ]
     lines += [f"{each.file}: {plural(each.entries, 'entry', 'entries')}" for each in report.written[:_SHOWN]]
     if len(report.written) > _SHOWN:
