@@ -16,7 +16,7 @@ import numpy as np
 from logkeep.file_owners import who_can_replace
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare
-from logkeep.formats.datasets import kafka_backup_v1, kafka_backup_v1_reading
+from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
@@ -40,6 +40,7 @@ def warm() -> None:
     changes.warm()
     digest.warm()
     log_compare.warm()
+    avro_reading.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded again
     stretch = BatchStretch(digest.SMALLEST, batches)

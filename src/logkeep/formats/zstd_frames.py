@@ -122,6 +122,15 @@ def frame_head(data: memoryview, subject: str) -> FrameHead:
     return FrameHead(at + field, content)
 
 
+def window_bytes(head: memoryview) -> int:
+    """The window that any frame needs, by its head, of which six bytes at least are there."""
+    single, flag = bool(head[4] & 0x20), head[4] >> 6
+    if not single:
+        return _window(head[5])
+    at, field = 5 + _DICTIONARY_FIELD[head[4] & 3], _CONTENT_FIELD[flag] or 1
+    return int.from_bytes(head[at : at + field], "little") + (256 if field == 2 else 0)
+
+
 def _window(descriptor: int) -> int:
     base = 1 << (10 + (descriptor >> 3))
     return base + (base >> 3) * (descriptor & 7)

@@ -3,7 +3,7 @@
 - `table`: `SegmentTable`, the rows as checked, sorted columns
 - `part_file`: rows ↔ bytes, safe on hostile bytes
 - `answers`: queries on the rows
-- `pages`, `thrift`: check a Parquet file before the Parquet reader sees it
+- `pages`: checks a Parquet file before the Parquet reader sees it
 - `tiers`: which parts to merge when a backup adds rows (pure)
 
 Importing this package imports pyarrow; verbs that need no segment rows do not.

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
+from logkeep.formats.thrift import I64, Reader, Struct
 from logkeep.formats.zstd_frames import most_content
-from logkeep.repository.parts.thrift import I64, Reader, Struct
 
 _ZSTD = 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2

@@ -1,0 +1,235 @@
+"""Reads Avro's container files from untrusted bytes: the header, and the plain bytes of blocks, piece by piece.
+
+A block's size is compared with what the file has, and the sync marker behind it with the header's, before any of its
+bytes are used: nothing of a torn block is ever seen. Data is unpacked in pieces of at most `PIECE_BYTES`, so that a few
+bytes that claim to be terabytes cost no more than that. A snappy block, which cannot be unpacked in pieces, states its
+length, and costs no more than it can hold; a zstd frame needs a window, which is limited.
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from logkeep.errors import Damaged, FormatTooNew, UsageError
+from logkeep.formats.datasets.avro_container import CODEC_KEY, LABEL_KEY, MAGIC, SCHEMA_KEY, SYNC_BYTES, AvroCodec
+from logkeep.formats.datasets.avro_schemas import LABELS
+from logkeep.formats.kafka.compression import snappy_block
+from logkeep.formats.zstd_frames import MAGIC as ZSTD_MAGIC
+from logkeep.formats.zstd_frames import window_bytes
+
+PIECE_BYTES = 1 << 20
+_LARGEST_HEADER = 1 << 20
+_LARGEST_SNAPPY = 256 << 20
+_LARGEST_WINDOW = 32 << 20
+_NUMBER_BYTES = 10
+_ZLIB_CHECKSUM_BYTES = 4
+"""fastavro leaves some bytes of zlib's checksum behind the deflated ones."""
+
+
+@dataclass(frozen=True)
+class AvroHeader:
+    """What the beginning of a file says."""
+
+    schema: bytes
+    codec: AvroCodec
+    label: str
+    """`logkeep.format`: empty for files of other writers."""
+    sync: bytes
+    size: int
+
+
+@dataclass(frozen=True)
+class AvroBlock:
+    """A whole block of a file."""
+
+    at: int
+    records: int
+    data_at: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.data_at + self.size + SYNC_BYTES
+
+
+def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
+    """Raises UsageError for what is no Avro file of a known codec, FormatTooNew, and Damaged."""
+    file.seek(0)
+    data = file.read(_LARGEST_HEADER)
+    if data[: len(MAGIC)] != MAGIC:
+        raise UsageError("this is no Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01")
+    metadata, at = _metadata(data, subject)
+    sync = data[at : at + SYNC_BYTES]
+    if len(sync) < SYNC_BYTES:
+        raise _torn(0, subject)
+    codec, label = metadata.get(CODEC_KEY, b"null"), metadata.get(LABEL_KEY, b"").decode(errors="replace")
+    if codec.decode(errors="replace") not in list(AvroCodec):
+        raise UsageError(f"its codec is {codec.decode(errors='replace')!r:.40}", subject=subject, remedy=_CODECS)
+    if label and label not in LABELS.values():
+        raise FormatTooNew(f"its format is {label!r:.40}, which this release does not know", subject=subject)
+    return AvroHeader(metadata.get(SCHEMA_KEY, b""), AvroCodec(codec.decode()), label, sync, at + SYNC_BYTES)
+
+
+_CODECS = f"write it with one of {', '.join(AvroCodec)}"
+
+
+def _metadata(data: bytes, subject: str) -> tuple[dict[str, bytes], int]:
+    found: dict[str, bytes] = {}
+    at = len(MAGIC)
+    while True:
+        count, at = _header_number(data, at, subject)
+        if count == 0:
+            return found, at
+        if count < 0:
+            count, (_, at) = -count, _header_number(data, at, subject)
+        if count > len(data):
+            raise _torn(0, subject)
+        for _ in range(count):
+            key, at = _header_piece(data, at, subject)
+            value, at = _header_piece(data, at, subject)
+            found[key.decode(errors="replace")] = value
+
+
+def _header_number(data: bytes, at: int, subject: str) -> tuple[int, int]:
+    found = parse_number(data, at)
+    if found is None:
+        raise _torn(0, subject)
+    return found
+
+
+def _header_piece(data: bytes, at: int, subject: str) -> tuple[bytes, int]:
+    size, at = _header_number(data, at, subject)
+    if not 0 <= size <= len(data) - at:
+        raise _torn(0, subject)
+    return data[at : at + size], at + size
+
+
+def parse_number(data: bytes, at: int) -> tuple[int, int] | None:
+    """A zig-zag varint and the byte after it; None if none ends here."""
+    value = 0
+    for index, byte in enumerate(data[at : at + _NUMBER_BYTES]):
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return ((value >> 1) ^ -(value & 1), at + index + 1) if value < 1 << 64 else None
+    return None
+
+
+def blocks(file: BinaryIO, header: AvroHeader, subject: str = "") -> Iterator[AvroBlock]:
+    """Every whole block. Raises Damaged where the file is torn, or a block is not followed by the sync marker."""
+    size = file.seek(0, 2)
+    at = header.size
+    while at < size:
+        block = _block(file, at, size, subject)
+        file.seek(block.end - SYNC_BYTES)
+        if file.read(SYNC_BYTES) != header.sync:
+            raise Damaged(f"the block at byte {at} is not followed by the sync marker", subject=subject)
+        yield block
+        at = block.end
+
+
+def _block(file: BinaryIO, at: int, size: int, subject: str) -> AvroBlock:
+    file.seek(at)
+    head = file.read(2 * _NUMBER_BYTES)
+    count = parse_number(head, 0)
+    length = parse_number(head, count[1]) if count else None
+    if count is None or length is None:
+        if size - at < 2 * _NUMBER_BYTES:
+            raise _torn(at, subject)
+        raise Damaged(f"the block at byte {at} has no count and size", subject=subject)
+    if count[0] < 0 or length[0] < 0:
+        raise Damaged(f"the block at byte {at} has a negative count or size", subject=subject)
+    found = AvroBlock(at, count[0], at + length[1], length[0])
+    if found.end > size:
+        raise _torn(at, subject)
+    return found
+
+
+def _torn(at: int, subject: str) -> Damaged:
+    what = f"the block at byte {at}" if at else "its header"
+    return Damaged(f"the file ends inside of {what}", subject=subject)
+
+
+def plain_pieces(file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: str = "") -> Iterator[bytes]:
+    """The plain bytes of a block, in order; never an empty piece. Raises Damaged."""
+    packed = _stored_pieces(file, block)
+    try:
+        match codec:
+            case AvroCodec.NULL:
+                yield from packed
+            case AvroCodec.DEFLATE:
+                yield from _inflated(packed)
+            case AvroCodec.SNAPPY:
+                yield from _snappy(b"".join(packed))
+            case AvroCodec.ZSTANDARD:
+                yield from _zstd(_BlockFile(file, block))
+    except (OSError, ValueError, zlib.error, pa.ArrowException, Damaged) as error:
+        reason = f": {error.what}" if isinstance(error, Damaged) else ""
+        raise Damaged(f"the block at byte {block.at} cannot be unpacked{reason}", subject=subject) from error
+
+
+def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[bytes]:
+    for at in range(block.data_at, block.data_at + block.size, PIECE_BYTES):
+        file.seek(at)
+        yield file.read(min(PIECE_BYTES, block.data_at + block.size - at))
+
+
+def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
+    stream, after = zlib.decompressobj(-15), 0
+    for data in packed:
+        after += len(data) if stream.eof else 0
+        plain = stream.decompress(data, PIECE_BYTES)
+        while plain:
+            yield plain
+            plain = b"" if stream.eof else stream.decompress(stream.unconsumed_tail, PIECE_BYTES)
+    if not stream.eof:
+        raise Damaged("the compressed bytes end early")
+    if after + len(stream.unused_data) > _ZLIB_CHECKSUM_BYTES:
+        raise Damaged("bytes follow the compressed ones")
+
+
+def _snappy(data: bytes) -> Iterator[bytes]:
+    if len(data) < 4:
+        raise Damaged("the checksum is missing")
+    plain = snappy_block(memoryview(data)[:-4], _LARGEST_SNAPPY)
+    if zlib.crc32(plain) != int.from_bytes(data[-4:], "big"):
+        raise Damaged("the checksum is another one")
+    if plain.size:
+        yield plain.to_pybytes()
+
+
+class _BlockFile:
+    """A block's data as a file of its own."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO, block: AvroBlock) -> None:
+        self._file, self._at, self._end = file, block.data_at, block.data_at + block.size
+
+    def read(self, size: int = -1) -> bytes:
+        left = self._end - self._at
+        self._file.seek(self._at)
+        data = self._file.read(left if size < 0 else min(size, left))
+        self._at += len(data)
+        return data
+
+    def peek(self, size: int) -> bytes:
+        data = self.read(size)
+        self._at -= len(data)
+        return data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _zstd(data: _BlockFile) -> Iterator[bytes]:
+    head = data.peek(18)
+    if head[:4] != ZSTD_MAGIC or len(head) < 6:
+        raise Damaged("no zstd frame begins there")
+    if window_bytes(memoryview(head)) > _LARGEST_WINDOW:
+        raise Damaged(f"its window is larger than {_LARGEST_WINDOW >> 20} MiB")
+    with pa.CompressedInputStream(pa.PythonFile(data, mode="r"), "zstd") as stream:
+        while plain := stream.read(PIECE_BYTES):
+            yield plain
