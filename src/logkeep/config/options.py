@@ -302,9 +302,19 @@ BACKUP_ID: Option[int | None] = Option(
     default_text="the UTC time",
 )  # fmt: skip
 SEGMENT_BYTES: Option[int] = Option(
-    "segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 256MiB"), 256 << 20,
-    "Begin a new object after the batch that crosses this size.",
+    "segment-bytes", Size(minimum=1, expected="a size, such as 256MiB"), 256 << 20,
+    "Begin a new object after the batch, or a new file of a dataset after the record, that crosses this size.",
     key="kafka.segment_bytes",
+)  # fmt: skip
+DATASET_FORMAT: Option[str | None] = Option(
+    "format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.", where=Where.FLAG
+)
+DATASET_URL: Option[str | None] = Option(
+    "to", Text("URL"), None, "With --format: the directory or bucket of the dataset.", where=Where.FLAG
+)
+REWRITE: Option[tuple[str, ...]] = Option(
+    "rewrite", TextList("TOPIC"), (),
+    "With --format: write these topics anew beside the old ones and exchange them; may be repeated.", where=Where.FLAG,
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(
     "compression", OneOf(("none", "zstd")), "none",
@@ -416,7 +426,7 @@ RENAME: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 PARTITIONS: Option[tuple[str, ...]] = Option(
-    "partitions", TextList("[TOPIC:]0,3-5"), (), "Restore only these partitions; may be repeated.", where=Where.FLAG,
+    "partitions", TextList("[TOPIC:]0,3-5"), (), "Only these partitions; may be repeated.", where=Where.FLAG,
     default_text="all",
 )  # fmt: skip
 UNTIL_TIME: Option[int | None] = Option(
@@ -444,7 +454,7 @@ OFFSETS: Option[str] = Option(
 )  # fmt: skip
 ISOLATION: Option[str] = Option(
     "isolation", OneOf(("committed", "all")), "committed",
-    "Records to restore: committed ones, or also those of aborted and open transactions.",
+    "Records of committed transactions, or also those of aborted and open ones.",
     where=Where.FLAG,
 )  # fmt: skip
 TRANSACTIONS: Option[str] = Option(

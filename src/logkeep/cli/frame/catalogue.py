@@ -101,6 +101,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:BACKUP",
     ),
     VerbEntry(
+        "kafka export",
+        "logkeep.cli.verbs.kafka.datasets.export:export",
+        "Write the records of a backup as a dataset: files in a format that other tools read.",
+        "logkeep.cli.verbs.kafka.datasets.declarations:EXPORT",
+    ),
+    VerbEntry(
         "kafka restore",
         "logkeep.cli.verbs.kafka.restore:restore",
         "Restore a backup into a Kafka cluster: records, configs, groups, and a proof.",

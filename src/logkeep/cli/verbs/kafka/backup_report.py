@@ -9,6 +9,7 @@ from logkeep.cli.frame.execute import CommandOutcome
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.terminal.text import duration, plural, size
 from logkeep.cli.verbs.follow import FollowCounts
+from logkeep.cli.verbs.kafka.datasets.report import DatasetReport
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.backups.manifest import KnownGap
@@ -88,6 +89,8 @@ class KafkaFollowSummary(FollowCounts, frozen=True, kw_only=True):
 class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
     follow: KafkaFollowSummary | None = None
     """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
+    dataset: DatasetReport | None = None
+    """Of a run with --format: then nothing was stored in a repository, and new bytes are those of records."""
 
 
 CopiedT = TypeVar("CopiedT", bound=KafkaCopied)

@@ -20,6 +20,8 @@ from logkeep.config.options import (
     CONTROLLER_CONFIG,
     CONTROLLERS,
     COORDINATION_TOPIC,
+    DATASET_FORMAT,
+    DATASET_URL,
     DROP_TOMBSTONES,
     ENGINE_OPTIONS,
     ERASED_FROM,
@@ -56,6 +58,7 @@ from logkeep.config.options import (
     RESTORED_GROUPS,
     RESUME,
     RESUME_RESTORE,
+    REWRITE,
     SCRAM_TO,
     SEGMENT_BYTES,
     SINCE,
@@ -88,6 +91,9 @@ BACKUP = Declaration(
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
 
+    With --format and --to the records are written as a dataset in a format of other tools, without a repository: what a
+    consumer would read, up to the last stable offset. A later run continues where the dataset ends. See `kafka export`.
+
     With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
     role in the repository. The others wait, and one becomes active when the role is released, or was not renewed
     for --lease-ttl and a third of it. `status` names all instances.
@@ -103,6 +109,11 @@ BACKUP = Declaration(
         CONTROLLER_CONFIG,
         *REGISTRY_OPTIONS,
         BACKUP_ID,
+        DATASET_FORMAT,
+        DATASET_URL,
+        PARTITIONS,
+        ISOLATION,
+        REWRITE,
         SEGMENT_BYTES,
         COMPRESSION,
         ALLOW_GAPS,
@@ -123,13 +134,14 @@ BACKUP = Declaration(
         LIMIT_UPLOAD,
         *WRITE_OPTIONS,
     ),
-    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     changes=True,
     measured=True,
     examples=(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
         "logkeep kafka backup --follow --interval 10s",
+        "logkeep kafka backup --format kafka-backup-v1 --to /srv/dataset --bootstrap-servers broker:9092",
         "logkeep kafka backup --follow --standby --instance b --role passive",
     ),
 )
