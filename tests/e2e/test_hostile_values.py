@@ -88,6 +88,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
+                     f"kafka import {{dataset}} {KAFKA} --source other"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (

@@ -532,6 +532,7 @@ ELSEWHERE = (
     "kafka groups",
     "kafka groups restore",
     "kafka groups rollback",
+    "kafka import",
     "kafka optimize",
     "kafka restore",
     "kafka restore abort",

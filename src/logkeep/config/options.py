@@ -442,6 +442,15 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+PARTITION_COUNT: Option[tuple[str, ...]] = Option(
+    "partition-count", TextList("TOPIC=N"), (),
+    "The number of partitions of a topic, where the imported archive does not say it; may be repeated.",
+    where=Where.FLAG, default_text="as many as have files",
+)  # fmt: skip
+IMPORT_FORMAT: Option[str] = Option(
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
+    "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
+)  # fmt: skip
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
     "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",

@@ -179,6 +179,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:SALVAGE",
     ),
     VerbEntry(
+        "kafka import",
+        "logkeep.cli.verbs.kafka.datasets.import_:import_",
+        "Import a dataset or an archive of another backup tool into a repository.",
+        "logkeep.cli.verbs.kafka.datasets.import_declarations:IMPORT",
+    ),
+    VerbEntry(
         "kafka fold",
         "logkeep.cli.verbs.kafka.fold:fold",
         "Keep only the latest record of each key in archived compacted topics, for all kept backups.",

@@ -12,24 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from logkeep.errors import UsageError
+from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Position
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class ToolLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which tool wrote a dataset, and what it could not know."""
-
-    format: str
-    """As `--format` names it."""
-    tool: str
-    version: str = ""
-    """Empty: nothing says it."""
-    unknown: tuple[str, ...] = ()
-    """What the format has no place for, or the tool did not archive."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +38,6 @@ class DatasetGap(msgspec.Struct, frozen=True, order=True):
     start: Position
     end: Position
     reason: str
-
-
-class Doubt(msgspec.Struct, frozen=True):
-    """Something doubtful about the records of one partition: how often, and where first."""
-
-    code: str
-    count: int
-    first: str
 
 
 class ReadNotes:

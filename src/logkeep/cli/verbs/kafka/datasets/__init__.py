@@ -1,1 +1,1 @@
-"""Verbs about datasets: records of topics in formats that other tools read."""
+"""Verbs about datasets and archives of other tools: records of topics in other formats."""
