@@ -12,7 +12,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, parse
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.retention.guarantee import guarantee_of
-from logkeep.kafka.retention.log_trim import NO_LIMIT
+from logkeep.kafka.retention.rules import NO_LIMIT
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import TopicRecord

@@ -154,7 +154,8 @@ def _planned(run: Run, dataset: ExistingDataset) -> Iterator[PrunedPartition]:
     include: tuple[str, ...] = run[TOPICS]
     exclude: tuple[str, ...] = run[EXCLUDE]
     selects, topics = topic_filter(include, exclude, internal=True), dataset.topics
-    older_ms = None if run[OLDER_THAN] is None else run[OLDER_THAN] // timedelta(milliseconds=1)
+    older = run[OLDER_THAN]
+    older_ms = None if older is None else older // timedelta(milliseconds=1)
     now_ms = int(run.clock().timestamp() * 1000)
     for log, segments in segments_of(dataset).items():
         if not selects(log[0], False):
