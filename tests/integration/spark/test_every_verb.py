@@ -204,6 +204,13 @@ def _kafka_fold(stage: Stage) -> None:
     assert stage.prepare("verify", *where, "--level", "records")["verdict"] == "good"
 
 
+def _kafka_export(stage: Stage) -> None:
+    words = ("--format", "kafka-backup-v1", "--to", str(stage.directory / "dataset"))
+    done = stage.on_cluster("kafka", "export", "latest", *stage.backed, *words)
+    assert done["records"] == done["new_offsets"] > 0
+    assert stage.prepare("kafka", "export", "latest", *stage.backed, *words)["read_bytes"] == 0
+
+
 def _kafka_groups(stage: Stage) -> None:
     where = stage.init("groups")
     stage.topics.create("counted", 1)
@@ -272,6 +279,7 @@ CASES = {
     "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
     "kafka groups": (_kafka_groups,),
+    "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),

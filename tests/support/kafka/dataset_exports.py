@@ -9,11 +9,11 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME
 from logkeep.engine.inline import InlineEngine
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.datasets.cluster_facts import read_cluster
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportDone, ExportOptions
-from logkeep.kafka.datasets.selection import ExportSelection
-from logkeep.kafka.datasets.sources import BackupSource, ClusterSource
+from logkeep.kafka.datasets.sources.cluster_facts import read_cluster
+from logkeep.kafka.datasets.sources.export_sources import BackupSource, ClusterSource
+from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.values import ScanIsolation

@@ -119,6 +119,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:RESTORE_ABORT",
     ),
     VerbEntry(
+        "kafka show",
+        "logkeep.cli.verbs.kafka.show:show",
+        "Show archived records of a topic: at an offset, the first or last ones, or those with a key or a text.",
+        "logkeep.cli.verbs.kafka.declarations:SHOW_RECORDS",
+    ),
+    VerbEntry(
         "kafka groups",
         "logkeep.cli.verbs.kafka.groups:groups",
         "Show the archived offsets of consumer groups, also for topics that were deleted since.",
@@ -171,6 +177,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.generations:new",
         "Begin a new generation of compacted topics: fresh copies that leave out what compaction has removed.",
         "logkeep.cli.verbs.kafka.declarations:GENERATIONS_NEW",
+    ),
+    VerbEntry(
+        "kafka generations cancel",
+        "logkeep.cli.verbs.kafka.generations:cancel_catch_ups",
+        "End catch-ups of compacted topics: the active copies go on as they are.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS_CANCEL",
     ),
     VerbEntry(
         "kafka salvage",

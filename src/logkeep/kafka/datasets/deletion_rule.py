@@ -12,12 +12,13 @@ import msgspec
 
 from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.datasets.documents import NotedLog
-from logkeep.kafka.datasets.values import ExportedLog, PlannedLog, SourceFacts
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.kafka.record.deletion_times import UNPROVEN, CleanupRule, DeletionTimes, margin_ms, rule_of
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.model.clock_time import ClockName, same_clock
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 
 
@@ -30,7 +31,11 @@ class JudgedExport:
 
 
 def judge_export(
-    planned: PlannedLog, done: ExportedLog | None, note: NotedLog | None, facts: SourceFacts, before: TopicRecord | None
+    planned: LogToExport,
+    done: ExportedLog | None,
+    note: NotedLog | None,
+    facts: ExportableLogs,
+    before: TopicRecord | None,
 ) -> JudgedExport:
     """`note`: of the last run; `before`: the topic as it was then."""
     topic = next(t for t in facts.topics if t.name == planned.log.topic)
@@ -62,7 +67,7 @@ def _stricter(now: CleanupRule, before: CleanupRule | None) -> CleanupRule:
 
 
 def _doubt(
-    planned: PlannedLog, done: ExportedLog | None, note: NotedLog | None, facts: SourceFacts, retention_ms: int
+    planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, facts: ExportableLogs, retention_ms: int
 ) -> str:
     if not facts.live:
         return _archived_doubt(planned, note)
@@ -75,10 +80,10 @@ def _doubt(
     return _too_late(note.deletions if note is not None else None, done.times if done else None, note, retention_ms)
 
 
-def _archived_doubt(planned: PlannedLog, note: NotedLog | None) -> str:
+def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
     if note is not None and note.covered >= 0 and planned.source.buried > note.buried:
         count = planned.source.buried - note.buried
-        return f"backups buried {count} records since the last export, and the dataset may have them"
+        return f"backups buried {plural(count, 'record')} since the last export, and the dataset may have them"
     return planned.source.unproven
 
 
@@ -98,7 +103,7 @@ def _too_late(known: DeletionTimes | None, read: ReadTimes | None, note: NotedLo
     )
 
 
-def unproven_findings(judged: Mapping[PlannedLog, JudgedExport]) -> list[Finding]:
+def unproven_findings(judged: Mapping[LogToExport, JudgedExport]) -> list[Finding]:
     return [
         Finding(
             code=UNPROVEN,

@@ -13,7 +13,7 @@ import msgspec
 from logkeep.errors import FormatTooNew, TargetUnsafe
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import SourceFacts
+from logkeep.kafka.datasets.values import ExportableLogs
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
 
@@ -87,7 +87,7 @@ def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
     target.put(DOCUMENT, _encoder.encode(document))
 
 
-def begun_document(before: DatasetDocument | None, new: DatasetDocument, facts: SourceFacts) -> DatasetDocument:
+def begun_document(before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs) -> DatasetDocument:
     """With logs and topics that are new to the dataset: it names them before it has a record of them."""
     old = before if before is not None else new
     known, topics = old.noted, {t.name for t in old.topics}
@@ -104,7 +104,7 @@ def begun_document(before: DatasetDocument | None, new: DatasetDocument, facts: 
 
 
 def joined_document(
-    before: DatasetDocument | None, new: DatasetDocument, facts: SourceFacts, logs: Iterable[NotedLog]
+    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, logs: Iterable[NotedLog]
 ) -> DatasetDocument:
     """The document with these logs, the topics and groups of these facts, and all that is known of other topics."""
     old = before if before is not None else new

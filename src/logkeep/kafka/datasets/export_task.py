@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from logkeep.kafka.datasets.format_table import dataset_format
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportedLog, ExportResult, PlannedLog, ReadCounts
+from logkeep.kafka.datasets.values import ExportedLog, ExportResult, LogToExport, ReadCounts
 from logkeep.model.work import Progress
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 class OpenRecords(Protocol):
     def read(
-        self, planned: PlannedLog, start: int, counts: ReadCounts, progress: Progress
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
     ) -> Iterator["pa.RecordBatch"]:
         """The visible records of `[start, planned.end)`, in order. Fills in the counts at the end."""
 
@@ -37,7 +37,7 @@ class ExportUnit:
     format: str
     options: DatasetOptions
     source: RecordSource
-    logs: tuple[PlannedLog, ...]
+    logs: tuple[LogToExport, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -50,7 +50,7 @@ def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
         return ExportResult(tuple(_export(unit, records, each, progress) for each in unit.logs))
 
 
-def _export(unit: ExportUnit, records: OpenRecords, planned: PlannedLog, progress: Progress) -> ExportedLog:
+def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:
     form = dataset_format(unit.format)
     own = form.find_end(unit.target, planned.log).next
     start = planned.start if own is None else max(planned.start, own)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.datasets.documents import RESERVED, DatasetDocument, NotedLog
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
-from logkeep.kafka.datasets.values import PlannedLog, SourceFacts, SourceLog
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
 from logkeep.model.ranges import Range
 
 _ELSEWHERE = "write to an empty directory or prefix"
@@ -18,10 +18,10 @@ _ELSEWHERE = "write to an empty directory or prefix"
 
 @dataclass(frozen=True)
 class ExportPlan:
-    logs: tuple[PlannedLog, ...]
+    logs: tuple[LogToExport, ...]
 
     @property
-    def new(self) -> tuple[PlannedLog, ...]:
+    def new(self) -> tuple[LogToExport, ...]:
         """Logs with something to read, or that are not part of the dataset yet."""
         return tuple(each for each in self.logs if each.offsets or not each.joined)
 
@@ -47,7 +47,7 @@ def refuse_other_dataset(document: DatasetDocument, wanted: DatasetDocument, url
 
 
 def refuse_other_histories(
-    document: DatasetDocument | None, facts: SourceFacts, rewritten: Collection[str], url: str
+    document: DatasetDocument | None, facts: ExportableLogs, rewritten: Collection[str], url: str
 ) -> None:
     """Raises TargetUnsafe for a topic that is not the one in the dataset, UsageError for an impossible name."""
     noted = document.noted if document is not None else {}
@@ -74,16 +74,18 @@ def same_history(one: str, other: str) -> bool:
 
 
 def plan_export(
-    facts: SourceFacts, ends: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog], url: str
+    facts: ExportableLogs, ends: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog], url: str
 ) -> ExportPlan:
     """Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
     return ExportPlan(tuple(_planned(each, ends[each.log], noted.get(each.log), facts, url) for each in facts.logs))
 
 
-def _planned(source: SourceLog, own: DatasetEnd, note: NotedLog | None, facts: SourceFacts, url: str) -> PlannedLog:
+def _planned(
+    source: ExportableLog, own: DatasetEnd, note: NotedLog | None, facts: ExportableLogs, url: str
+) -> LogToExport:
     last = -1 if own.last is None else own.last
     reached = reached_by(own, note)
-    planned = PlannedLog(source, min(source.start, source.end), own.joined, last)
+    planned = LogToExport(source, min(source.start, source.end), own.joined, last)
     if reached is None:
         return planned
     if reached > source.end and facts.live:

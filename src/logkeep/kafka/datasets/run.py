@@ -34,8 +34,9 @@ from logkeep.kafka.datasets.plan import (
 from logkeep.kafka.datasets.rewrite import exchange, remove_rewritten, rewrite_target
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import bundled
-from logkeep.kafka.datasets.values import ExportedLog, ExportResult, PlannedLog, SourceFacts
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.work import Engine, EngineFor
 
@@ -48,9 +49,9 @@ class ExportSource(Protocol):
     """A cluster or a backup, for one round."""
 
     @property
-    def facts(self) -> SourceFacts: ...
+    def facts(self) -> ExportableLogs: ...
 
-    def records(self, logs: tuple[PlannedLog, ...], engine: Engine, units: int) -> RecordSource:
+    def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> RecordSource:
         """What a unit of these logs reads from."""
 
     def buried_below(self, log: DatasetLog, offset: int) -> int:
@@ -70,7 +71,7 @@ class PreparedExport:
     document: DatasetDocument | None
     """What is there; None: nothing."""
     wanted: DatasetDocument
-    facts: SourceFacts
+    facts: ExportableLogs
     plan: ExportPlan
 
 
@@ -170,7 +171,7 @@ class DatasetExport:
         return done
 
     def _exported(
-        self, source: ExportSource, target: DatasetTarget, logs: list[PlannedLog], engine_for: EngineFor
+        self, source: ExportSource, target: DatasetTarget, logs: list[LogToExport], engine_for: EngineFor
     ) -> dict[DatasetLog, ExportedLog]:
         if not logs:
             return {}
@@ -201,13 +202,14 @@ class DatasetExport:
     ) -> ExportDone:
         known = _noted(prepared.document)
         before = topic_rules(prepared.document)
-        judged: dict[PlannedLog, JudgedExport] = {}
+        judged: dict[LogToExport, JudgedExport] = {}
         notes = []
         for each in prepared.plan.logs:
             fresh = each.log.topic in self.options.rewrite
             note = None if fresh else known.get(each.log)
             counted = _with_burials(each, note, source)
-            judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, before.get(each.log.topic))
+            rule = None if fresh else before.get(each.log.topic)
+            judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
             notes.append(_note(each, done.get(each.log), note, judged[each], source))
         put_document(self.target, joined_document(prepared.document, prepared.wanted, prepared.facts, notes))
         logs = tuple(done.values())
@@ -223,11 +225,11 @@ def _noted(document: DatasetDocument | None) -> dict[DatasetLog, NotedLog]:
     return document.noted if document is not None else {}
 
 
-def _last(planned: PlannedLog, done: ExportedLog | None) -> int:
+def _last(planned: LogToExport, done: ExportedLog | None) -> int:
     return max(planned.last, done.last if done is not None else -1)
 
 
-def _with_burials(planned: PlannedLog, note: NotedLog | None, source: ExportSource) -> PlannedLog:
+def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSource) -> LogToExport:
     """With the number of buried offsets that the dataset may hold."""
     if not planned.source.buried or note is None or note.covered < 0:
         return replace(planned, source=replace(planned.source, buried=0))
@@ -235,7 +237,7 @@ def _with_burials(planned: PlannedLog, note: NotedLog | None, source: ExportSour
 
 
 def _note(
-    planned: PlannedLog, done: ExportedLog | None, note: NotedLog | None, judged: JudgedExport, source: ExportSource
+    planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, judged: JudgedExport, source: ExportSource
 ) -> NotedLog:
     covered = max(planned.end, note.covered if note is not None else -1)
     lost = [*(note.lost if note is not None else ()), *((r.start, r.end) for r in _lost(planned))]
@@ -251,12 +253,12 @@ def _note(
     )
 
 
-def _lost(planned: PlannedLog) -> list[Range]:
+def _lost(planned: LogToExport) -> list[Range]:
     archived = [r for r in planned.source.lost if r.end > planned.start and r.start < planned.end]
     return [*([planned.hole] if planned.hole is not None else []), *archived]
 
 
-def _holes(logs: Collection[PlannedLog], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
+def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
     found = []
     for each in logs:
         spans = {(r.start, r.end) for r in _lost(each)}
@@ -277,7 +279,7 @@ def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
             code=NOT_HELD,
             severity=Severity.WARNING,
             where=topic,
-            what=f"{count} records: the format has no place for {kind}, which was written as closely as possible",
+            what=f"{plural(count, 'record')}: the format has no place for {kind}, written as closely as possible",
         )
         for (topic, kind), count in sorted(counts.items())
     ]

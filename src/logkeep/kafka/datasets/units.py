@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from logkeep.kafka.datasets.values import PlannedLog
+from logkeep.kafka.datasets.values import LogToExport
 
 UNIT_BYTES = 128 << 20
 UNIT_LOGS = 200
 
 
-def bundled(logs: Sequence[PlannedLog]) -> list[tuple[PlannedLog, ...]]:
+def bundled(logs: Sequence[LogToExport]) -> list[tuple[LogToExport, ...]]:
     """In order of broker, topic and partition. A log is never divided: its records are written in order."""
-    found: list[tuple[PlannedLog, ...]] = []
-    held: list[PlannedLog] = []
+    found: list[tuple[LogToExport, ...]] = []
+    held: list[LogToExport] = []
     for each in sorted(logs, key=lambda p: (p.source.broker, p.log)):
         size = sum(one.size_bytes for one in held) if held else 0
         other = bool(held) and held[0].source.broker != each.source.broker

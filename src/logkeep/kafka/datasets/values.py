@@ -13,7 +13,7 @@ from logkeep.model.ranges import Range
 
 
 @dataclass(frozen=True)
-class SourceLog:
+class ExportableLog:
     """One log of the source."""
 
     log: DatasetLog
@@ -35,14 +35,14 @@ class SourceLog:
 
 
 @dataclass(frozen=True)
-class SourceFacts:
+class ExportableLogs:
     """A cluster, or a backup of one."""
 
     cluster_id: str
     live: bool
     """Whether it is a cluster: then a log that is shorter than the dataset has lost its end."""
     topics: tuple[TopicRecord, ...]
-    logs: tuple[SourceLog, ...]
+    logs: tuple[ExportableLog, ...]
     groups: tuple[GroupRecord, ...]
     acls: tuple[AclRecord, ...] | None = None
     quotas: tuple[QuotaRecord, ...] = ()
@@ -62,10 +62,10 @@ class SourceFacts:
 
 
 @dataclass(frozen=True)
-class PlannedLog:
+class LogToExport:
     """Offsets `[start, end)` of a log are read; what is visible of them is written."""
 
-    source: SourceLog
+    source: ExportableLog
     start: int
     joined: bool
     """Whether the dataset has the partition already."""

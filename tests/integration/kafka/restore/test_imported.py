@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.kafka.restore.scene import Scene, bounds, group_positions, troubles
+from tests.support.datasets.oso_files import with_own_headers, write_archive
 from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.kafka.consumer_view import Seen, seen
 
@@ -43,3 +44,31 @@ def test_a_dataset_of_version_1_comes_back_record_by_record(scene: Scene, tmp_pa
         ("old-orders", 0): 60,
         ("old-orders", 1): 6,
     }
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene, tmp_path: Path, codec: str) -> None:
+    topic, records = (
+        f"oso-{codec}",
+        [
+            HandRecord(3, None, b"", T, headers=[(b"a", None)]),
+            *(HandRecord(o, b"k%d" % o, b"v" * o, T + o) for o in range(5, 40)),
+            HandRecord(41, b"gone", None, T),
+        ],
+    )
+    archived = [[*map(with_own_headers, records[:9])], [*map(with_own_headers, records[9:])]]
+    fields = {topic: {"original_partition_count": 3, "configurations": {"retention.ms": "-1"}}}
+    write_archive(
+        tmp_path / "a", {(topic, 0): archived}, codec, groups={f"g-{codec}": {topic: {"0": 20}}}, topic_fields=fields
+    )
+    words = ("--from", str(tmp_path / "a"), "--scratch", str(tmp_path / "scratch"), "--offsets", "preserve")
+    target = ("--bootstrap-servers", scene.target.bootstrap, "--engine", "inline", "--yes")
+    scene.commands.json("kafka", "restore", *words, *target, "--dry-run")
+    done = scene.commands.json("kafka", "restore", *words, *target)
+    assert (done["verdict"], troubles(done)) == ("proven", [])
+    assert seen(scene.target.bootstrap, topic, 0) == expected(records)
+    assert bounds(scene.target, topic, 2) == (0, 0)
+    assert {log: at for log, (at, _) in group_positions(scene.target, f"g-{codec}").items()} == {(topic, 0): 20}
+    assert [p.name for p in (tmp_path / "scratch").iterdir()] == ["logkeep-scratch.lock"]
+    said = scene.commands.error("kafka", "restore", "latest", *words, *target, code=40)
+    assert "--from names what is restored" in said

@@ -114,7 +114,7 @@ def backup(run: Run) -> KafkaBackupReport:
         planned = _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
         wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
         lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
-        return msgspec.structs.replace(planned, to_compare=lines)
+        return msgspec.structs.replace(planned, to_compare=lines, generations_due=prepared.due)
     done = task.run(
         options,
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),

@@ -39,6 +39,8 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     to_compare: tuple[str, ...] = ()
     """On a dry run: logs that would be compared with the live ones unless no offset is missing, why, and the bytes."""
+    generations_due: tuple[str, ...] = ()
+    """On a dry run: topics whose active generation is too old, so that the run would begin a new one."""
     catch_up: str | None = None
     """What was copied of the next generation of a compacted topic, beside the active one; null: nothing was."""
 
@@ -107,6 +109,7 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
         f"{plural(report.groups, 'group')} · {plural(report.open_transactions, 'open transaction')} · "
         f"cluster {report.cluster_id}{beside}",
         *(f"COMPARE {log}" for log in report.to_compare),
+        *(f"GENERATION {topic}: would begin a new one" for topic in report.generations_due),
         *([f"CATCH-UP {report.catch_up}"] if report.catch_up else []),
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),

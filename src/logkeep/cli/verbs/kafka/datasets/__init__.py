@@ -1,1 +1,1 @@
-"""Verbs about datasets and archives of other tools: records of topics in other formats."""
+"""The verbs of `logkeep kafka` for datasets and archives of other tools."""

@@ -17,7 +17,7 @@ from logkeep.cli.verbs.kafka.datasets.wanted_dataset import wanted_export, wante
 from logkeep.cli.wiring import chosen_engine, chosen_source, refuse_contradictions
 from logkeep.config.options import ALLOW_GAPS, ISOLATION
 from logkeep.kafka.datasets.run import LABEL
-from logkeep.kafka.datasets.sources import BackupSource
+from logkeep.kafka.datasets.sources.export_sources import BackupSource
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.kinds import KAFKA, require_kind

@@ -45,10 +45,10 @@ from logkeep.engine.stop import SignalStop
 from logkeep.errors import UsageError
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.datasets.cluster_facts import read_cluster
 from logkeep.kafka.datasets.follow import DatasetFollower, DatasetRound
 from logkeep.kafka.datasets.run import LABEL, DatasetExport, ExportDone
-from logkeep.kafka.datasets.sources import ClusterSource
+from logkeep.kafka.datasets.sources.cluster_facts import read_cluster
+from logkeep.kafka.datasets.sources.export_sources import ClusterSource
 from logkeep.model.work import EngineFor
 
 _OF_A_REPOSITORY = (
@@ -81,7 +81,7 @@ def wants_dataset(run: Run) -> bool:
         if run.settings.typed(option):
             what = "is for backups into a repository" if named else "is for a dataset"
             remedy = "leave it out, or leave --format out" if named else "add --format"
-            raise UsageError(f"--{option.name} {what}", remedy=remedy)
+            raise UsageError(f"--{option.typed or option.name} {what}", remedy=remedy)
     return named
 
 

@@ -19,7 +19,7 @@ from logkeep.config.options import (
 from logkeep.errors import UsageError
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
-from logkeep.kafka.datasets.selection import ExportSelection
+from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.access import create_place, local_root
 

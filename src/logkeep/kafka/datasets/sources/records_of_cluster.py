@@ -16,7 +16,7 @@ from logkeep.formats.kafka.transactions import committed_batches
 from logkeep.kafka.client.fetch import AbortedTransaction, FetchLimits
 from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import ProgressBackoff
-from logkeep.kafka.datasets.values import PlannedLog, ReadCounts
+from logkeep.kafka.datasets.values import LogToExport, ReadCounts
 from logkeep.kafka.logs.brokers import Brokers, opened
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost, read_ahead
 from logkeep.kafka.logs.read_times import times_between
@@ -59,7 +59,7 @@ class OpenClusterRecords:
     brokers: Brokers
 
     def read(
-        self, planned: PlannedLog, start: int, counts: ReadCounts, progress: Progress
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
     ) -> Iterator["pa.RecordBatch"]:
         """The visible records of `[start, end)`. Raises errors of the cluster; BackupFailed if the log is another one
         now."""
@@ -88,7 +88,7 @@ class OpenClusterRecords:
         found: np.typing.NDArray[np.bool_] = stretch.batches.headers["attributes"] & CONTROL == 0
         return found
 
-    def _replies(self, planned: PlannedLog, start: int) -> Iterator[_Reply]:
+    def _replies(self, planned: LogToExport, start: int) -> Iterator[_Reply]:
         source = planned.source
         wanted = LiveRange(source.log.topic, UUID(source.history[:32]), source.log.partition, start, source.end)
         limiter = RateLimiter(self.source.limits.bytes_per_s, time.sleep, time.monotonic)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import UsageError
-from logkeep.kafka.datasets.values import SourceLog
+from logkeep.kafka.datasets.values import ExportableLog
 from logkeep.kafka.restore.plan.selection import in_partitions, partition_ranges
 
 
@@ -16,7 +16,7 @@ class ExportSelection:
     partitions: tuple[str, ...] = ()
     """`[TOPIC:]0,3-5`"""
 
-    def chosen(self, logs: Sequence[SourceLog]) -> tuple[SourceLog, ...]:
+    def chosen(self, logs: Sequence[ExportableLog]) -> tuple[ExportableLog, ...]:
         """Raises UsageError for a wrong list of partitions, or one that selects none."""
         names = {each.log.topic: each.log.topic for each in logs}
         ranges = partition_ranges(self.partitions, names)

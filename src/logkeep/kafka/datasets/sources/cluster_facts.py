@@ -8,14 +8,16 @@ from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, t
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.selection import ExportSelection
-from logkeep.kafka.datasets.values import SourceFacts, SourceLog
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 
 
-def read_cluster(cluster: Cluster, wanted: ExportSelection, pause: Callable[[float], None] = time.sleep) -> SourceFacts:
+def read_cluster(
+    cluster: Cluster, wanted: ExportSelection, pause: Callable[[float], None] = time.sleep
+) -> ExportableLogs:
     """Raises UsageError if nothing is selected, and errors of the cluster."""
     facts = gather(cluster, wanted.include, wanted.exclude, internal=wanted.internal, pause=pause)
-    return SourceFacts(
+    return ExportableLogs(
         cluster_id=facts.metadata.cluster_id,
         live=True,
         topics=topics_of(facts),
@@ -28,13 +30,13 @@ def read_cluster(cluster: Cluster, wanted: ExportSelection, pause: Callable[[flo
     )
 
 
-def _logs(facts: Facts) -> list[SourceLog]:
+def _logs(facts: Facts) -> list[ExportableLog]:
     found = []
     for topic in facts.topics:
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
             bounds = facts.bounds[log]
-            source = SourceLog(
+            source = ExportableLog(
                 log=DatasetLog(*log),
                 history=topic.id.hex,
                 start=bounds.start,

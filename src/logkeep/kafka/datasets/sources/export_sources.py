@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.rate_limit import share
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.datasets.backup_facts import read_backup
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.records_of_backup import BackupRecords
-from logkeep.kafka.datasets.records_of_cluster import ClusterRecords
-from logkeep.kafka.datasets.selection import ExportSelection
-from logkeep.kafka.datasets.values import PlannedLog, SourceFacts
+from logkeep.kafka.datasets.sources.backup_facts import read_backup
+from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
+from logkeep.kafka.datasets.sources.records_of_cluster import ClusterRecords
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.values import ExportableLogs, LogToExport
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.record.backup_view import KafkaBackupView
@@ -20,13 +20,13 @@ from logkeep.model.work import Engine
 
 @dataclass(frozen=True)
 class ClusterSource:
-    facts: SourceFacts
+    facts: ExportableLogs
     settings: ClientSettings
     committed: bool
     limit_download: int | None = None
     """Bytes per second from all brokers to all tasks together."""
 
-    def records(self, logs: tuple[PlannedLog, ...], engine: Engine, units: int) -> ClusterRecords:
+    def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> ClusterRecords:
         limits = FetchLimits(
             client_id=self.settings.client_id,
             committed=self.committed,
@@ -41,7 +41,7 @@ class ClusterSource:
 
 @dataclass(frozen=True)
 class BackupSource:
-    facts: SourceFacts
+    facts: ExportableLogs
     whole: BackupRecords
     view: KafkaBackupView
 
@@ -50,7 +50,7 @@ class BackupSource:
         """Raises UsageError if nothing is selected."""
         return cls(*read_backup(view, wanted, isolation), view)
 
-    def records(self, logs: tuple[PlannedLog, ...], engine: Engine, units: int) -> BackupRecords:
+    def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> BackupRecords:
         return self.whole.only(logs)
 
     def buried_below(self, log: DatasetLog, offset: int) -> int:

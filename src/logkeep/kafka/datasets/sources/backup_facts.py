@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.records_of_backup import BackupRecords
-from logkeep.kafka.datasets.selection import ExportSelection
-from logkeep.kafka.datasets.values import SourceFacts, SourceLog
+from logkeep.kafka.datasets.sources.records_of_backup import BackupRecords
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.record.documents import PartitionRecord
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
@@ -16,7 +16,7 @@ from logkeep.repository.backups.manifest import LogCut
 
 def read_backup(
     view: KafkaBackupView, wanted: ExportSelection, isolation: ScanIsolation
-) -> tuple[SourceFacts, BackupRecords]:
+) -> tuple[ExportableLogs, BackupRecords]:
     """Raises UsageError if nothing is selected."""
     selection = ScanSelection(
         patterns=wanted.include, exclude=wanted.exclude, internal=wanted.internal, isolation=isolation
@@ -26,7 +26,7 @@ def read_backup(
     ranges = {DatasetLog(r.log.name, r.log.partition): r for r in plan_scan(view, selection)}
     logs = wanted.chosen(_logs(view, cuts, ranges))
     topics = {each.log.topic for each in logs}
-    facts = SourceFacts(
+    facts = ExportableLogs(
         cluster_id=view.record.cluster_id,
         live=False,
         topics=tuple(t for t in view.record.topics if t.name in topics),
@@ -39,7 +39,7 @@ def read_backup(
     return facts, BackupRecords(ranges)
 
 
-def _logs(view: KafkaBackupView, cuts: list[LogCut], ranges: Mapping[DatasetLog, ScanRange]) -> list[SourceLog]:
+def _logs(view: KafkaBackupView, cuts: list[LogCut], ranges: Mapping[DatasetLog, ScanRange]) -> list[ExportableLog]:
     recorded = {(r.topic, r.partition): r for r in view.record.logs}
     doubts = {f.where: f.what for f in view.unproven_deletions([c.log for c in cuts])}
     gaps = view.gaps({c.log: Range(c.start, c.end) for c in cuts})
@@ -47,7 +47,7 @@ def _logs(view: KafkaBackupView, cuts: list[LogCut], ranges: Mapping[DatasetLog,
     for cut in sorted(cuts, key=lambda c: (c.log.name, c.log.partition)):
         log = DatasetLog(cut.log.name, cut.log.partition)
         scanned = ranges.get(log)
-        source = SourceLog(
+        source = ExportableLog(
             log=log,
             history=cut.log.history,
             start=cut.start,

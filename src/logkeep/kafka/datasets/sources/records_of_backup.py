@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from logkeep.kafka.datasets.formats import DatasetLog
-from logkeep.kafka.datasets.values import PlannedLog, ReadCounts
+from logkeep.kafka.datasets.values import LogToExport, ReadCounts
 from logkeep.kafka.scan.plan import narrowed
 from logkeep.kafka.scan.values import ScanCounters, ScanRange
 from logkeep.model.work import Progress
@@ -28,11 +28,11 @@ class BackupRecords:
         """Nothing stays open."""
         yield self
 
-    def only(self, logs: tuple[PlannedLog, ...]) -> "BackupRecords":
+    def only(self, logs: tuple[LogToExport, ...]) -> "BackupRecords":
         return BackupRecords({each.log: self.ranges[each.log] for each in logs if each.log in self.ranges})
 
     def read(
-        self, planned: PlannedLog, start: int, counts: ReadCounts, progress: Progress
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
     ) -> Iterator["pa.RecordBatch"]:
         """Raises Damaged or another StoreError."""
         from logkeep.kafka.scan.read import read_range  # noqa: PLC0415 - the driver does not need it
