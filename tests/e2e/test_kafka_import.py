@@ -1,5 +1,6 @@
 """`kafka import` as users call it: again, while the tool writes, with gaps, and with bad input that leaves no trace."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -174,3 +175,36 @@ def test_what_is_no_dataset_is_refused(commands: Commands, repo: Filled, tmp_pat
     commands.error("kafka", "import", str(root), code=40)
     commands.error("kafka", "import", str(tmp_path / "missing"), code=40)
     commands.error("kafka", "import", str(root / "readme.txt"), code=41 if made else 40)
+
+
+def test_the_document_of_logkeep_adds_configs_commits_and_what_was_lost(commands: Commands, dataset: Path) -> None:
+    commit = {"topic": "orders", "partition": 0, "offset": 150, "committed": 150, "leader_epoch": 3, "metadata": "here"}
+    topic = {"name": "orders", "id": "0" * 32, "internal": False, "partitions": 6, "replication_factor": 1}
+    document = {
+        "type": "logkeep-dataset",
+        "version": 1,
+        "format": "kafka-backup-v1",
+        "cluster_id": "abc",
+        "topics": [{**topic, "configs": {"retention.ms": "5"}}],
+        "logs": [
+            {"topic": "orders", "partition": 0, "history": "x", "last": 179, "covered": 190, "lost": [[180, 185]]}
+        ],
+        "groups": [{"name": "g", "kind": "classic", "state": "", "protocol_type": "consumer", "commits": [commit]}],
+    }
+    (dataset / ".logkeep").mkdir()
+    place = dataset / ".logkeep" / "dataset.json"
+    place.write_text(json.dumps(document))
+    done = commands.json("kafka", "import", str(dataset), "--source", "old", code=21)
+    assert (done["new_offsets"], done["cluster_id"], [g.split(":")[0] for g in done["gaps"]]) == (
+        90,
+        "abc",
+        ["orders/0 [180, 185)"],
+    )
+    about = commands.json("info", "latest", "--source", "old", "--all")["kafka"]
+    (topic_now,) = about["topics"]
+    assert (topic_now["partitions"], topic_now["configs"]) == (6, {"retention.ms": "5"})
+    assert [(g["name"], g["lag"]) for g in about["groups"]] == [("g", 40)]
+    place.write_text(json.dumps({**document, "version": 2}))
+    commands.error("kafka", "import", str(dataset), "--source", "new", code=43)
+    place.write_text("[]")
+    commands.error("kafka", "import", str(dataset), "--source", "new", code=10)

@@ -550,6 +550,7 @@ ELSEWHERE = (
     "kafka show",
     "receipts list",
     "receipts show",
+    "sql",
     "zookeeper backup",
     "zookeeper diff",
     "zookeeper export",

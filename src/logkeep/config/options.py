@@ -475,7 +475,7 @@ PARTITION_COUNT: Option[tuple[str, ...]] = Option(
     where=Where.FLAG, default_text="as many as have files",
 )  # fmt: skip
 IMPORT_FORMAT: Option[str] = Option(
-    "import-format", OneOf(("auto", "kafka-backup-v1", "oso")), "auto",
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
 )  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
@@ -689,6 +689,39 @@ BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what
 MOST_ROWS: Option[int] = Option("limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show.", where=Where.FLAG)
 SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
+)
+SQL_BACKUP: Option[str] = Option(
+    "sql-backup",
+    Text("ID"),
+    "latest",
+    "Backup to query: a number, a unique prefix of one, or `latest`.",
+    where=Where.FLAG,
+    typed="backup",
+)
+SQL_AS: Option[tuple[str, ...]] = Option(
+    "sql-as",
+    TextList("NAME=ID"),
+    (),
+    "Query another backup too, as `NAME.topic`; may be repeated.",
+    where=Where.FLAG,
+    typed="as",
+)
+SQL_OUTPUT: Option[str] = Option(
+    "sql-output",
+    OneOf(("table", "csv", "jsonl", "parquet")),
+    "table",
+    "How to print the result.",
+    where=Where.FLAG,
+    typed="output",
+)
+SQL_LIMIT: Option[int | None] = Option(
+    "sql-limit",
+    Int(1),
+    None,
+    "Maximum number of rows.",
+    where=Where.FLAG,
+    typed="limit",
+    default_text="1000 in a table, otherwise all",
 )
 AS_PATH: Option[str | None] = Option(
     "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,

@@ -52,6 +52,28 @@ class Console:
             silence(self._out)
             raise unwritten(error) from error
 
+    @property
+    def answers_a_person(self) -> bool:
+        """Stdout is a terminal."""
+        return self.look.width is not None
+
+    def data(self, data: bytes) -> bool:
+        """Write a part of a file to stdout, unchanged unless stdout is a terminal. False: its reader has left."""
+        if self.answers_a_person:
+            self.answer(data.decode(errors="replace"))
+            return True
+        try:
+            self._out.flush()
+            self._out.buffer.write(data)
+            self._out.buffer.flush()
+        except BrokenPipeError:
+            silence(self._out)
+            return False
+        except OSError as error:
+            silence(self._out)
+            raise unwritten(error) from error
+        return True
+
     def note(self, line: str) -> None:
         """Print a line to stderr, redacted and escaped, above the live line if there is one."""
         self._print_above(one_line(line))

@@ -4,19 +4,20 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord
 from logkeep.repository.backups.manifest import LogCut
 
 
-def group_records(
-    groups: Mapping[str, Mapping[tuple[str, int], int]], cut: Iterable[LogCut], last: ClusterRecord | None
-) -> tuple[GroupRecord, ...]:
+def group_records(reader: DatasetReader, cut: Iterable[LogCut], last: ClusterRecord | None) -> tuple[GroupRecord, ...]:
     """Groups with their offsets in archived partitions: as committed, and not above the cut.
 
     What the dataset no longer has stays as the last backup has it.
     """
     ends = {(c.log.name, c.log.partition): c.end for c in cut}
-    found = {name: _group(name, offsets, ends) for name, offsets in groups.items()}
+    found = {name: _group(name, offsets, ends) for name, offsets in reader.groups.items()}
+    if reader.known_groups:
+        found = {each.name: _clamped(_within(each, ends), ends) for each in reader.known_groups}
     for old in last.groups if last else ():
         kept = _clamped(old, ends)
         found[old.name] = _joined(kept, found[old.name]) if old.name in found else kept
@@ -30,6 +31,12 @@ def _group(name: str, offsets: Mapping[tuple[str, int], int], ends: Mapping[tupl
         if (topic, partition) in ends
     )
     return GroupRecord(name=name, kind="classic", state="Empty", protocol_type="consumer", commits=commits)
+
+
+def _within(group: GroupRecord, ends: Mapping[tuple[str, int], int]) -> GroupRecord:
+    """Without commits in other topics than the imported ones."""
+    kept = tuple(c for c in group.commits if (c.topic, c.partition) in ends)
+    return msgspec.structs.replace(group, commits=kept)
 
 
 def _clamped(group: GroupRecord, ends: Mapping[tuple[str, int], int]) -> GroupRecord:

@@ -176,7 +176,7 @@ def open_oso(store: Store, objects: Sequence[ObjectInfo]) -> DatasetReader:
         tuple(sorted(partitions, key=lambda p: (p.topic, p.partition))),
         groups,
         (*findings, *_unlisted(files, partitions)),
-        manifest.source_cluster_id or "",
+        cluster_id=manifest.source_cluster_id or "",
     )
 
 

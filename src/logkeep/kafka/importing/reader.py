@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from logkeep.errors import UsageError
+from logkeep.kafka.record.documents import GroupRecord
 from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
@@ -82,6 +83,17 @@ class PartitionReader(Protocol):
 
 
 @dataclass(frozen=True)
+class LogNote:
+    """What the writer of a dataset noted about a log. It counts only while the dataset ends with the record `last`."""
+
+    last: int
+    covered: int = -1
+    """Everything below is in the dataset; -1: not known."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Ranges that the source removed before they were exported."""
+
+
+@dataclass(frozen=True)
 class DatasetReader:
     """A dataset that was recognised."""
 
@@ -92,6 +104,10 @@ class DatasetReader:
     """Offsets of each group, by topic and partition, as they were committed."""
     findings: tuple[Finding, ...] = ()
     """About files besides those of records."""
+    known_groups: tuple[GroupRecord, ...] = ()
+    """Groups with everything that was committed, where the dataset has it; they count instead of `groups`."""
+    notes: Mapping[tuple[str, int], LogNote] = field(default_factory=dict)
+    """By topic and partition."""
     cluster_id: str = ""
     """Of the cluster that was archived, where something says it."""
 

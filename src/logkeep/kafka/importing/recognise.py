@@ -1,10 +1,12 @@
 """Recognises a dataset by its names and bytes, and opens its reader."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from logkeep.errors import UnsafeName, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reading import file_name
-from logkeep.kafka.importing import kafka_backup_v1, oso
+from logkeep.kafka.importing import files, kafka_backup_v1, oso
+from logkeep.kafka.importing.dataset_document import with_document
 from logkeep.kafka.importing.plan import check_topic_name
 from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.store.base import ObjectInfo, Store
@@ -24,6 +26,10 @@ def _is_oso(objects: Sequence[ObjectInfo]) -> bool:
 _FORMATS: dict[str, tuple[Callable[[Sequence[ObjectInfo]], bool], _Opener]] = {
     kafka_backup_v1.FORMAT: (_is_v1, kafka_backup_v1.open_kafka_backup_v1),
     oso.FORMAT: (_is_oso, oso.open_oso),
+    **{
+        name: (partial(files.is_format, wanted=name), partial(files.open_files, wanted=name))
+        for name in (files.AVRO, files.PARQUET, files.TRIVADIS)
+    },
 }
 FORMATS = (AUTO, *_FORMATS)
 
@@ -46,7 +52,7 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
             subject=store.url,
             remedy="name the directory or prefix that the tool wrote to",
         )
-    reader = _FORMATS[fitting[0]][1](store, objects)
+    reader = with_document(_FORMATS[fitting[0]][1](store, objects), store, objects)
     for topic in reader.topics:
         check_topic_name(topic.name)
     return reader

@@ -138,7 +138,12 @@ class KafkaImport:
         ids = {t.name: topic_id(reader.label.format, self.place.source, t.name) for t in reader.topics}
         last = self._last(folded)
         archived = self._archived(folded, last, ids)
-        units = [DatasetSurveyUnit(p, archived.get(TopicPartition(p.topic, p.partition))) for p in reader.partitions]
+        units = [
+            DatasetSurveyUnit(
+                p, archived.get(TopicPartition(p.topic, p.partition)), reader.notes.get((p.topic, p.partition))
+            )
+            for p in reader.partitions
+        ]
         surveys = engine.map(
             survey_partition, units, PartitionSurvey, label="read the dataset", weight=lambda u: u.size_bytes
         )
@@ -209,7 +214,7 @@ class KafkaImport:
             topics=found.plan.topics,
             logs=tuple(_logs(found, assembled)),
             open_transactions=(),
-            groups=group_records(found.reader.groups, found.plan.cut, found.last),
+            groups=group_records(found.reader, found.plan.cut, found.last),
             acls=None,
             quotas=(),
         )

@@ -4,7 +4,7 @@ It finds what cannot be read, what is doubtful and what is lost, and compares re
 """
 
 from logkeep.errors import Damaged
-from logkeep.kafka.importing.reader import ReadNotes
+from logkeep.kafka.importing.reader import LogNote, ReadNotes
 from logkeep.kafka.importing.values import DatasetSurveyUnit, PartitionSurvey
 from logkeep.model.work import Progress
 
@@ -30,12 +30,15 @@ def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSu
         if overlap is not None:
             overlap.compare(batch)
         progress(batch.nbytes)
+    noted = unit.note if unit.note is not None and unit.note.last == last else LogNote(last)
+    for lost in noted.lost:
+        notes.lose(*lost, "the source removed it before it was exported")
     start, end = _span(first, last, reader.span.start if reader.span else -1, reader.span.end if reader.span else -1)
     return PartitionSurvey(
         topic=reader.topic,
         partition=reader.partition,
         start=min([start, *(g.start for g in notes.lost)]) if end or not notes.lost else notes.lost[0].start,
-        end=max([end, *(g.end for g in notes.lost)]),
+        end=max([end, noted.covered if records else 0, *(g.end for g in notes.lost)]),
         records=records,
         size_bytes=reader.size_bytes,
         gaps=tuple(sorted(notes.lost)),

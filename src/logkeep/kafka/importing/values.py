@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.kafka.importing.reader import DatasetGap, PartitionReader
+from logkeep.kafka.importing.reader import DatasetGap, LogNote, PartitionReader
 from logkeep.kafka.record.import_label import Doubt
 from logkeep.kafka.scan.values import ScanRange
 from logkeep.model.segments import LogName
@@ -17,6 +17,7 @@ class DatasetSurveyUnit:
 
     reader: PartitionReader
     archived: ScanRange | None = None
+    note: LogNote | None = None
 
     @property
     def size_bytes(self) -> int:
