@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
-from logkeep.cli.terminal.messages import language_of
+from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, message
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, UsageError
 from logkeep.model.redaction import redact
@@ -91,8 +91,9 @@ class Console:
         self._live = self.err_look.text(one_line(line))
         self._write_err(f"{erase}{self._live}")
 
-    def warn(self, text: str) -> None:
-        self._print_above(f"{self.err_look.paint('warning:', 'yellow')} {one_line(text)}")
+    def warn(self, text: str, say: Say = ENGLISH) -> None:
+        label = self.err_look.paint(say(message("warning:")), "yellow")
+        self._print_above(f"{label} {one_line(say.sentence(text))}")
 
     def confirm(self, question: str, *, flag: str = "--yes", typed: str = "") -> None:
         """Return when the user agrees. Raises Declined otherwise, or when there is no terminal to ask on.
