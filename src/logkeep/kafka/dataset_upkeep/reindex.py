@@ -14,7 +14,7 @@ from logkeep.formats.datasets import kafka_backup_v1_reading as v1
 from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
 from logkeep.formats.datasets.kafka_backup_v1 import MAGIC as FIRST_BYTE
 from logkeep.formats.datasets.kafka_backup_v1 import ListedSegment, partition_index, segment_name
-from logkeep.kafka.dataset_upkeep.v1_segments import V1Partition, found_records, open_partition, readable_index
+from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, found_records, open_partition, readable_index
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files
 from logkeep.kafka.importing.reader import ReadNotes
@@ -81,7 +81,7 @@ def _segment_index(target: DatasetTarget, found: _Segment, name: str, *, dry_run
 
 
 def _partition_index(
-    target: DatasetTarget, opened: V1Partition, listed: list[ListedSegment], *, dry_run: bool
+    target: DatasetTarget, opened: OpenedPartition, listed: list[ListedSegment], *, dry_run: bool
 ) -> IndexResult:
     reader = opened.reader
     name = f"{reader.topic}/{partition_index(reader.partition)}"

@@ -19,7 +19,7 @@ WRONG_FILE = (Damaged, UsageError, FormatTooNew)
 
 
 @dataclass(frozen=True)
-class V1Partition:
+class OpenedPartition:
     """One partition as its files are, and what is wrong with its partition index."""
 
     reader: V1PartitionReader
@@ -29,7 +29,7 @@ class V1Partition:
     """Whether the partition index is there and can be read."""
 
 
-def open_partition(store: Store, topic: str, number: int, files: V1Files) -> V1Partition:
+def open_partition(store: Store, topic: str, number: int, files: V1Files) -> OpenedPartition:
     """Reads the partition index alone."""
     where = f"{topic}, partition {number}"
     try:
@@ -42,7 +42,7 @@ def open_partition(store: Store, topic: str, number: int, files: V1Files) -> V1P
             what=error.what,
             remedy=REINDEX,
         )
-        return V1Partition(v1_partition(store, topic, number, replace(files, listing=None)), files, (found,), False)
+        return OpenedPartition(v1_partition(store, topic, number, replace(files, listing=None)), files, (found,), False)
     if files.listing is None:
         missing = Finding(
             code="partition-index-missing",
@@ -51,8 +51,8 @@ def open_partition(store: Store, topic: str, number: int, files: V1Files) -> V1P
             what="it has no partition index",
             remedy=REINDEX,
         )
-        return V1Partition(reader, files, (missing,), False)
-    return V1Partition(reader, files, (), True)
+        return OpenedPartition(reader, files, (missing,), False)
+    return OpenedPartition(reader, files, (), True)
 
 
 def readable_index(segment: V1SegmentReader) -> tuple[V1SegmentReader, Finding | None]:

@@ -12,7 +12,7 @@ from logkeep.formats.datasets import kafka_backup_v1_reading as v1
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,
-    V1Partition,
+    OpenedPartition,
     found_records,
     open_partition,
     readable_index,
@@ -137,7 +137,7 @@ def _doubt(code: str, count: int, where: str) -> Finding:
     return Finding(code=code, severity=Severity.WARNING, where=where, what=plural(count, one, several), remedy=remedy)
 
 
-def _missing(opened: V1Partition, starts: Sequence[int]) -> Finding:
+def _missing(opened: OpenedPartition, starts: Sequence[int]) -> Finding:
     where = f"{opened.reader.topic}/{opened.reader.partition}"
     named = ", ".join(map(str, starts))
     return _gap(where, starts[0], -1, f"segments are listed and not there (from offset {named})")
@@ -158,7 +158,7 @@ def _empty(name: str) -> Finding:
     )
 
 
-def _listing(opened: V1Partition) -> list[Finding]:
+def _listing(opened: OpenedPartition) -> list[Finding]:
     """The partition index against the segments that are there."""
     reader, where = opened.reader, opened.files.listing.name if opened.files.listing else ""
     if not opened.index_readable:
