@@ -91,6 +91,11 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka generations cancel": (f"kafka generations cancel --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka dataset verify": ("kafka dataset verify {text}", "kafka dataset verify {dataset} --all"),
+    "kafka dataset info": ("kafka dataset info {text}", "kafka dataset info {dataset} --all"),
+    "kafka dataset reindex": ("kafka dataset reindex {text} -y", "kafka dataset reindex {dataset} -y"),
+    "kafka dataset prune": ("kafka dataset prune {dataset} --older-than 1d -y",
+                            "kafka dataset prune {dataset} --older-than 1d --topics {text} -y"),
     "kafka export": (
         f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{fresh}}/{{text}} --dry-run",
         f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{fresh}}/{{text}}",
