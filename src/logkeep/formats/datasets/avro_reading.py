@@ -19,7 +19,7 @@ import pyarrow as pa
 from logkeep.errors import Damaged
 from logkeep.formats.datasets import avro_kernels as k
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_blocks import AvroBlock, AvroHeader, blocks, plain_pieces, read_header
+from logkeep.formats.datasets.avro_blocks import AvroBlock, AvroHeader, blocks, last_block_at, plain_pieces, read_header
 from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_schemas import FIELD_NAMES, read_program
 from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
@@ -50,7 +50,17 @@ class AvroFile:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """All records, in order, as `arrow.SCHEMA`. Raises Damaged with the byte of the block."""
-        window = _Window(self._file, self.header, self._subject)
+        return self._records_from(self.header.size)
+
+    def last_offset(self) -> int | None:
+        """Read from the end of the file: of its last block alone. None if it has no record."""
+        last = None
+        for batch in self._records_from(last_block_at(self._file, self.header, self._subject)):
+            last = batch.column("offset")[-1].as_py()
+        return last
+
+    def _records_from(self, at: int) -> Iterator[pa.RecordBatch]:
+        window = _Window(self._file, self.header, at, self._subject)
         rows = np.empty((_MOST_ROWS, k.READ_COLUMNS), np.int64)
         before = -1
         while window.fill():
@@ -105,9 +115,9 @@ class AvroFile:
 class _Window:
     """Plain bytes of some blocks, the last of which may be open. It grows only by bytes that are there."""
 
-    def __init__(self, file: BinaryIO, header: AvroHeader, subject: str) -> None:
+    def __init__(self, file: BinaryIO, header: AvroHeader, at: int, subject: str) -> None:
         self._file, self._header, self._subject = file, header, subject
-        self._unread = blocks(file, header, subject)
+        self._unread = blocks(file, header, at, subject)
         self._pieces: Iterator[bytes] = iter(())
         self._parts: list[_Part] = []
         self._error: Damaged | None = None
