@@ -184,13 +184,38 @@ def _torn(at: int, subject: str) -> Damaged:
     return Damaged(f"the file ends inside of {what}", subject=subject)
 
 
-def plain_pieces(file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: str = "") -> Iterator[bytes]:
+@dataclass(frozen=True)
+class StoredPiece:
+    """Bytes of a file that need not be unpacked."""
+
+    file: BinaryIO
+    at: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        self.file.seek(self.at)
+        return self.file.read(self.size)
+
+    def read_into(self, place: memoryview) -> None:
+        self.file.seek(self.at)
+        if hasattr(self.file, "readinto") and self.file.readinto(place) == self.size:
+            return
+        place[:] = self.read()
+
+
+def plain_pieces(
+    file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: str = ""
+) -> Iterator[bytes | StoredPiece]:
     """The plain bytes of a block, in order; never an empty piece. Raises Damaged."""
-    packed = _stored_pieces(file, block)
+    stored = _stored_pieces(file, block)
+    packed = (piece.read() for piece in stored)
     try:
         match codec:
             case AvroCodec.NULL:
-                yield from packed
+                yield from stored
             case AvroCodec.DEFLATE:
                 yield from _inflated(packed)
             case AvroCodec.SNAPPY:
@@ -202,10 +227,9 @@ def plain_pieces(file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: st
         raise Damaged(f"the block at byte {block.at} cannot be unpacked{reason}", subject=subject) from error
 
 
-def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[bytes]:
-    for at in range(block.data_at, block.data_at + block.size, PIECE_BYTES):
-        file.seek(at)
-        yield file.read(min(PIECE_BYTES, block.data_at + block.size - at))
+def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[StoredPiece]:
+    end = block.data_at + block.size
+    return (StoredPiece(file, at, min(PIECE_BYTES, end - at)) for at in range(block.data_at, end, PIECE_BYTES))
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:

@@ -51,6 +51,7 @@ class AvroFileWriter:
         self._sync = sync_marker(topic, partition, first_offset)
         self._prefix = np.frombuffer(piece(topic.encode()) + number(partition), np.uint8)
         self._held, self._held_records = b"", 0
+        self._out = np.empty(0, np.uint8)
         self.losses: Counter[AvroLoss] = Counter()
 
     def begin(self) -> bytes:
@@ -59,7 +60,7 @@ class AvroFileWriter:
     def add(self, batch: pa.RecordBatch) -> bytes:
         """The blocks that these records complete. Records have the columns of `arrow.SCHEMA`."""
         plain, ends = self._encoded(batch)
-        done, first = bytearray(), 0
+        done, first = list[bytes | memoryview](), 0
         while first < len(ends):
             before = int(ends[first - 1]) if first else 0
             last = int(np.searchsorted(ends, before + BLOCK_BYTES - len(self._held)))
@@ -69,19 +70,20 @@ class AvroFileWriter:
                 break
             done += self._block(plain[before : int(ends[last])], last + 1 - first)
             first = last + 1
-        return bytes(done)
+        return b"".join(done)
 
     def end(self) -> bytes:
         """The last block, if records are left."""
-        return self._block(memoryview(b""), 0) if self._held_records else b""
+        return b"".join(self._block(memoryview(b""), 0)) if self._held_records else b""
 
-    def _block(self, plain: memoryview, records: int) -> bytes:
-        whole = memoryview(self._held + plain.tobytes()) if self._held else plain
+    def _block(self, plain: memoryview, records: int) -> tuple[bytes | memoryview, ...]:
+        whole = memoryview(b"".join((self._held, plain))) if self._held else plain
         made = block(self._options.codec, self._held_records + records, whole, self._sync)
         self._held, self._held_records = b"", 0
         return made
 
     def _encoded(self, batch: pa.RecordBatch) -> tuple[memoryview, Longs]:
+        """The records, valid until the next call, and where each ends."""
         faithful = self._options.schema == AvroSchema.FAITHFUL
         spans = batch_spans(batch)
         text = _mark_headers(spans)
@@ -92,12 +94,13 @@ class AvroFileWriter:
                 spans = _with_text_names(batch, text)
                 _mark_headers(spans)
             self.losses.update(_losses(spans, text))
-        out = np.empty(self._room(spans), np.uint8)
-        ends = np.empty(len(spans), np.int64)
+        room, ends = self._room(spans), np.empty(len(spans), np.int64)
+        if room > len(self._out):
+            self._out = np.empty(room, np.uint8)
         data = spans.keys, spans.values, spans.names, spans.contents
-        if k.encode_rows(self._prefix, spans.rows, spans.headers, *data, int(faithful), out, ends) < 0:
+        if k.encode_rows(self._prefix, spans.rows, spans.headers, *data, int(faithful), self._out, ends) < 0:
             raise ValueError("the columns of the records contradict each other")
-        return out.data, ends
+        return self._out.data, ends
 
     def _room(self, spans: BatchSpans) -> int:
         headers = np.maximum(spans.headers[:, [k.NAME_SIZE, k.HEADER_SIZE]], 0).sum()
