@@ -3,6 +3,7 @@
 Layers, each importing only the ones below it (import-linter checks this):
 
     cli             parse, call one function, render one report
+    python_api      the public Python API: backups of topics as Arrow tables
     config          every option declared once
     embedded        real servers for the demo, drills and tests: Kafka, ZooKeeper
     kafka           Kafka clusters: client, backup, restore, salvage, verification
@@ -17,4 +18,21 @@ Layers, each importing only the ones below it (import-linter checks this):
     errors          the error tree
 """
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING
+
+from logkeep.model.version import __version__
+
+if TYPE_CHECKING:
+    from logkeep.python_api import BackupRepository
+
+__all__ = ["__version__", "open"]
+
+
+def open(url: str, source: str | None = None) -> "BackupRepository":  # noqa: A001 - read as `logkeep.open`
+    """Open a repository to read backups of Kafka topics as Arrow tables; see docs/guides/records.md.
+
+    `source` may be left out where the repository has one. Raises an error of `logkeep.errors`.
+    """
+    from logkeep.python_api import open_backups  # noqa: PLC0415 - Arrow, slow to load
+
+    return open_backups(url, source)

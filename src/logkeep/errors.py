@@ -370,7 +370,7 @@ class RestoreFailed(LogkeepError):
 
 
 class TargetUnsafe(LogkeepError):
-    """The restore target is not empty, is running, or is the wrong cluster."""
+    """The target of a restore or of a dataset is not empty, is running, or belongs to another source."""
 
     exit_code = 31
 

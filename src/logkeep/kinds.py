@@ -135,6 +135,7 @@ def _kafka_contents(
     place: SourceRef, folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
 ) -> msgspec.Struct | None:
     from logkeep.kafka.record.contents import report  # noqa: PLC0415
+    from logkeep.kafka.record.import_label import read_label  # noqa: PLC0415
     from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
     from logkeep.kafka.record.stored_record import read_record  # noqa: PLC0415
@@ -148,7 +149,8 @@ def _kafka_contents(
     credentials = scram.credentials if scram is not None else None
     folds = folds_by_log(folded, [c.log for c in manifest.cut])
     folded_to = {log: fold.end for log, fold in folds.items()}
-    return report(record, manifest, totals, credentials, _kafka_buried(place, folded, manifest), folded_to)
+    buried, label = _kafka_buried(place, folded, manifest), read_label(place, manifest)
+    return report(record, manifest, totals, credentials, buried, folded_to, label)
 
 
 def _kafka_buried(place: SourceRef, folded: "Folded", manifest: "Manifest") -> "dict[LogName, int]":

@@ -9,13 +9,17 @@ from logkeep.errors import Damaged
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import HoldAction
 from logkeep.repository.chain.commits import read_chain, read_whole_chain
 from logkeep.repository.chain.format import open_format
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
+from logkeep.repository.upkeep.prune import delete
 from logkeep.repository.upkeep.repair import RepositoryRepairStep, repair, repair_format
 from tests.corruption.test_damage import ENDS, Repo, flip
 from tests.crash.points import run_backup
 from tests.support.scripted.backup import expected, restored
+from tests.support.scripted.merge import merge_neighbours
 
 
 @pytest.fixture
@@ -110,3 +114,33 @@ def test_a_loss_that_a_checkpoint_covers_is_gone_on_from(repo: Repo) -> None:
     assert [e.id for e in read_chain(repo.place).completed] == repo.ids
     newer = run_backup(repo.place, {0: 20, 1: 9})
     assert restored(repo.place, newer) == expected({0: 20, 1: 9})
+
+
+@pytest.mark.parametrize("lost", [(1,), (2,), (1, 2)], ids=str)
+def test_backups_that_are_brought_back_are_read_from_what_replaced_their_parts(
+    repo: Repo, lost: tuple[int, ...]
+) -> None:
+    """A merge after them is intact, and what it replaced is gone."""
+    with writing(repo.place, "optimize", utc_now, random_token) as session:
+        assert merge_neighbours(session, 0) is not None
+    at_once = GarbageRules(age=timedelta(0), interval=timedelta(0))
+    for _ in range(2):
+        with writing(repo.place, "gc", utc_now, random_token) as session:
+            collect(session, at_once)
+    for generation in lost:
+        (repo.root / layout.commit("prod", generation)).unlink()
+    mend(repo, accept_loss=True)
+    assert [e.id for e in read_chain(repo.place).completed] == repo.ids
+    for backup_id, ends in zip(repo.ids, ENDS, strict=True):
+        assert restored(repo.place, backup_id) == expected(ends)
+    with writing(repo.place, "delete", utc_now, random_token) as session:
+        delete(session, repo.ids[:1], "the replacement stays as long as one backup needs it")
+    assert restored(repo.place, repo.ids[1]) == expected(ENDS[1])
+
+
+def test_a_hold_on_a_backup_that_is_brought_back_stays(repo: Repo) -> None:
+    with writing(repo.place, "hold", utc_now, random_token) as session:
+        session.commit(HoldAction(repo.ids[1], "audit"))
+    (repo.root / layout.commit("prod", 2)).unlink()
+    mend(repo, accept_loss=True)
+    assert [e.hold for e in read_chain(repo.place).completed] == [None, "audit"]

@@ -1,4 +1,4 @@
-"""A kafka-backup-v1 dataset in a directory, killed after every system call that writes, and continued: equal bytes."""
+"""Datasets in a directory, killed after every system call that writes, and continued: equal bytes."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,10 @@ from logkeep.store.local import LocalStore
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.system_calls import SystemCalls
 from tests.support.kafka.arrow_rows import record_batch
+from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.dataset_exports import Datasets
 from tests.support.kafka.v1_reader import records
+from tests.support.kafka.whole_backups import new_place
 
 LOG, V1 = DatasetLog("orders", 0), KafkaBackupV1()
 ROWS = [(o, o, 0, b"k", b"v" * o, [(b"h", None)]) for o in range(3, 8)]
@@ -56,3 +59,37 @@ def test_killed_after_every_system_call_and_continued(tmp_path: Path) -> None:
         assert _files(root) == whole, f"killed at {point}"
         shutil.rmtree(root)
     assert [r.offset for r in records(tmp_path / "one" / "orders", 0)] == [row[0] for row in ROWS]
+
+
+def test_a_whole_export_is_killed_and_run_again(tmp_path: Path) -> None:
+    """With its document, its groups and a topic that is written anew; every third call."""
+    source = CompactedSource(new_place(tmp_path / "repository"), partitions=2, groups={"g": 2})
+    source.write([(b"a", b"1"), (b"b", b"2")])
+    source.write([(b"c", b"3")], partition=1)
+    source.back_up()
+    begun = tmp_path / "begun"
+    Datasets(begun, segment_bytes=40).of_backup(source.place)
+    source.write([(b"d", b"4"), (b"e", b"5")])
+    source.back_up()
+    told = tmp_path / "told"
+
+    for rewrite in ((), ("state",)):
+
+        def victim(root: Path, die_at: int, rewrite: tuple[str, ...] = rewrite) -> None:
+            calls = SystemCalls((*CALLS, "rename", "rmdir"), die_at, told)
+            calls.watch()
+            Datasets(root, segment_bytes=40).of_backup(source.place, rewrite=rewrite)
+            calls.tell()
+
+        whole = Datasets(tmp_path / f"whole-{len(rewrite)}", segment_bytes=40)
+        shutil.copytree(begun, whole.root)
+        assert in_child(lambda root=whole.root: victim(root, -1)) == DONE  # type: ignore[misc]  # bound now
+        points = int(told.read_text())
+        for point in range(2, points + 1, 6):
+            again = Datasets(tmp_path / str(point), segment_bytes=40)
+            shutil.copytree(begun, again.root)
+            assert in_child(lambda root=again.root, k=point: victim(root, k)) == KILLED  # type: ignore[misc]  # bound now
+            again.of_backup(source.place, rewrite=rewrite)
+            assert again.files("state") == whole.files("state"), f"killed at {point}"
+            assert again.of_backup(source.place).logs == ()
+            shutil.rmtree(again.root)

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.fold.plan import FoldOptions
-from logkeep.kafka.fold.run import LogFolding
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -22,15 +20,10 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, KILLED, in_child
 from tests.crash.seeds import seeded_part
+from tests.crash.victims import fold_all
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
 from tests.support.kafka.compacted_backups import CompactedSource
-
-
-def fold(place: SourceRef) -> int:
-    done = LogFolding(place, utc_now, random_token).run(FoldOptions(), lambda _: InlineEngine())
-    assert not any(each.problem for each in done)
-    return sum(each.committed for each in done)
 
 
 class Prepared:
@@ -60,7 +53,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return Prepared(tmp_path_factory.mktemp("fold"))
 
 
-def _whole(prepared: Prepared, place: SourceRef) -> None:
+def whole(prepared: Prepared, place: SourceRef) -> None:
     assert CompactedSource(place, partitions=2).all_latest() == prepared.latest
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token, check_logs)
     for entry in read_chain(place).completed:
@@ -71,8 +64,8 @@ def _whole(prepared: Prepared, place: SourceRef) -> None:
 def _calls(prepared: Prepared, to: Path) -> int:
     shutil.copytree(prepared.root, to)
     counted = FaultyStore(LocalStore(to), no_faults)
-    assert fold(SourceRef(counted, prepared.id, "prod")) == 2
-    _whole(prepared, prepared.place(to))
+    assert fold_all(SourceRef(counted, prepared.id, "prod")) == 2
+    whole(prepared, prepared.place(to))
     return len(counted.calls)
 
 
@@ -81,15 +74,15 @@ def _killed(prepared: Prepared, directory: Path, points: list[int]) -> None:
         root = directory / str(k)
         shutil.copytree(prepared.root, root)
         victim = SourceRef(FaultyStore(LocalStore(root), KillAfter(k)), prepared.id, "prod")
-        assert in_child(lambda v=victim: fold(v)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
+        assert in_child(lambda v=victim: fold_all(v)) == KILLED, f"call {k} was never made"  # type: ignore[misc]  # bound now
         place = prepared.place(root)
-        _whole(prepared, place)
-        fold(place)
+        whole(prepared, place)
+        fold_all(place)
         assert len(read_chain(place).folded_logs()) == 2
         with writing(place, "gc", utc_now, random_token) as session:
             collect(session, AT_ONCE)
             collect(session, AT_ONCE)
-        _whole(prepared, place)
+        whole(prepared, place)
         shutil.rmtree(root)
 
 

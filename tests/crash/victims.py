@@ -1,14 +1,21 @@
-"""What runs in forked processes: a backup with a fault planned for one store call. Imports no obstore by itself."""
+"""What runs in forked processes: work with a fault planned for one store call. Imports no obstore by itself."""
 
 import os
 from collections.abc import Callable
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
+from logkeep.kafka.fold.plan import FoldOptions
+from logkeep.kafka.fold.run import LogFolding
 from logkeep.model.time import random_token, utc_now
-from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.write_session import writing
+from logkeep.repository.upkeep.garbage import collect
+from logkeep.repository.upkeep.trim import commit_trim, measure_trim
 from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore
+from tests.crash.points import AT_ONCE
 from tests.support.faults.plan import Fault, KillAfter, Plan, Scripted, lost_ack, no_faults
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.backup import back_up as scripted_back_up
@@ -37,6 +44,45 @@ def back_up(
     except LogkeepError as error:
         return {"error": type(error).__name__, "what": str(error), "calls": len(faulty.calls)}
     return {"id": entry.id, "generation": entry.generation, "calls": len(faulty.calls)}
+
+
+def fold(
+    *, start: Callable[[], None], url: str, repository: str, fault: str, call: int, environment: dict[str, str]
+) -> dict[str, object]:
+    """Fold every compacted log; tells how many store calls were made."""
+    os.environ.update(environment)
+    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    start()
+    fold_all(SourceRef(faulty, repository, "prod"))
+    return {"calls": len(faulty.calls)}
+
+
+def trim(
+    *, start: Callable[[], None], url: str, repository: str, fault: str, call: int, environment: dict[str, str]
+) -> dict[str, object]:
+    """Trim the backups of the scripted source, and collect what no backup needs any more."""
+    os.environ.update(environment)
+    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    start()
+    trim_and_collect(SourceRef(faulty, repository, "prod"))
+    return {"calls": len(faulty.calls)}
+
+
+def fold_all(place: SourceRef) -> int:
+    done = LogFolding(place, utc_now, random_token).run(FoldOptions(), lambda _: InlineEngine())
+    assert not any(each.problem for each in done)
+    return sum(each.committed for each in done)
+
+
+def trim_and_collect(place: SourceRef) -> None:
+    """Every log of the older backups begins where that of the newest one does."""
+    newest = read_chain(place).completed[-1]
+    floors = {cut.log: cut.start for cut in read_manifest(place, newest).cut}
+    with writing(place, "prune", utc_now, random_token) as session:
+        commit_trim(session, measure_trim(place, session.folded, newest.id, floors), (), "test")
+    with writing(place, "gc", utc_now, random_token) as session:
+        collect(session, AT_ONCE)
+        collect(session, AT_ONCE)
 
 
 def _plan(fault: str, call: int) -> Plan:

@@ -22,6 +22,7 @@ from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.access import open_store
 from tests.crash.points import KILLED, in_child, run_backup
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.faults.plan import KillAfter
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.backup import back_up
@@ -87,6 +88,19 @@ def kafka_starts() -> None:
     _create("payments", 1)
     _sell(900, 400)
     _commit("billing", 250)
+
+
+def orders_archived() -> None:
+    """A backup of a topic with three partitions: thirty orders as text, one in Avro, one that was aborted."""
+    from tests.support.kafka.compacted_backups import CompactedSource  # noqa: PLC0415 - numpy
+
+    made = CompactedSource(open_repository(open_store(str(_DIRECTORY))).place("shop"), 3, topic="orders", configs={})
+    for number in range(30):
+        made.time_ms = 1_794_650_400_000 + 60_000 * number
+        made.write([(b"customer-%d" % (number % 10), b'{"order": %d, "state": "paid"}' % number)], number % 3)
+    made.transaction([(b"customer-7", b'{"order": 99, "state": "timeout"}')], 7, False, 1)
+    made.write([(b"customer-5", b"\0\0\0\0\x07\x3c\x08sent")], 2)
+    made.back_up()
 
 
 def a_compacted_topic() -> None:
@@ -358,13 +372,22 @@ def zookeeper_stops() -> None:
     stop()
 
 
+def archive_of_another_tool() -> None:
+    """kafka-backup has written two partitions of orders, and the offset of one group."""
+    records = [HandRecord(o, b"order-%d" % o, b"paid", 1_700_000_000_000 + o) for o in range(300)]
+    write_partition(Path("old-backup"), "orders", 0, {0: records[:120], 120: records[120:200]}, {"billing": 150})
+    write_partition(Path("old-backup"), "orders", 1, {0: records[:100]}, {"billing": 60})
+
+
 SCENES: dict[str, Callable[[], None]] = {
+    "archive-of-another-tool": archive_of_another_tool,
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,
     "next-backup": next_backup,
     "disk-rots": disk_rots,
     "commit-lost": commit_lost,
     "kafka-starts": kafka_starts,
+    "orders-archived": orders_archived,
     "a-compacted-topic": a_compacted_topic,
     "kafka-goes-on": kafka_goes_on,
     "kafka-forgets": kafka_forgets,

@@ -84,10 +84,18 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"kafka schemas restore latest {KAFKA} --registry http://{{words}}",
         f"kafka schemas restore latest {KAFKA} --registry http://{{closed}}/{{text}}",
     ),
+    "kafka show": (f"kafka show {TOPIC} latest {KAFKA}", f"kafka show {TOPIC}:0:0 latest {KAFKA} --decode text"),
     "kafka generations": (f"kafka generations {KAFKA}",),
     "kafka generations new": (f"kafka generations new --topics .* {KAFKA}",),
+    "kafka generations cancel": (f"kafka generations cancel --topics .* {KAFKA}",),
     "kafka salvage": (f"kafka salvage {KAFKA} --source other --log-dirs {{disk}} --dry-run",
                       f"kafka salvage {KAFKA} --source other --log-dirs {{disk}}"),
+    "kafka export": (
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}} --dry-run",
+        f"kafka export latest {KAFKA} --format kafka-backup-v1 --to {{text}}",
+    ),
+    "kafka import": (f"kafka import {{text}} {KAFKA}", f"kafka import {{dataset}} {KAFKA} --source other --dry-run",
+                     f"kafka import {{dataset}} {KAFKA} --source other"),
     "kafka fold": (f"kafka fold {KAFKA}", f"kafka fold {LOCKED}"),
     "kafka optimize": (f"kafka optimize {KAFKA}", f"kafka optimize {LOCKED}"),
     "zookeeper backup": (

@@ -4,12 +4,13 @@ Rollbacks to any earlier moment, restarts in any pattern, compaction on either s
 archived end, runs that are killed and resumed; each of them also in the middle of a backup.
 """
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from logkeep.kafka.backup.past_check import JudgedPasts
 from tests.property.untimed import many
-from tests.support.kafka.pasts_model import WIDTH, Broker, ModelArchive, ModelBackup, Write
+from tests.support.kafka.pasts_model import TOPIC, WIDTH, Broker, ModelArchive, ModelBackup, Write
 
 
 class _World:
@@ -22,6 +23,8 @@ class _World:
         self._states: list[Broker] = []
         """During the last backup."""
         self._uids = 0
+        self._cleaned: set[int] = set()
+        """By compaction, in a state during a backup."""
         self.doubtful: set[str] = set()
         """Histories of which a backup said that their past is not decided."""
 
@@ -85,13 +88,15 @@ class _World:
     def _check(self, backup: ModelBackup) -> None:
         history = backup.log.history
         note(f"{history} [{backup.start}, {backup.end}) of {backup.broker}")
-        if not self.archive.is_compacted:
-            assert backup.judged == JudgedPasts(), "only compaction leaves anything undecided"
+        same_leader = len({state.epoch for state in [*self._states, backup.broker]}) == 1
+        if not self.archive.is_compacted and same_leader:
+            assert backup.judged == JudgedPasts(), "only compaction or a change of the leader leaves anything undecided"
         if backup.judged.undecided:
             self.doubtful.add(history)
         if history in self.doubtful:
             return
         states = [*self._states, backup.broker]
+        self._cleaned |= {uid for state in states for uid in state.cleaned}
         faults = [self._fault(backup, state) for state in states]
         assert "" in faults, faults[-1]
 
@@ -102,7 +107,7 @@ class _World:
             return "records of another past"
         places = {(base, last) for base, last, _ in seen}
         live = [w for w in broker.writes if w.base < backup.end and w.last >= backup.start]
-        if not {(w.base, w.last) for w in live} <= places:
+        if not {(w.base, w.last) for w in live if w.uid not in self._cleaned} <= places:
             return "a batch of the broker is missing"
         served = [(max(w.base, broker.start), w.last) for w in live]
         false = [gap for gap in backup.gaps if any(first < gap.end and last >= gap.start for first, last in served)]
@@ -118,15 +123,13 @@ def _live(world: _World, draw: st.DrawFn) -> None:
     world.back_up()
 
 
-# The same cases in every run. About one random case in a thousand fails: retention empties the log after a backup, and
-# then an older disk is put back and written up to the same offset.
-@settings(many, derandomize=True)
+@settings(many)
 @given(st.data())
 def test_no_backup_holds_two_pasts(data: st.DataObject) -> None:
     _live(_World(data.draw, compacts=False), data.draw)  # type: ignore[arg-type]  # the same signature
 
 
-@settings(many, derandomize=True)
+@settings(many)
 @given(st.data())
 def test_where_compaction_works_it_says_what_it_cannot_know(data: st.DataObject) -> None:
     _live(_World(data.draw, compacts=True), data.draw)  # type: ignore[arg-type]  # the same signature
@@ -150,3 +153,22 @@ def test_without_the_comparison_the_model_shows_the_splice() -> None:
     archive, made = _rolled_back(compares=True)
     assert [uids for _, _, uids in archive.seen(made)] == [{1}, {3}, {4}]
     assert (made.start, made.end, made.gaps) == (0, 6 * WIDTH, ())
+
+
+@pytest.mark.parametrize("records", [3, 4])
+def test_a_disk_put_back_after_retention_emptied_the_log_during_its_first_copy(records: int) -> None:
+    """Nothing of the log is archived, so no batch can be compared: its start went back."""
+    archive = ModelArchive()
+    archive.broker = archive.broker.written(1, 3, -1)
+
+    def empty() -> None:
+        archive.broker = archive.broker.retained(3 * WIDTH)
+
+    made = archive.back_up(empty)
+    assert made is not None
+    assert (made.end, made.rows) == (3 * WIDTH, ())
+    archive.broker = Broker().restarted().written(2, records, -1)
+    made = archive.back_up(lambda: None)
+    assert made is not None
+    assert (made.log.history, made.gaps) == (f"{TOPIC.hex}-1", ())
+    assert archive.seen(made) == [(0, records * WIDTH - 1, {2})]

@@ -3,6 +3,7 @@
 import struct
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from logkeep.formats.kafka.transactions import (
     SettledTransactions,
     Settling,
     UnendedTransaction,
+    committed_batches,
 )
 from tests.property.untimed import many, untimed
 from tests.support.kafka.slow_records import Slow, batch_of
@@ -78,6 +80,31 @@ def test_what_counts_is_what_was_committed(steps: list[Step], together: int) -> 
     assert settled == SettledTransactions(tuple(aborted), tuple(still_open))
     assert [b for b, seen in zip(every, settled.visible(batches).tolist(), strict=True) if seen] == counts
     assert settling.problems == []
+
+
+@many
+@given(_steps, st.integers(0, 25), st.integers(1, 6), st.sets(st.integers(0, 24), max_size=6))
+def test_a_brokers_list_of_aborted_transactions_says_the_same(
+    steps: list[Step], start: int, together: int, compacted: set[int]
+) -> None:
+    """Each reply has the transactions that overlap it, from wherever it begins; compaction may have removed batches of
+    aborted ones, also their first."""
+    ended = [*steps, *(Step("commit", producer, 1) for producer in range(4))]
+    data, every, counts, aborted, _ = _log(ended)
+    batches = walk(data).batches
+    markers = {each.last_offset for each in aborted}
+    kept = [
+        at
+        for at, base in enumerate(every)
+        if at >= start and not (at in compacted and base not in counts and base not in markers)
+    ]
+    for first in range(0, len(kept), together):
+        rows = np.array(kept[first : first + together])
+        part = Batches(batches.headers[rows], batches.positions[rows])
+        low, high = int(part.base_offsets[0]), int(part.last_offsets[-1])
+        listed = [(a.first_offset, a.producer_id) for a in aborted if a.last_offset >= low and a.first_offset <= high]
+        seen = part.base_offsets[committed_batches(data, part, listed)].tolist()
+        assert seen == [base for base in part.base_offsets.tolist() if base in counts]
 
 
 @untimed

@@ -19,6 +19,7 @@ from logkeep.config.options import (
     PROGRESS,
     REPO,
     RETRY_FOR,
+    SEGMENT_BYTES,
     SOURCE,
     SPARK_CONF,
     SPARK_SECRET,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from logkeep.store.retrying import RetryLimits
 
 SPARK_UNAVAILABLE = "spark-unavailable"
+LEAST_OBJECT_BYTES = 4096
 STORE_EXITS = exit_codes.STORE_EXITS
 
 
@@ -112,6 +114,13 @@ def restores_place(run: Run, place: SourceRef, *, create: bool = False) -> Sourc
     """Where plans and receipts of restores are stored: in the repository, or in the directory of --state-dir."""
     directory = run[STATE_DIR]
     return place if directory is None else state_place(place, directory, create=create)
+
+
+def object_bytes(run: Run) -> int:
+    """The size of objects in a repository. Raises UsageError for one that is of use for a dataset only."""
+    if run[SEGMENT_BYTES] < LEAST_OBJECT_BYTES:
+        raise UsageError(f"--segment-bytes {run[SEGMENT_BYTES]} is too small", remedy="give at least 4KiB")
+    return run[SEGMENT_BYTES]
 
 
 def refuse_contradictions(run: Run) -> None:

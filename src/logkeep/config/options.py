@@ -279,8 +279,33 @@ RAW_RECORDS: Option[bool] = Option(
     "raw", Bool(), False, "Show every archived record of Kafka's own topics, also of unknown types.", where=Where.FLAG
 )
 SINCE: Option[int | None] = Option(
-    "since", Timestamp(), None, "With --history or --raw: only records of this time or later.", where=Where.FLAG
+    "since", Timestamp(), None, "Only records of this time or later; of groups, with --history or --raw.",
+    where=Where.FLAG,
+)  # fmt: skip
+UNTIL: Option[int | None] = Option("until", Timestamp(), None, "Only records before this time.", where=Where.FLAG)
+LAST_RECORDS: Option[int | None] = Option(
+    "last", Int(1), None, "Show this many of the last records, by time, instead of the first ones.", where=Where.FLAG
 )
+RECORD_KEY: Option[str | None] = Option(
+    "key", Text("KEY"), None, "Only records with this key: text, or bytes as hex:… or base64:….", where=Where.FLAG
+)
+CONTAINS: Option[str | None] = Option(
+    "contains", Text("TEXT"), None, "Only records whose key or value contains this text, or hex:… or base64:….",
+    where=Where.FLAG,
+)  # fmt: skip
+RECORD_HEADER: Option[str | None] = Option(
+    "header", Text("NAME[=VALUE]"), None, "Only records with this header, and this value if one is given.",
+    where=Where.FLAG,
+)  # fmt: skip
+DECODE: Option[str] = Option(
+    "decode", OneOf(("auto", "text", "json", "hex", "avro")), "auto",
+    "How keys and values are shown; auto uses archived schemas, then text, then hexadecimal digits.", where=Where.FLAG,
+)  # fmt: skip
+SCHEMA_DIR: Option[Path | None] = Option(
+    "schema-dir", FilePath(), None,
+    "Decode with the schemas in this directory: 7.avsc or 7.json has the id 7.", where=Where.FLAG,
+    default_text="the archived registry",
+)  # fmt: skip
 ALL: Option[bool] = Option("all", Bool(), False, "Show all lines, not only the first ones.", where=Where.FLAG)
 SCRAM_TO: Option[tuple[str, ...]] = Option(
     "scram-to", TextList("RECIPIENT"), (),
@@ -299,9 +324,21 @@ BACKUP_ID: Option[int | None] = Option(
     default_text="the UTC time",
 )  # fmt: skip
 SEGMENT_BYTES: Option[int] = Option(
-    "segment-bytes", Size(minimum=4096, expected="a size of at least 4 KiB, such as 256MiB"), 256 << 20,
-    "Begin a new object after the batch that crosses this size.",
+    "segment-bytes", Size(minimum=1, expected="a size, such as 256MiB"), 256 << 20,
+    "Begin a new object after the batch, or a new file of a dataset after the record, that crosses this size.",
     key="kafka.segment_bytes",
+)  # fmt: skip
+DATASET_FORMAT: Option[str | None] = Option(
+    "dataset-format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.",
+    where=Where.FLAG, typed="format",
+)  # fmt: skip
+DATASET_URL: Option[str | None] = Option(
+    "dataset-url", Text("URL"), None, "With --format: the directory or bucket of the dataset.",
+    where=Where.FLAG, typed="to",
+)  # fmt: skip
+REWRITE: Option[tuple[str, ...]] = Option(
+    "rewrite", TextList("TOPIC"), (),
+    "With --format: write these topics anew beside the old ones and exchange them; may be repeated.", where=Where.FLAG,
 )  # fmt: skip
 COMPRESSION: Option[str] = Option(
     "compression", OneOf(("none", "zstd")), "none",
@@ -413,7 +450,7 @@ RENAME: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
 )  # fmt: skip
 PARTITIONS: Option[tuple[str, ...]] = Option(
-    "partitions", TextList("[TOPIC:]0,3-5"), (), "Restore only these partitions; may be repeated.", where=Where.FLAG,
+    "partitions", TextList("[TOPIC:]0,3-5"), (), "Only these partitions; may be repeated.", where=Where.FLAG,
     default_text="all",
 )  # fmt: skip
 UNTIL_TIME: Option[int | None] = Option(
@@ -429,6 +466,24 @@ UNTIL_OFFSET: Option[tuple[str, ...]] = Option(
     "until-offset", TextList("TOPIC:P=N"), (), "Cut one partition before this offset; may be repeated.",
     where=Where.FLAG,
 )  # fmt: skip
+PARTITION_COUNT: Option[tuple[str, ...]] = Option(
+    "partition-count", TextList("TOPIC=N"), (),
+    "The number of partitions of a topic, where the imported archive does not say it; may be repeated.",
+    where=Where.FLAG, default_text="as many as have files",
+)  # fmt: skip
+IMPORT_FORMAT: Option[str] = Option(
+    "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
+    "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
+)  # fmt: skip
+RESTORE_FROM: Option[str | None] = Option(
+    "restore-from", Text("URL"), None,
+    "Restore a dataset or an archive of another tool: it is imported into a scratch repository first.",
+    where=Where.FLAG, typed="from",
+)  # fmt: skip
+SCRATCH: Option[Path | None] = Option(
+    "scratch", FilePath("DIR"), None, "Directory for the scratch repository of --from.",
+    key="restore.scratch", default_text="below the cache directory",
+)  # fmt: skip
 REPARTITION: Option[tuple[str, ...]] = Option(
     "repartition", TextList("TOPIC=N"), (),
     "Give a topic N partitions; records are assigned by Kafka's hash of their keys; may be repeated.",
@@ -441,7 +496,7 @@ OFFSETS: Option[str] = Option(
 )  # fmt: skip
 ISOLATION: Option[str] = Option(
     "isolation", OneOf(("committed", "all")), "committed",
-    "Records to restore: committed ones, or also those of aborted and open transactions.",
+    "Which records: committed ones, or also those of aborted and open transactions.",
     where=Where.FLAG,
 )  # fmt: skip
 TRANSACTIONS: Option[str] = Option(
@@ -628,9 +683,7 @@ BUNDLE_ID: Option[str | None] = Option(
 CHILDREN: Option[bool] = Option("children", Bool(), False, "Include its direct children.", where=Where.FLAG)
 RECURSIVE: Option[bool] = Option("recursive", Bool(), False, "Include everything below it.", where=Where.FLAG)
 BELOW: Option[str] = Option("path", Text("PATH"), "/", "Only this znode and what is below it.", where=Where.FLAG)
-MOST_ROWS: Option[int] = Option(
-    "limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show; all are counted.", where=Where.FLAG
-)
+MOST_ROWS: Option[int] = Option("limit", Int(1, 1_000_000), 1000, "Maximum number of rows to show.", where=Where.FLAG)
 SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
 )

@@ -16,7 +16,7 @@ import numpy as np
 from logkeep.file_owners import who_can_replace
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare
-from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading
+from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading, oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
@@ -55,6 +55,7 @@ def warm() -> None:
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
     kafka_backup_v1_reading.warm()
+    oso_segments.warm()
     twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2
     for part in merged(twice, BatchMergeRule(small_bytes=1 << 10, most_bytes=1 << 12)):
         if isinstance(part, Outgoing):

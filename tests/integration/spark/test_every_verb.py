@@ -24,6 +24,7 @@ from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
 from tests.support.cli.zookeeper_repository import Archived, archived, server_on
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
 from tests.support.kafka.client_view_of_configs import topic_names
 from tests.support.kafka.group_topic import commit
@@ -180,6 +181,13 @@ def _salvage(stage: Stage) -> None:
     assert done["new_offsets"] == 60
 
 
+def _import(stage: Stage) -> None:
+    dataset = stage.directory / "dataset"
+    write_partition(dataset, "orders", 0, {0: [HandRecord(o, b"k", b"v") for o in range(60)]})
+    done = stage.on_cluster("kafka", "import", str(dataset), *stage.init("imported"))
+    assert done["new_offsets"] == 60
+
+
 def _kafka_optimize(stage: Stage) -> None:
     assert stage.on_one_worker("kafka", "optimize", *stage.backed, "--yes")["objects_before"] >= 2
 
@@ -194,6 +202,13 @@ def _kafka_fold(stage: Stage) -> None:
     (log,) = stage.on_cluster("kafka", "fold", *where, "--yes")["logs"]
     assert (log["folded"], log["records_before"], log["records_after"]) == (True, 4, 3)
     assert stage.prepare("verify", *where, "--level", "records")["verdict"] == "good"
+
+
+def _kafka_export(stage: Stage) -> None:
+    words = ("--format", "kafka-backup-v1", "--to", str(stage.directory / "dataset"))
+    done = stage.on_cluster("kafka", "export", "latest", *stage.backed, *words)
+    assert done["records"] == done["new_offsets"] > 0
+    assert stage.prepare("kafka", "export", "latest", *stage.backed, *words)["read_bytes"] == 0
 
 
 def _kafka_groups(stage: Stage) -> None:
@@ -260,9 +275,11 @@ CASES = {
     "kafka restore": (_kafka_restore, _offline_restore),
     "drill": (_drill,),
     "kafka salvage": (_salvage,),
+    "kafka import": (_import,),
     "kafka schemas check": (_schemas_check,),
     "kafka optimize": (_kafka_optimize,),
     "kafka groups": (_kafka_groups,),
+    "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),

@@ -14,7 +14,7 @@ class HandRecord:
     value: bytes | None = None
     time: int = 0
     kind: int = 0
-    headers: Sequence[tuple[bytes, bytes | None]] = field(default_factory=tuple)
+    headers: Sequence[tuple[bytes, bytes | None]] = field(default_factory=list)
 
 
 def _sized(data: bytes | None) -> bytes:

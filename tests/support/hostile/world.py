@@ -16,6 +16,7 @@ from logkeep.repository.restores import list_restores
 from logkeep.store.local import LocalStore
 from logkeep.zookeeper.restore.journal import JournalPlace, Phase, RestoreJournal, encoded
 from logkeep.zookeeper.subtree.journal import Heading
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.hostile.calls import piped
 from tests.support.hostile.corpus import LONG, SURROGATE, TEXT
 from tests.support.hostile.documents import Rewriter
@@ -52,7 +53,7 @@ class HostileWorld:
     def places(self) -> dict[str, str]:
         """What the table of calls refers to by name."""
         done, _aborted, interrupted = map(str, self.restores)
-        names = ("kafka", "locked", "zk", "fresh", "server", "target", "bundles", "disk", "journal")
+        names = ("kafka", "locked", "zk", "fresh", "server", "target", "bundles", "disk", "journal", "dataset")
         return {
             **{name: str(self.root / name) for name in names},
             "survey": str(self.root / "host.survey.json"),
@@ -76,6 +77,8 @@ def hostile_world(root: Path) -> HostileWorld:
     shutil.copytree(root / "kafka", root / "locked")
     held_lease(root / "locked", operation=TEXT + LONG[:900_000])
     _disk(root / "disk")
+    write_partition(root / "dataset", "orders", 0, {0: [HandRecord(5, b"k", b"v")]}, {TEXT: 5})
+    (root / "dataset" / "orders" / "consumer_offsets_partition_000").write_text(TEXT)
     backup = read_chain(SourceRef(LocalStore(root / "kafka"), place.repository, "prod")).completed[0].id
     return HostileWorld(root, backup, restores, frozenset(kinds))  # type: ignore[arg-type]  # three of them
 

@@ -12,8 +12,8 @@ from logkeep.kafka.backup.assemble import assemble, done_ranges, earlier_results
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, Reached, new_catch_up, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, refuse_damaged
-from logkeep.kafka.backup.history_check import archive_progress, history_number
-from logkeep.kafka.backup.plan import Plan, plan_backup
+from logkeep.kafka.backup.history_check import archive_progress
+from logkeep.kafka.backup.plan import Plan, history_number, plan_backup
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, CopyUnit, RangeResult, put_copied
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition

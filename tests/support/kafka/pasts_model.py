@@ -20,6 +20,7 @@ from logkeep.kafka.backup.assemble import (
     join_rounds,
     results_in_plan,
 )
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
     archive_progress,
@@ -48,8 +49,10 @@ from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, OffsetVerdict, explain
 from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.tiling import inherited_gaps
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.cluster_values import facts
@@ -95,6 +98,8 @@ class Broker:
     borders: tuple[tuple[int, int], ...] = ((0, 0),)
     """Leader epochs and their first offsets."""
     past: frozenset[int] = frozenset()
+    cleaned: frozenset[int] = frozenset()
+    """Writes that compaction has removed."""
 
     @property
     def epoch(self) -> int:
@@ -123,7 +128,8 @@ class Broker:
         """`keeps` says which records of a write stay; None: the batch goes. The last batch is never cleaned."""
         found = [(w, keeps(w)) for w in self.writes[:-1]]
         kept = tuple(replace(w, left=left) for w, left in found if left is not None)
-        return replace(self, writes=(*kept, *self.writes[-1:]))
+        gone = {w.uid for w, left in found if left is None}
+        return replace(self, writes=(*kept, *self.writes[-1:]), cleaned=self.cleaned | gone)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         known = [e for e, _ in self.borders if e <= epoch]
@@ -180,12 +186,15 @@ class ModelArchive:
         broken = broken_logs(topics, bounds, now.furthest, self._ask)
         disturb()
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
-        undecided = self._judged(compare_before_plan(topics, bounds, kept, reached, earlier), base, earlier)
+        gaps = base.gaps if base and self.compares else ()
+        to_compare = compare_before_plan(topics, bounds, kept, reached, earlier, gaps=gaps)
+        undecided = self._judged(to_compare, base, earlier)
         broken += [BrokenLog(LOG, Cause.OTHER_PAST, log.history) for log in undecided.others]
-        anew = {b.log: ArchivedReach(next_history(b.history), bounds[LOG].start, -1) for b in broken}
+        anew = {b.log: ArchivedReach(next_history(LOG.topic, b.history, {}), bounds[LOG].start, -1) for b in broken}
         sizes = {LOG: 3 * UNIT_BYTES}
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
-        plan = plan_backup(topics, bounds, sizes, known, done_ranges(earlier), furthest, unit_bytes=UNIT_BYTES)
+        moved = undecided.bounds_after(bounds)
+        plan = plan_backup(topics, moved, sizes, known, done_ranges(earlier), furthest, unit_bytes=UNIT_BYTES)
         results = results_in_plan(plan, earlier)
         for number, wanted in enumerate(r for unit in plan.units for r in unit.ranges):
             disturb()
@@ -194,28 +203,29 @@ class ModelArchive:
                 self.receipts = [*earlier, *(r for r in results if r.complete)]
                 return None
         disturb()
-        return self._commit(plan, results, base, bounds, undecided)
+        return self._commit(plan, results, base, facts(tuple(topics), bounds, {}), undecided)
 
     def _commit(
         self,
         plan: Plan,
         results: list[CopyResult],
         base: ModelBackup | None,
-        bounds: dict[TopicPartition, LogBounds],
+        planned: Facts,
         before: JudgedPasts,
     ) -> ModelBackup:
-        reached = {LOG: base.reach} if base else {}
+        reached, bounds = {LOG: base.reach} if base else {}, dict(planned.bounds)
         topics = self._topics()
         changed = [*changed_logs(results), *changed_meanwhile(results, reached, topics, self._ask)]
         ended = {r.log for r in changed}
         found = gap_ends(results, plan.gaps, topics, ended)
         back = {log for log, end in found.items() if self.broker.start < end} if self.compares else set()
-        judged = self._judged(compare_before_commit(results, reached, topics, ended | back), base, results)
+        wanted = compare_before_commit(results, reached, topics, ended | back, planned)
+        judged = self._judged(wanted, base, results)
         changed += of_another_past(results, back.union(judged.others))
         assembled = assemble(plan, results, {r.log for r in changed})
         if changed:
             bounds, results = self._bounds(), []
-            anew = {LOG: ArchivedReach(next_history(changed[0].log.history), bounds[LOG].start, -1)}
+            anew = {LOG: ArchivedReach(next_history(LOG.topic, changed[0].log.history, {}), bounds[LOG].start, -1)}
             second = plan_backup(topics, bounds, {LOG: 3 * UNIT_BYTES}, anew, unit_bytes=UNIT_BYTES)
             results = [self._copy(wanted) for unit in second.units for wanted in unit.ranges]
             assembled = join_rounds(assembled, assemble(second, results))
@@ -241,7 +251,10 @@ class ModelArchive:
         )
         rows = by_log([*inherited, *assembled.segments]).get(cut.log, [])
         judged = JudgedPasts((), tuple(log for log in undecided if log == cut.log))
-        return ModelBackup(cut.log, cut.start, cut.end, tuple(rows), assembled.gaps, reach, judged, self.broker)
+        claims = {cut.log: [Range(row.start, row.end) for row in rows]}
+        older = inherited_gaps(base.gaps if base else (), [cut], assembled.gaps, claims)
+        gaps = (*assembled.gaps, *older)
+        return ModelBackup(cut.log, cut.start, cut.end, tuple(rows), gaps, reach, judged, self.broker)
 
     def seen(self, backup: ModelBackup) -> list[tuple[int, int, set[int]]]:
         """What a reader of a backup sees: base and last offset of each batch, and the writes that its records name."""
@@ -291,13 +304,12 @@ class ModelArchive:
             if fetched is None or (not len(fetched.records) and self.broker.end < wanted.hi):
                 copy.judge(self._explained(copy, ended=fetched is not None))
                 continue
-            if not len(fetched.records):
-                copy.end(CopyOutcome.COPIED)
-                break
             taken = copy.take(fetched)
             if taken.skip:
                 writer.skip(taken.skip.start, taken.skip.end)
             writer.write(fetched.records, taken.batches)
+            if not len(fetched.records):
+                copy.end(CopyOutcome.COPIED)
         writer.finish(copy.claimed_to())
         return CopyResult(unit=self._token(), ranges=(copy.result(),), segments=tuple(writer.segments))
 

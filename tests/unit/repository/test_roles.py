@@ -6,14 +6,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from logkeep.errors import LeaseLost, StoreUnreachable
+from logkeep.model.time import random_token
 from logkeep.repository.access import create_repository
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import Owner
 from logkeep.repository.chain.roles import InstanceRole, RoleSeat, instances, read_role
+from logkeep.repository.chain.write_session import writing
 from logkeep.repository.follow import Stopping
 from logkeep.repository.standby import RoleStop, Standby
+from logkeep.repository.upkeep.garbage import GarbageRules, collect
 from logkeep.store.memory import MemoryStore
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
@@ -196,3 +199,27 @@ def test_rounds_end_when_the_role_is_lost(hosts: Hosts) -> None:
     until.wait(LIFETIME_S * 2)
     assert until.requested
     assert hosts.seconds < LIFETIME_S + 2, "it does not wait on when the role is gone"
+
+
+def test_documents_of_silent_instances_are_removed_but_for_the_two_that_reported_last() -> None:
+    moment = [NOW]
+    store = MemoryStore(lambda: moment[0])
+    place = create_repository(store, StoreFacts(True, True, False), NOW, lambda: "0" * 16).place("prod")
+
+    def report(name: str, days: int) -> None:
+        moment[0] = NOW + timedelta(days=days)
+        owner = Owner(f"run of {name}", "host", 1)
+        RoleSeat(place, name, owner, LIFETIME_S, lambda: moment[0], lambda: 0.0).report(InstanceRole.PASSIVE)
+
+    def collected(days: int) -> list[str]:
+        moment[0] = NOW + timedelta(days=days)
+        with writing(place, "gc", lambda: moment[0], random_token) as session:
+            collect(session, GarbageRules())
+        return [each.instance for each in instances(place)]
+
+    report("first", 0)
+    report("second", 1)
+    report("third", 20)
+    assert collected(30) == ["first", "second", "third"]
+    assert collected(31) == ["second", "third"], "silent for more than 30 days"
+    assert collected(400) == ["second", "third"], "status still names a standby that is gone"

@@ -101,6 +101,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:BACKUP",
     ),
     VerbEntry(
+        "kafka export",
+        "logkeep.cli.verbs.kafka.datasets.export:export",
+        "Write the records of a backup as a dataset: files in a format that other tools read.",
+        "logkeep.cli.verbs.kafka.datasets.declarations:EXPORT",
+    ),
+    VerbEntry(
         "kafka restore",
         "logkeep.cli.verbs.kafka.restore:restore",
         "Restore a backup into a Kafka cluster: records, configs, groups, and a proof.",
@@ -111,6 +117,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.restore_abort:abort",
         "Abort a restore: topics that it created are deleted, others get their configs back.",
         "logkeep.cli.verbs.kafka.declarations:RESTORE_ABORT",
+    ),
+    VerbEntry(
+        "kafka show",
+        "logkeep.cli.verbs.kafka.show:show",
+        "Show archived records of a topic: at an offset, the first or last ones, or those with a key or a text.",
+        "logkeep.cli.verbs.kafka.declarations:SHOW_RECORDS",
     ),
     VerbEntry(
         "kafka groups",
@@ -167,10 +179,22 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:GENERATIONS_NEW",
     ),
     VerbEntry(
+        "kafka generations cancel",
+        "logkeep.cli.verbs.kafka.generations:cancel_catch_ups",
+        "End catch-ups of compacted topics: the active copies go on as they are.",
+        "logkeep.cli.verbs.kafka.declarations:GENERATIONS_CANCEL",
+    ),
+    VerbEntry(
         "kafka salvage",
         "logkeep.cli.verbs.kafka.salvage:salvage",
         "Back up a Kafka cluster from the disks of brokers that no longer run.",
         "logkeep.cli.verbs.kafka.declarations:SALVAGE",
+    ),
+    VerbEntry(
+        "kafka import",
+        "logkeep.cli.verbs.kafka.datasets.import_:import_",
+        "Import a dataset or an archive of another backup tool into a repository.",
+        "logkeep.cli.verbs.kafka.datasets.import_declarations:IMPORT",
     ),
     VerbEntry(
         "kafka fold",

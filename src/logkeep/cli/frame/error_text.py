@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 
-from logkeep import __version__
 from logkeep.cli.frame.logs import open_private, safe_traceback
 from logkeep.cli.terminal.console import one_line
 from logkeep.cli.terminal.messages import ENGLISH, Say, message
@@ -23,6 +22,7 @@ from logkeep.config.options import OPTIONS
 from logkeep.errors import LogkeepError, StoreDenied, StoreFull, UsageError
 from logkeep.model.redaction import redact
 from logkeep.model.time import rfc3339
+from logkeep.model.version import __version__
 
 SCHEMA_VERSION = 1
 _LABEL_WIDTH = len("error:")

@@ -14,7 +14,7 @@ EXITS: dict[int, str] = {
     20: "backup failed, or a disk or store is full",
     21: "data gap: the source deleted data before it was backed up",
     30: "restore failed",
-    31: "restore target unsafe: not empty, running, or the wrong cluster",
+    31: "target unsafe: not empty, running, or of another source",
     40: "usage or configuration error",
     41: "repository missing or not initialised",
     42: "wrong key or passphrase",

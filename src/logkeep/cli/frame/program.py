@@ -15,7 +15,6 @@ from typing import NoReturn
 
 import click
 
-from logkeep import __version__
 from logkeep.cli.frame.command_groups import CommandEntry, LazyGroup
 from logkeep.cli.frame.error_text import as_json, as_text, from_click, from_os_error, keep_traceback, unexpected
 from logkeep.cli.frame.logs import safe_traceback
@@ -28,6 +27,7 @@ from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.config.places import Places
 from logkeep.errors import LogkeepError
 from logkeep.model.process_memory import forbid_core_dumps
+from logkeep.model.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)

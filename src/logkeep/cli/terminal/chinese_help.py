@@ -137,7 +137,7 @@ _EXITS: Final = {
     "backup failed, or a disk or store is full": "备份失败，或磁盘、存储空间已满",
     "data gap: the source deleted data before it was backed up": "数据缺口: 数据在备份之前已被删除",
     "restore failed": "恢复失败",
-    "restore target unsafe: not empty, running, or the wrong cluster": "恢复目标不安全: 非空、正在运行，或不是同一集群",
+    "target unsafe: not empty, running, or of another source": "目标不安全: 非空、正在运行，或来自另一个源",
     "usage or configuration error": "用法或配置错误",
     "permission denied, or an object lock forbids it": "权限不足，或对象锁禁止操作",
     "ended by SIGINT (Ctrl-C)": "被 SIGINT（Ctrl-C）中断",

@@ -7,7 +7,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source
+from logkeep.cli.wiring import STORE_EXITS, chosen_engine, chosen_source, object_bytes
 from logkeep.config.options import (
     ENGINE_OPTIONS,
     LEASE_TTL,
@@ -105,7 +105,7 @@ def optimize_kafka(run: Run) -> OptimizeReport:
     verified. All backups use the new object from then on, also earlier ones. The old objects become garbage, which
     `prune` removes. `kafka backup --follow` merges by itself from time to time.
     """
-    return _optimize(run, KAFKA, run[SEGMENT_BYTES])
+    return _optimize(run, KAFKA, object_bytes(run))
 
 
 @verb(

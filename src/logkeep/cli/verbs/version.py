@@ -5,10 +5,10 @@ import sys
 
 import msgspec
 
-from logkeep import __version__
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.model.version import __version__
 
 
 class VersionReport(msgspec.Struct, frozen=True, kw_only=True):

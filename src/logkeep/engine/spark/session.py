@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import logkeep
+from logkeep import errors
 from logkeep.engine.spark.class_archive import ClassArchive, class_archive
 from logkeep.engine.spark.failures import start_failure
 from logkeep.engine.spark.java import find_java
@@ -269,7 +269,7 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 def package_zip(directory: Path) -> Path:
     """Pack logkeep, as it is imported here, into `directory` for workers on other hosts."""
-    root = Path(logkeep.__file__).parent
+    root = Path(errors.__file__).parent
     target = directory / "logkeep.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(root.rglob("*")):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logkeep.errors import Damaged
+from logkeep.formats.kafka import record_kernels as k
 from logkeep.formats.kafka.partitioner_kernels import NO_KEY, OUTSIDE, key_partitions
 from logkeep.formats.kafka.record_kernels import Ints
 from logkeep.formats.kafka.records import Flags, RecordColumns
@@ -26,6 +27,15 @@ def partitions_of(records: RecordColumns, partitions: int, source_partition: int
         raise Damaged("a key does not lie in the bytes of its record")
     round_robin = (records.offsets // TOGETHER + source_partition) % partitions
     return np.where(found == NO_KEY, round_robin, found).astype(np.int32)
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """The partition of one key, below `partitions`."""
+    spans = np.zeros((1, k.SPAN_COLUMNS), np.int32)
+    spans[0, k.KEY_SIZE] = len(key)
+    found = np.empty(1, np.int32)
+    key_partitions(np.frombuffer(key or b"\0", np.uint8), spans, partitions, found)
+    return int(found[0])
 
 
 @dataclass(frozen=True)

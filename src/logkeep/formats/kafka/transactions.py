@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Bytes, Longs
 from logkeep.formats.kafka.records import Malformed, decode
 
@@ -102,7 +103,8 @@ class Settling:
         attributes = batches.headers["attributes"]
         ours = np.flatnonzero((attributes & (TRANSACTIONAL | CONTROL)) != 0)
         control = ((attributes & CONTROL) != 0)[ours].tolist()
-        markers = self._markers(buffer, Batches(batches.headers[ours][control], batches.positions[ours][control]))
+        ends = Batches(batches.headers[ours][control], batches.positions[ours][control])
+        markers = read_markers(buffer, ends, self.problems)
         producers = batches.headers["producer_id"][ours].tolist()
         for base, producer, is_control in zip(batches.base_offsets[ours].tolist(), producers, control, strict=True):
             if not is_control:
@@ -122,16 +124,47 @@ class Settling:
         if marker == ABORT and first is not None:
             self._aborted.append(AbortedRange(first, at, producer))
 
-    def _markers(self, buffer: Bytes, batches: Batches) -> dict[int, int]:
-        """The type of the marker in each control batch, by the batch's offset."""
-        found: dict[int, int] = {}
-        for part in decode(buffer, batches) if len(batches) else ():
-            if isinstance(part, Malformed):
-                self.problems.append(part)
-                continue
-            bases = part.batches.base_offsets[part.batch].tolist()
-            for row, base in enumerate(bases):
-                key = part.key(row)
-                if key is not None and len(key) >= _MARKER.size:
-                    found[base] = _MARKER.unpack_from(key)[1]
-        return found
+
+def read_markers(buffer: Bytes, batches: Batches, problems: list[Malformed]) -> dict[int, int]:
+    """The type of the marker in each control batch, by the batch's offset. Those that cannot be read are `problems`."""
+    found: dict[int, int] = {}
+    for part in decode(buffer, batches) if len(batches) else ():
+        if isinstance(part, Malformed):
+            problems.append(part)
+            continue
+        bases = part.batches.base_offsets[part.batch].tolist()
+        for row, base in enumerate(bases):
+            key = part.key(row)
+            if key is not None and len(key) >= _MARKER.size:
+                found[base] = _MARKER.unpack_from(key)[1]
+    return found
+
+
+def committed_batches(buffer: Bytes, batches: Batches, aborted: Iterable[tuple[int, int]]) -> Flags:
+    """Whether the records of each batch are visible to a read-committed consumer, by a broker's list of aborted
+    transactions: first offset and producer id. All batches are below the last stable offset.
+
+    A batch is aborted from the first offset of a listed transaction of its producer up to the next abort marker of that
+    producer. The first batch of a transaction may have been compacted away. Raises Damaged for an unreadable marker.
+    """
+    attributes = batches.headers["attributes"]
+    seen: Flags = (attributes & CONTROL) == 0
+    ours = np.flatnonzero((attributes & (TRANSACTIONAL | CONTROL)) != 0)
+    waiting, active = sorted(aborted, reverse=True), set[int]()
+    if not waiting or not len(ours):
+        return seen
+    problems = list[Malformed]()
+    ends = ours[~seen[ours]]
+    markers = read_markers(buffer, Batches(batches.headers[ends], batches.positions[ends]), problems)
+    if problems:
+        raise Damaged(f"a transaction marker cannot be read: {problems[0]}")
+    producers, lasts = batches.headers["producer_id"], batches.last_offsets
+    for at in ours.tolist():
+        while waiting and waiting[-1][0] <= lasts[at]:
+            active.add(waiting.pop()[1])
+        producer = int(producers[at])
+        if seen[at]:
+            seen[at] = producer not in active
+        elif markers.get(int(batches.base_offsets[at])) == ABORT:
+            active.discard(producer)
+    return seen

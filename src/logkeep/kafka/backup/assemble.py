@@ -9,7 +9,7 @@ import msgspec
 
 from logkeep.errors import BackupFailed, ClusterNotReady, NotAuthorised
 from logkeep.kafka.backup.claims import join
-from logkeep.kafka.backup.plan import Plan, history_of
+from logkeep.kafka.backup.plan import REMOVED_MEANWHILE, Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
 from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
@@ -26,7 +26,6 @@ from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 T = TypeVar("T")
 _DELETIONS = (Cause.DELETED, Cause.RECREATED)
-_RETENTION = "retention removed it while the backup ran"
 _DELETED = "the topic was deleted before it was copied"
 
 
@@ -134,7 +133,7 @@ def assemble(plan: Plan, results: Iterable[CopyResult], postponed: Collection[Lo
     joined = [j for j in join(done) if j.log not in postponed]
     deleted = {r.log for r in deleted_logs(done)}
     gaps = [
-        KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in deleted else _RETENTION)
+        KnownGap(j.log, gap.start, gap.end, _DELETED if j.log in deleted else REMOVED_MEANWHILE)
         for j in joined
         for gap in j.gaps
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
-from logkeep.kafka.backup.plan import history_of, same_topic
+from logkeep.kafka.backup.plan import history_number, history_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import Topic, TopicPartition
@@ -93,11 +93,6 @@ def truncated_since(
 
 def _topic_partition(log: LogName) -> TopicPartition:
     return TopicPartition(log.name, log.partition)
-
-
-def history_number(history: str) -> int:
-    """0 for the first one of a topic."""
-    return int(history.partition("-")[2] or 0)
 
 
 def _furthest(base: ArchivedReach, ranges: Iterable[RangeResult]) -> ArchivedReach:

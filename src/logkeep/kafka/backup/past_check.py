@@ -17,19 +17,24 @@ independently: either side may have fewer records. Records at one offset that di
 and none differs, it is the same; if no offset has a record on both sides, nothing is known.
 
 REMOVED: retention took the batch, and leader epochs alone decide. A backup that continues there covers nothing of what
-was archived before. UNDECIDED is reported, and the log is continued.
+was archived before. If retention takes it after it was copied in this run, it is UNDECIDED if the leader changed
+meanwhile: a broker whose disk is put back gets a new leader epoch. UNDECIDED is reported, and the log is continued.
+
+Log starts never go back. So a log that begins before the end of an archived gap, or before the start that it had when
+it was archived without a batch, has another past: there is no batch to compare.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import RecordBody
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.plan import history_of, log_of, same_topic
+from logkeep.kafka.backup.plan import REMOVED_BEFORE, REMOVED_MEANWHILE, history_of, log_of, same_topic
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import Topic, TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
@@ -83,17 +88,24 @@ class ToCompare:
     """The batches that prove the past of some logs."""
 
     batches: tuple[ArchivedBatch, ...] = ()
-    unreadable: frozenset[LogName] = frozenset()
-    """Logs of which such a batch is archived, and its bytes are lost."""
+    unproven: frozenset[LogName] = frozenset()
+    """Logs without such a batch: its bytes are lost, none is archived, or retention took it while they were copied."""
+    led_anew: frozenset[LogName] = frozenset()
+    """Logs that got another leader epoch while they were copied."""
+    went_back: frozenset[LogName] = frozenset()
+    """Logs that begin before offsets that retention had removed, or with a leader epoch after a larger one."""
 
     def judged(self, found: Iterable[tuple[ArchivedBatch, PastVerdict]]) -> "JudgedPasts":
         """One batch of another past is enough."""
-        by_verdict: dict[PastVerdict, set[LogName]] = {}
+        by_verdict: dict[PastVerdict, list[ArchivedBatch]] = {}
         for each, verdict in found:
-            by_verdict.setdefault(verdict, set()).add(each.log)
-        others = by_verdict.get(PastVerdict.OTHER, set())
-        undecided = (by_verdict.get(PastVerdict.UNDECIDED, set()) | self.unreadable) - others
-        return JudgedPasts(tuple(sorted(others)), tuple(sorted(undecided)))
+            by_verdict.setdefault(verdict, []).append(each)
+        logs = {verdict: {each.log for each in some} for verdict, some in by_verdict.items()}
+        others = logs.get(PastVerdict.OTHER, set()) | self.went_back
+        gone = logs.get(PastVerdict.REMOVED, set()) & self.led_anew
+        undecided = logs.get(PastVerdict.UNDECIDED, set()) | self.unproven | gone
+        removed = tuple(by_verdict.get(PastVerdict.REMOVED, ()))
+        return JudgedPasts(tuple(sorted(others)), tuple(sorted(undecided - others)), removed)
 
 
 @dataclass(frozen=True)
@@ -102,6 +114,16 @@ class JudgedPasts:
 
     others: tuple[LogName, ...] = ()
     undecided: tuple[LogName, ...] = ()
+    removed: tuple[ArchivedBatch, ...] = ()
+    """Batches that retention removed before they could be compared."""
+
+    def bounds_after(self, bounds: Mapping[TopicPartition, LogBounds]) -> dict[TopicPartition, LogBounds]:
+        """The logs without the batches that are gone: their starts moved on since they were read."""
+        moved = dict(bounds)
+        for each in self.removed:
+            bound = moved[each.partition]
+            moved[each.partition] = replace(bound, start=max(bound.start, each.batch.end))
+        return moved
 
 
 Bodies = Mapping[int, RecordBody]
@@ -148,10 +170,9 @@ def trusted_logs(
     seen: SeenLogs, topics: Iterable[Topic], bounds: Mapping[TopicPartition, LogBounds]
 ) -> set[TopicPartition]:
     """Logs that need not be compared again: the same leader epoch, and no smaller end."""
-    now = {TopicPartition(t.name, p.index): p.leader_epoch for t in topics for p in t.partitions}
     return {
         log
-        for log, epoch in now.items()
+        for log, epoch in _leader_epochs(topics).items()
         if (before := seen.get(log)) and before.leader_epoch == epoch and before.end <= bounds[log].high_watermark
     }
 
@@ -174,16 +195,17 @@ def compare_before_plan(
     base: Mapping[TopicPartition, ArchivedReach],
     earlier: Iterable[CopyResult],
     trusted: Collection[TopicPartition] = (),
+    gaps: Iterable[KnownGap] = (),
 ) -> ToCompare:
     """For each log that would be continued: its last batch in the last backup, and that of each resumed range.
 
     `newest` names the history that counts: an interrupted run may have begun another one. `trusted` logs were compared
-    before, and their leaders were not restarted since.
+    before, and their leaders were not restarted since. `gaps`: those of the last backup.
     """
     ranges: dict[LogName, list[RangeResult]] = {}
     for each in (r for result in earlier for r in result.ranges):
         ranges.setdefault(each.log, []).append(each)
-    found = list[ToCompare]()
+    found, ends = list[ToCompare](), _ends_of(gaps)
     for topic in topics:
         for partition in topic.partitions:
             log = TopicPartition(topic.name, partition.index)
@@ -193,7 +215,17 @@ def compare_before_plan(
             name = log_of(topic, partition.index, known.history)
             tip = None if log in trusted else base.get(log)
             found.append(_of_log(name, tip, ranges.get(name, ()), bounds[log].start))
+            if tip is not None and tip.history == known.history:
+                was = tip.start if tip.last_epoch < 0 and tip.last_batch is None else -1
+                back = bounds[log].start < max(was, ends.get(name, -1))
+                found.append(ToCompare(went_back=frozenset({name} if back else ())))
     return _joined(found)
+
+
+def _ends_of(gaps: Iterable[KnownGap]) -> dict[LogName, int]:
+    """The end of the last gap of each log that retention made."""
+    made = (gap for gap in gaps if gap.reason in (REMOVED_BEFORE, REMOVED_MEANWHILE))
+    return {gap.log: gap.end for gap in sorted(made, key=lambda gap: gap.end)}
 
 
 def compare_before_commit(
@@ -201,22 +233,37 @@ def compare_before_commit(
     base: Mapping[TopicPartition, ArchivedReach],
     topics: Iterable[Topic],
     ended: Collection[LogName] = (),
+    before: Facts | None = None,
 ) -> ToCompare:
     """For each log that was copied: the last batch of each range, and that of the last backup.
 
     Units of one log are read at different times. If all these batches are there at one moment, they are of one past.
     `topics` is the current list: a topic that was deleted or re-created since was copied by its id. `ended` histories
-    are copied again anyway.
+    are copied again anyway. `before`: the facts of the plan.
     """
-    ids = {t.name: history_of(t) for t in topics}
-    ranges: dict[LogName, list[RangeResult]] = {}
+    now, ranges = list(topics), dict[LogName, list[RangeResult]]()
+    ids = {t.name: history_of(t) for t in now}
     for each in (r for result in results for r in result.ranges if r.outcome is CopyOutcome.COPIED):
         if each.log.history.partition("-")[0] == ids.get(each.log.name) and each.log not in ended:
             ranges.setdefault(each.log, []).append(each)
-    return _joined(
-        _of_log(log, base.get(partition_of(log)), copied, max(r.log_start for r in copied))
-        for log, copied in ranges.items()
-    )
+    epochs, then = _leader_epochs(now), _leader_epochs(before.topics if before else ())
+    found = list[ToCompare]()
+    for log, copied in ranges.items():
+        where, start = partition_of(log), max(r.log_start for r in copied)
+        found.append(_of_log(log, base.get(where), copied, start))
+        if before is not None and epochs.get(where) != then.get(where):
+            found.append(_led_anew(log, _of_log(log, base.get(where), copied, before.bounds[where].start), start))
+    return _joined(found)
+
+
+def _leader_epochs(topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+    return {TopicPartition(t.name, p.index): p.leader_epoch for t in topics for p in t.partitions}
+
+
+def _led_anew(log: LogName, planned: ToCompare, start: int) -> ToCompare:
+    """Of a log whose leader changed: whether a batch is gone that was there when the run was planned."""
+    gone = any(each.batch.last_offset < start for each in planned.batches)
+    return ToCompare(unproven=frozenset({log} if gone else ()), led_anew=frozenset({log}))
 
 
 def gap_ends(
@@ -237,7 +284,7 @@ def gap_ends(
     return found
 
 
-def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Iterable[RangeResult], start: int) -> ToCompare:
+def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Collection[RangeResult], start: int) -> ToCompare:
     """Without batches that retention has removed: nothing is left to compare them with."""
     batches, unreadable = list[ArchivedBatch](), False
     if tip is not None and tip.history == log.history and tip.last_epoch >= 0:
@@ -247,11 +294,21 @@ def _of_log(log: LogName, tip: ArchivedReach | None, ranges: Iterable[RangeResul
         batches += [ArchivedBatch(log, each.last_batch)] if each.last_batch else []
         unreadable |= each.last_batch is None and bool(each.epochs) and start < each.reached
     left = tuple(each for each in batches if each.batch.last_offset >= start)
-    return ToCompare(left, frozenset({log} if unreadable else ()))
+    back = any(start < each.hi <= each.log_start and not each.epochs for each in ranges) or _epochs_decrease(ranges)
+    return ToCompare(left, frozenset({log} if unreadable else ()), went_back=frozenset({log} if back else ()))
+
+
+def _epochs_decrease(ranges: Iterable[RangeResult]) -> bool:
+    """No log has a batch after one with a larger leader epoch: ranges with such batches are of two pasts."""
+    runs = sorted((run.offset, run.epoch) for each in ranges for run in each.epochs if run.epoch >= 0)
+    return any(later < earlier for (_, earlier), (_, later) in pairwise(runs))
 
 
 def _joined(some: Iterable[ToCompare]) -> ToCompare:
     each = list(some)
     return ToCompare(
-        tuple(b for one in each for b in one.batches), frozenset().union(*(one.unreadable for one in each))
+        tuple(b for one in each for b in one.batches),
+        frozenset().union(*(one.unproven for one in each)),
+        frozenset().union(*(one.led_anew for one in each)),
+        frozenset().union(*(one.went_back for one in each)),
     )

@@ -20,13 +20,18 @@ from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection as Kind
 from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.chain.fold import Folded
 
 UNIT_BYTES = 512 << 20
 BUNDLE_BYTES = 64 << 20
 BUNDLE_RANGES = 500
+REMOVED_BEFORE = "retention removed it before it was copied"
+REMOVED_MEANWHILE = "retention removed it while the backup ran"
 _USUAL_RECORD_BYTES = 500
 _SMALLEST_PIECE = 1_000
 """Records: smaller pieces cost more time than they save."""
+UsedNumbers = Mapping[tuple[str, str], int]
+"""By name and id of a topic, the largest number of its histories that something outside the last backup refers to."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +114,13 @@ def plan_backup(
     done: Mapping[LogName, Sequence[Range]] | None = None,
     furthest: Mapping[TopicPartition, ArchivedReach] | None = None,
     *,
+    used: UsedNumbers | None = None,
     unit_bytes: int = UNIT_BYTES,
 ) -> Plan:
     """Decide what a backup copies.
 
     `reached` is the end of the last backup, `done` what an interrupted run has copied since, `furthest` the end of
-    both together, whose epoch the next piece must continue.
+    both together, whose epoch the next piece must continue. No new history has a number of `used`.
     """
     tips = furthest if furthest is not None else reached
     cut, gaps, fresh, ranges = [], list[KnownGap](), list[LogName](), list[tuple[int, CopyRange]]()
@@ -123,14 +129,14 @@ def plan_backup(
             log = TopicPartition(topic.name, partition.index)
             known, bound = reached.get(log), bounds[log]
             continues = known is not None and same_topic(known.history, topic) and known.end <= bound.high_watermark
-            history = known.history if known is not None and continues else _new_history(known, topic)
+            history = known.history if known is not None and continues else _new_history(known, topic, used or {})
             name = log_of(topic, partition.index, history)
             start = first = bound.start
             if known is not None and continues:
                 first = max(first, known.start)  # a new leader may not yet have deleted what the old one had
                 lost = Range(known.end, max(known.end, bound.start))
                 gaps += [
-                    KnownGap(name, hole.start, hole.end, "retention removed it before it was copied")
+                    KnownGap(name, hole.start, hole.end, REMOVED_BEFORE)
                     for hole in _without(lost, (done or {}).get(name, ()))
                 ]
                 start = max(bound.start, known.end)
@@ -178,15 +184,37 @@ def same_topic(history: str, topic: Topic) -> bool:
     return history.partition("-")[0] == history_of(topic)
 
 
-def next_history(history: str) -> str:
-    """The name of the history that follows one whose end was lost."""
-    topic, _, number = history.partition("-")
-    return f"{topic}-{int(number or 0) + 1}"
+def used_numbers(folded: Folded) -> dict[tuple[str, str], int]:
+    """Of histories with buried or folded offsets, and of catch-ups: none of that may apply to another copy.
+
+    The last backup need not have them: it may have left the topic out, and later backups may be deleted.
+    """
+    logs = [*(burial.log for burial in folded.buried or ()), *(fold.log for fold in folded.folds or ())]
+    used = [((log.name, log.history.partition("-")[0]), history_number(log.history)) for log in logs]
+    used += [((s.topic, s.topic_id), s.number) for s in folded.generation_starts or () if s.number]
+    found: dict[tuple[str, str], int] = {}
+    for topic, number in used:
+        found[topic] = max(found.get(topic, 0), number)
+    return found
 
 
-def _new_history(known: ArchivedReach | None, topic: Topic) -> str:
+def history_number(history: str) -> int:
+    """0 for the first one of a topic."""
+    return int(history.partition("-")[2] or 0)
+
+
+def next_history(topic: str, history: str, used: UsedNumbers) -> str:
+    """The name of the history of a topic that follows one whose end was lost."""
+    topic_id, _, _ = history.partition("-")
+    return f"{topic_id}-{max(history_number(history), used.get((topic, topic_id), 0)) + 1}"
+
+
+def _new_history(known: ArchivedReach | None, topic: Topic, used: UsedNumbers) -> str:
     """A log shorter than its archive lost its end, and may have been overwritten from any offset on."""
-    return next_history(known.history) if known is not None and same_topic(known.history, topic) else history_of(topic)
+    first = history_of(topic)
+    if known is not None and same_topic(known.history, topic):
+        return next_history(topic.name, known.history, used)
+    return next_history(topic.name, first, used) if (topic.name, first) in used else first
 
 
 def _archived_end(known: ArchivedReach | None, bound: LogBounds) -> int:

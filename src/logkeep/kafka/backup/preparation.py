@@ -9,13 +9,14 @@ from logkeep.kafka.backup.deletion_proof import KnownLogs, expected_doubts, know
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import cluster_findings, gone_topics, undecided_past
 from logkeep.kafka.backup.history_check import BrokenLog
-from logkeep.kafka.backup.plan import Plan
+from logkeep.kafka.backup.plan import Plan, UsedNumbers
 from logkeep.kafka.backup.record_builder import groups_of
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import ArchivedReach, ClusterRecord, reached_in
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.chain.fold import BackupEntry
 
 
@@ -26,6 +27,8 @@ class PreviousBackup:
     entry: BackupEntry | None = None
     findings: tuple[Finding, ...] = ()
     record: ClusterRecord | None = None
+    gaps: tuple[KnownGap, ...] = ()
+    used: UsedNumbers = field(default_factory=dict)
 
     tips: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """Those of `reached` whose last batch is not in the record, with that batch."""
@@ -69,6 +72,8 @@ class PreparedBackup:
     """Logs that are continued although it is not known whether they have the same past."""
     recopied: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Logs that are copied again, and why."""
+    due: tuple[str, ...] = ()
+    """Topics whose new generation the run would begin."""
 
     def removed_topics(self, now: Facts) -> set[str]:
         """Topics that were deleted since, or created again under the same name: another plan would leave them out."""

@@ -36,8 +36,8 @@ from logkeep.kafka.backup.deletion_passes import PASSES, CompactedMode, Deletion
 from logkeep.kafka.backup.deletion_proof import judge_logs
 from logkeep.kafka.backup.facts import Facts, gather
 from logkeep.kafka.backup.findings import cluster_findings, damage_findings, gone_topics, undecided_past
-from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, gaps_in_cut, without_unready
-from logkeep.kafka.backup.generations.round import GenerationRound, refuse_damaged
+from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, due_by_age, gaps_in_cut, without_unready
+from logkeep.kafka.backup.generations.round import GenerationRound, oldest_logs, refuse_damaged
 from logkeep.kafka.backup.history_check import (
     BrokenLog,
     archive_progress,
@@ -56,12 +56,14 @@ from logkeep.kafka.backup.past_check import (
 )
 from logkeep.kafka.backup.plan import (
     Plan,
+    UsedNumbers,
     expected_bytes,
     next_history,
     plan_backup,
     refuse_no_topics,
     refuse_unknown,
     same_topic,
+    used_numbers,
 )
 from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup, new_histories
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, logs_of, quotas_of, topics_of
@@ -190,7 +192,15 @@ class KafkaBackup:
     def prepare(self, options: KafkaBackupOptions) -> PreparedBackup:
         """Plan a run. Writes nothing, and refuses whatever a run would refuse."""
         with Cluster(self.settings) as cluster:
-            return _BackupRun(self, options, cluster).checked_plan()
+            prepared = _BackupRun(self, options, cluster).checked_plan()
+        return replace(prepared, due=self._due(options.generations, prepared))
+
+    def _due(self, rule: GenerationRule, prepared: PreparedBackup) -> tuple[str, ...]:
+        if rule.length is None:
+            return ()
+        folded, reached = read_chain(self.place), prepared.base.reached
+        oldest = oldest_logs(self.place, folded)
+        return tuple(due_by_age(folded, prepared.facts, oldest, reached, rule.length, self.clock()))
 
     def run(
         self, options: KafkaBackupOptions, engine_for: EngineFor, expect: Callable[[int], None] = lambda _: None
@@ -420,9 +430,9 @@ class _BackupRun:
 
     def _read_base(self, entry: BackupEntry | None, folded: Folded) -> PreviousBackup:
         if entry is None:
-            return PreviousBackup()
+            return PreviousBackup(used=used_numbers(folded))
         manifest, record = self._record_of(entry)
-        base = PreviousBackup(entry, manifest.findings, record)
+        base = PreviousBackup(entry, manifest.findings, record, manifest.gaps, used_numbers(folded))
 
         def dense() -> set[LogName]:
             found = dense_logs(rows_of(PartReader(self.place), manifest, served_parts(manifest, folded)))
@@ -453,18 +463,19 @@ class _BackupRun:
         kept = {log: reach for log, reach in now.reached.items() if log not in {b.log for b in broken}}
         trusted = trusted_logs(self.seen, facts.topics, facts.bounds)
         doubted = [each for each in earlier if each.unit not in base.vouched]
-        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted)
+        wanted = compare_before_plan(facts.topics, facts.bounds, kept, base.reached, doubted, trusted, base.gaps)
         judged = self.continuity.before_plan(wanted, ArchivedRows(self.place, base.entry, earlier), facts, base.record)
         broken += [BrokenLog(partition_of(log), Cause.OTHER_PAST, log.history) for log in sorted(judged.others)]
         ended = {**{log: r.history for log, r in now.reached.items() if log.topic in recopied}}
         ended |= {b.log: b.history for b in broken}
         anew = {
-            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1)
+            log: ArchivedReach(next_history(log.topic, history, base.used), facts.bounds[log].start, -1)
             for log, history in ended.items()
             if log in facts.bounds
         }
         known, furthest = {**now.reached, **anew}, {**now.furthest, **anew}
-        plan = plan_backup(facts.topics, facts.bounds, facts.sizes, known, done_ranges(earlier), furthest)
+        bounds = judged.bounds_after(facts.bounds)
+        plan = plan_backup(facts.topics, bounds, facts.sizes, known, done_ranges(earlier), furthest, used=base.used)
         ended_histories = (*truncated_since(base.reached, now, base.begun), *broken)
         again = {log: recopied[log.topic] for log in ended if log.topic in recopied}
         return PreparedBackup(facts, base, plan, ended_histories, generation, judged.undecided, again)
@@ -483,7 +494,7 @@ class _BackupRun:
         if not changed:
             return CopiedLogs(assembled, facts, tuple(results), tuple(added))
         again = self._gather()
-        second = self._plan_again(again, changed)
+        second = self._plan_again(again, changed, prepared.base.used)
         repeated = self._copy_units(ongoing.id, ongoing.run, second, engine)
         refuse_failures(repeated)
         changing, doubtful = self._changed(repeated, second, PreviousBackup(), again)
@@ -507,13 +518,13 @@ class _BackupRun:
         ended = {r.log for r in changed}
         others = self.continuity.went_back(gap_ends(results, plan.gaps, topics, ended))
         doubted = [each for each in results if each.unit not in base.vouched]
-        wanted = compare_before_commit(doubted, base.reached, topics, ended | others)
+        wanted = compare_before_commit(doubted, base.reached, topics, ended | others, facts)
         judged = self.continuity.before_commit(
             wanted, ArchivedRows(self.place, base.entry, results), facts, base.record
         )
         return [*changed, *of_another_past(results, others.union(judged.others))], judged.undecided
 
-    def _plan_again(self, facts: Facts, changed: Sequence[RangeResult]) -> Plan:
+    def _plan_again(self, facts: Facts, changed: Sequence[RangeResult], used: UsedNumbers) -> Plan:
         """A plan of the logs that lost their end: from their beginning, as a history of their own."""
         ended = {TopicPartition(r.log.name, r.log.partition): r.log.history for r in changed}
         topics = []
@@ -526,7 +537,8 @@ class _BackupRun:
             if log not in there or not same_topic(history, there[log]):
                 raise BackupFailed("it lost its end and was deleted, both while it was copied", subject=str(log))
         anew = {
-            log: ArchivedReach(next_history(history), facts.bounds[log].start, -1) for log, history in ended.items()
+            log: ArchivedReach(next_history(log.topic, history, used), facts.bounds[log].start, -1)
+            for log, history in ended.items()
         }
         return plan_backup(topics, facts.bounds, facts.sizes, anew)
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
-from logkeep import __version__
 from logkeep.errors import ClusterError, ClusterTooOld, ClusterUnreachable, InvalidAnswer, LogkeepError
 from logkeep.kafka.client.error_codes import OK, UNSUPPORTED_VERSION, failure
 from logkeep.kafka.client.frames import Bytes, ReceiveBuffer, body_start, receive_some, send_all
@@ -26,6 +25,7 @@ from logkeep.kafka.client.sasl import authenticate
 from logkeep.kafka.client.settings import ClientSettings, Endpoint
 from logkeep.kafka.client.tcp import dial, error_text
 from logkeep.kafka.client.tls import explain_tls, tls_context
+from logkeep.model.version import __version__
 
 _API_VERSIONS = shape("ApiVersions")
 _USUAL_FETCH_BYTES = 8 << 20

@@ -1,8 +1,9 @@
 """Encodes and parses Fetch version 13 by hand: record bytes are never copied and never decoded.
 
 Version 13 names a topic by its id, so a topic that was re-created is refused instead of read by mistake. It carries
-the epoch of the last record that we have, so a truncated log is distinguished from one that merely grew. Isolation
-level 0: everything up to the high watermark is returned, markers and aborted records too.
+the epoch of the last record that we have, so a truncated log is distinguished from one that merely grew. With isolation
+level 0 everything up to the high watermark is returned, markers and aborted records too; with level 1 everything up to
+the last stable offset, and a list of the aborted transactions.
 
 `parse` accepts bytes from any server: every count and length is checked against the bytes that are there first. A
 throttled reply has no topics: that is not the end of a log.
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from logkeep.errors import InvalidAnswer
@@ -21,7 +22,7 @@ from logkeep.kafka.client.error_codes import failure
 from logkeep.kafka.client.frames import encode_varint
 
 _API, _VERSION = 1, 13
-_NO_REPLICA, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH = -1, 0, 0, -1
+_NO_REPLICA, _NO_SESSION, _FINAL_EPOCH = -1, 0, -1
 _LEAVE_TO_BROKER = -1
 _CLIENT_AT = 12
 """Of a request: after its length, API, version and correlation id."""
@@ -92,6 +93,15 @@ class FetchLimits:
     client_id: str = "logkeep"
     bytes_per_s: int = 0
     """Limit of this task; 0: none."""
+    committed: bool = False
+    """Up to the last stable offset only, with the list of aborted transactions."""
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that was aborted: its first offset, also if that is before the reply, and its producer."""
+
+    first_offset: int
+    producer_id: int
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,8 @@ class FetchedPartition:
     records: memoryview
     snapshot: DivergingEpoch | None = None
     """A snapshot with older records of the metadata log: reading has to begin with it."""
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Those with records or markers in the reply, if committed records were asked for."""
 
     @property
     def served(self) -> bool:
@@ -138,7 +150,7 @@ def encode(wanted: Sequence[PartitionFetch], limits: FetchLimits, correlation: i
     client = limits.client_id.encode()
     parts = [struct.pack(">hhih", _API, _VERSION, correlation, len(client)), client, b"\0"]
     fixed = (_NO_REPLICA, limits.max_wait_ms, limits.min_bytes, limits.max_bytes)
-    parts.append(struct.pack(">iiiibii", *fixed, _ISOLATION_ALL, _NO_SESSION, _FINAL_EPOCH))
+    parts.append(struct.pack(">iiiibii", *fixed, int(limits.committed), _NO_SESSION, _FINAL_EPOCH))
     topics = [(topic, list(group)) for topic, group in groupby(wanted, lambda w: w.topic_id)]
     parts.append(encode_varint(len(topics) + 1))
     for topic, group in topics:
@@ -188,9 +200,7 @@ def _reply(reader: "_Reader", correlation: int) -> FetchReply:
 
 def _fetched(reader: "_Reader", topic_id: UUID) -> FetchedPartition:
     partition, error, high_watermark, last_stable, log_start = reader.take(">ihqqq")
-    for _ in range(reader.count(17)):  # aborted transactions: sent with isolation level 1 only
-        reader.bytes(16)
-        reader.skip_tags()
+    aborted = [_aborted(reader) for _ in range(reader.count(17))]
     (preferred,) = reader.take(">i")
     records = reader.bytes(max(reader.varint() - 1, 0))
     tags = reader.tags()
@@ -206,7 +216,14 @@ def _fetched(reader: "_Reader", topic_id: UUID) -> FetchedPartition:
         preferred_replica=preferred,
         records=records,
         snapshot=_snapshot(tags[_SNAPSHOT]) if _SNAPSHOT in tags else None,
+        aborted=tuple(aborted),
     )
+
+
+def _aborted(reader: "_Reader") -> AbortedTransaction:
+    producer_id, first_offset = reader.take(">qq")
+    reader.skip_tags()
+    return AbortedTransaction(first_offset, producer_id)
 
 
 def _snapshot(tag: memoryview) -> DivergingEpoch:

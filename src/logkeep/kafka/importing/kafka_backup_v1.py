@@ -8,8 +8,9 @@ import numpy as np
 
 from logkeep.errors import Damaged
 from logkeep.formats.datasets import kafka_backup_v1_reading as v1
-from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes, ToolLabel
+from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
+from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.store.base import ObjectInfo, Store

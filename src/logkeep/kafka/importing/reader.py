@@ -12,24 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from logkeep.errors import UsageError
+from logkeep.kafka.record.documents import GroupRecord
+from logkeep.kafka.record.import_label import Doubt, ToolLabel
 from logkeep.model.findings import Finding
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Position
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class ToolLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which tool wrote a dataset, and what it could not know."""
-
-    format: str
-    """As `--format` names it."""
-    tool: str
-    version: str = ""
-    """Empty: nothing says it."""
-    unknown: tuple[str, ...] = ()
-    """What the format has no place for, or the tool did not archive."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +39,6 @@ class DatasetGap(msgspec.Struct, frozen=True, order=True):
     start: Position
     end: Position
     reason: str
-
-
-class Doubt(msgspec.Struct, frozen=True):
-    """Something doubtful about the records of one partition: how often, and where first."""
-
-    code: str
-    count: int
-    first: str
 
 
 class ReadNotes:
@@ -101,6 +83,17 @@ class PartitionReader(Protocol):
 
 
 @dataclass(frozen=True)
+class LogNote:
+    """What the writer of a dataset noted about a log. It counts only while the dataset ends with the record `last`."""
+
+    last: int
+    covered: int = -1
+    """Everything below is in the dataset; -1: not known."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Ranges that the source removed before they were exported."""
+
+
+@dataclass(frozen=True)
 class DatasetReader:
     """A dataset that was recognised."""
 
@@ -111,6 +104,10 @@ class DatasetReader:
     """Offsets of each group, by topic and partition, as they were committed."""
     findings: tuple[Finding, ...] = ()
     """About files besides those of records."""
+    known_groups: tuple[GroupRecord, ...] = ()
+    """Groups with everything that was committed, where the dataset has it; they count instead of `groups`."""
+    notes: Mapping[tuple[str, int], LogNote] = field(default_factory=dict)
+    """By topic and partition."""
     cluster_id: str = ""
     """Of the cluster that was archived, where something says it."""
 

@@ -131,10 +131,13 @@ class V1SegmentReader:
             if len(kept) < len(records):
                 break
         notes.add(TORN_BYTES, stop - at, f"{self.records}, byte {at}")
-        missing = np.setdiff1d(listed, np.concatenate([np.empty(0, np.int64), *found]))
-        if len(missing):
+        there = np.concatenate([np.empty(0, np.int64), *found])
+        missing = np.setdiff1d(listed, there)
+        between = np.searchsorted(there, missing)
+        for group in np.unique(between):
+            lost = missing[between == group]
             reason = f"the index lists records at byte {at} of {self.records}, and they cannot be read"
-            notes.lose(int(missing[0]), int(missing[-1]) + 1, reason)
+            notes.lose(int(lost[0]), int(lost[-1]) + 1, reason)
         return stop, above
 
     def _tail(self, at: int, above: int, listed: Longs, notes: ReadNotes) -> Iterator[tuple[v1.V1Records, int]]:

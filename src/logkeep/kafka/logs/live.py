@@ -13,6 +13,7 @@ from uuid import UUID
 from logkeep.errors import ClusterError, ClusterNotReady, ClusterUnreachable, NotAuthorised
 from logkeep.formats.kafka.batches import BatchStretch, WalkEnd, first_broken, walk
 from logkeep.kafka.client.fetch import (
+    AbortedTransaction,
     Code,
     FetchConnection,
     FetchedPartition,
@@ -62,6 +63,8 @@ class LiveLogs:
         self._correlation, self._log_start, self._given = 0, 0, 0
         self.reported_start = -1
         """The log start in the last reply without an error; -1 before the first."""
+        self.aborted: tuple[AbortedTransaction, ...] = ()
+        """Of the last reply without an error, if committed records are asked for."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -79,7 +82,7 @@ class LiveLogs:
             if fetched is None:
                 continue
             if not fetched.error:
-                self.reported_start = fetched.log_start
+                self.reported_start, self.aborted = fetched.log_start, fetched.aborted
             part = _checked(fetched, offset)
             if part is None:
                 # An empty answer below the end: the log ends too early, or the leader has not caught up yet.

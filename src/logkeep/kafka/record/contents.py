@@ -15,6 +15,7 @@ from logkeep.kafka.record.topic_sets import TopicSet, topic_sets
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, TopicRecord
+    from logkeep.kafka.record.import_label import ImportLabel
     from logkeep.model.findings import Finding
     from logkeep.model.segments import LogName
     from logkeep.repository.backups.manifest import KnownGap, Manifest
@@ -112,6 +113,18 @@ class GroupReport(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[GroupTopicReport, ...]
 
 
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The dataset or archive that a backup was imported from."""
+
+    format: str
+    tool: str
+    tool_version: str
+    """Empty: nothing says it."""
+    unknown: tuple[str, ...]
+    """What the tool could not archive."""
+    url: str
+
+
 class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     """Topics by size, the largest first; groups by lag, the largest first."""
 
@@ -130,6 +143,8 @@ class KafkaReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why `acls` is null."""
     sets: tuple[TopicSet, ...] = ()
     """Topics that belong together: of Kafka Connect clusters and Kafka Streams applications."""
+    imported: ImportReport | None = None
+    """Of a backup that was imported; null for others."""
 
 
 def report(
@@ -139,6 +154,7 @@ def report(
     scram_credentials: int | None = None,
     buried: "Mapping[LogName, int] | None" = None,
     folded_to: "Mapping[LogName, int] | None" = None,
+    label: "ImportLabel | None" = None,
 ) -> KafkaReport:
     """`totals` are those of the backup's segment rows, `buried` the number of buried offsets in its cut, by log.
 
@@ -174,13 +190,23 @@ def report(
         scram_credentials=scram_credentials,
         needs=restore_needs(topics, record),
         chosen_topics=record.chosen is True,
-        acls_unknown=_why_unknown(manifest.findings) if record.acls is None else None,
+        acls_unknown=_why_unknown(manifest.findings, label) if record.acls is None else None,
         sets=topic_sets(record.topics, record.groups),
+        imported=_imported(label) if label is not None else None,
     )
 
 
-def _why_unknown(findings: "Iterable[Finding]") -> str:
+def _imported(found: "ImportLabel") -> ImportReport:
+    label = found.label
+    return ImportReport(
+        format=label.format, tool=label.tool, tool_version=label.version, unknown=label.unknown, url=found.url
+    )
+
+
+def _why_unknown(findings: "Iterable[Finding]", label: "ImportLabel | None") -> str:
     """Why a backup has no ACLs, by its findings: its user could not list them, or a salvage had no metadata log."""
+    if label is not None:
+        return "the tool does not archive them"
     for finding in findings:
         if finding.what.startswith(ACLS_DENIED):
             return finding.what.removeprefix(ACLS_DENIED)

@@ -33,6 +33,7 @@ from logkeep.kafka.restore.plan.plan import (
     gap_findings,
     plan_restore,
     with_buried,
+    with_folds,
 )
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
@@ -130,7 +131,7 @@ def prepare(
         checked = plan_restore(
             view.record, chosen, surveys, target, options.plan, tasks, source.mark, source.now_ms, tears
         )
-        checked = replace(checked, plan=with_buried(checked.plan, view.burials))
+        checked = replace(checked, plan=with_folds(with_buried(checked.plan, view.burials), view.folds))
         groups, live = _plan_groups(cluster, view, checked.plan)
         checked = replace(checked, refusals=(*checked.refusals, *live))
         findings = [*checked.findings, *not_compared, *_left_out(chosen, groups), *_credentials(view, checked.plan)]

@@ -8,7 +8,6 @@ have their final configs, and other clients may write to them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import msgspec
 
@@ -326,7 +325,7 @@ def _known_findings(view: KafkaBackupView, plan: RestorePlan) -> list[Finding]:
 
 
 def _version(plan: RestorePlan) -> int:
-    if plan.buries:
+    if plan.buries or any(log.fold for log in plan.logs):
         return WITH_BURIED
     return _LATER_FIELDS if plan.merges or plan.torn else 1
 
@@ -338,8 +337,7 @@ def _verdict(plan: RestorePlan) -> RestoreVerdict:
 
 def _refuse_folded_since(stored: StoredKafkaRestore, view: KafkaBackupView) -> None:
     """A log that was folded since has fewer records than the target may have by now: the two cannot be compared."""
-    began = datetime.fromisoformat(stored.document.started)
-    for log in folded_since(view.folds, [each.log for each in stored.plan.logs], began):
+    for log in folded_since(view.folds, stored.plan.logs):
         raise UsageError(
             "this log was folded after the restore had begun, and records that it restored are gone from the archive",
             subject=f"{log.name}/{log.partition}",

@@ -7,7 +7,7 @@ from logkeep.errors import Damaged
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.retention.guarantee import guarantees_of
 from logkeep.kafka.retention.log_trim import ArchivedRow
-from logkeep.kafka.retention.plan import ArchiveFacts, BackupFacts, TrimPlan, plan_trim
+from logkeep.kafka.retention.plan import ArchiveFacts, BackupFacts, TrimPlan, partition_id, plan_trim
 from logkeep.kafka.retention.rules import SourceRetention
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
@@ -60,13 +60,15 @@ def _facts(place: SourceRef, entry: BackupEntry, manifest: Manifest, kept_by: st
 
 
 def _spans(newest: Mapping[LogName, Range], older: Collection[Manifest]) -> dict[LogName, Range]:
-    """What older backups have of each log below its newest log start."""
+    """What older backups have of each log, and of its earlier histories, below its newest log start."""
     first: dict[LogName, int] = {}
     for manifest in older:
         for cut in manifest.cut:
             if cut.start < cut.end:
                 first[cut.log] = min(cut.start, first.get(cut.log, cut.start))
-    return {log: Range(first[log], cut.start) for log, cut in newest.items() if first.get(log, cut.start) < cut.start}
+    starts = {partition_id(log): cut.start for log, cut in newest.items()}
+    below = ((log, start, starts.get(partition_id(log), start)) for log, start in first.items())
+    return {log: Range(start, newest_start) for log, start, newest_start in below if start < newest_start}
 
 
 def _rows(
@@ -90,7 +92,8 @@ def _newer_bytes(
     reader: PartReader, parts: Collection[PartRef], cuts: Mapping[LogName, Range], spans: Mapping[LogName, Range]
 ) -> dict[LogName, int]:
     """Bytes of rows that lie wholly in the newest good backup, of logs that could be trimmed."""
-    wanted, found = {log: cuts[log] for log in spans}, dict[LogName, int]()
+    partitions, found = {partition_id(log) for log in spans}, dict[LogName, int]()
+    wanted = {log: cut for log, cut in cuts.items() if partition_id(log) in partitions}
     for ref in parts:
         for log, row in _rows_in(reader.read(ref).covering(wanted)):
             if cuts[log].start <= row.start and row.end <= cuts[log].end:

@@ -5,7 +5,8 @@ A segment is trimmed when everything before it in its log is, and
 - its largest record time is older than the rule's TIME, or the log has SIZE bytes after it. The time is a running
   maximum; where records have none, the commit of the first backup that reached them counts. A time in the future keeps
   what follows until then;
-- it ends at or below the log start of the newest good backup, in the same history of the same topic;
+- it ends at or below the log start of the newest good backup, in any history of the same topic: an earlier generation,
+  or the log before it lost its end, has the same offsets or earlier records at them;
 - no held backup, reader or kept tag needs it;
 - TIME and SIZE are not below the guarantee of the topic that is in force (`guarantee`), unless the user said so.
 
@@ -15,6 +16,7 @@ A topic that is not in the newest good backup is not trimmed, nor one whose clea
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from logkeep.kafka.retention.guarantee import Guarantee, GuaranteeInForce, SeenGuarantee, TopicId, in_force
 from logkeep.kafka.retention.log_trim import (
@@ -30,6 +32,13 @@ from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
+
+PartitionId = tuple[str, str, int]
+"""Name and id of a topic, and the partition: all its histories together."""
+
+
+def partition_id(log: LogName) -> PartitionId:
+    return log.name, log.history.partition("-")[0], log.partition
 
 
 @dataclass(frozen=True)
@@ -59,13 +68,19 @@ class ArchiveFacts:
     def older(self) -> list[BackupFacts]:
         return [each for each in self.backups if each.id < self.newest.id]
 
+    @cached_property
+    def newest_logs(self) -> dict[PartitionId, LogName]:
+        """The history of each partition in the newest good backup."""
+        return {partition_id(log): log for log in self.newest.cuts}
+
     def log(self, log: LogName) -> TrimFacts:
+        now = self.newest_logs[partition_id(log)]
         ends = ((b.cuts[log].end, int(b.committed.timestamp() * 1000)) for b in self.backups if log in b.cuts)
         kept = ((b.cuts[log], b.kept_by) for b in self.older if b.kept_by and log in b.cuts)
         return TrimFacts(
             self.rows.get(log, ()),
-            self.newest.cuts[log].start,
-            self.newer_bytes.get(log, 0),
+            self.newest.cuts[now].start,
+            self.newer_bytes.get(now, 0),
             tuple(ends),
             tuple((span, why) for span, why in kept if len(span)),
         )
@@ -128,7 +143,8 @@ def _judge(
     if reason := _why_not_by_rule(limits, force, wanted):
         return {}, TopicTrim(*topic, rule.text, False, reason)
     now_ms = int(now.timestamp() * 1000)
-    trimmed = {log: trim_log(facts.log(log), limits, now_ms) for log in sorted(logs) if log in facts.newest.cuts}
+    there = [log for log in sorted(logs) if partition_id(log) in facts.newest_logs]
+    trimmed = {log: trim_log(facts.log(log), limits, now_ms) for log in there}
     floors = {log: one.floor for log, one in trimmed.items() if one.floor}
     return floors, _verdict(topic, rule, limits, facts.newest.id, force, trimmed)
 
@@ -203,9 +219,10 @@ def _verdict(
     logs: Mapping[LogName, TrimmedLog],
 ) -> TopicTrim:
     begun = [one for one in logs.values() if one.floor]
+    partitions = len({log.partition for log, one in logs.items() if one.floor})
     beyond = f"beyond {_limits_text(limits)} and below the log start of backup {newest}"
     stops = sorted({one.stopped_by for one in logs.values()} - {"", BY_LOG_START})
-    reason = f"{plural(len(begun), 'partition')}: {beyond}" if begun else f"nothing is {beyond}"
+    reason = f"{plural(partitions, 'partition')}: {beyond}" if begun else f"nothing is {beyond}"
     reason += f"; stopped by: {', '.join(stops)}" if stops else ""
     reason += f"; {lowered}" if (lowered := _lowered(force)) else ""
     return TopicTrim(
@@ -213,7 +230,7 @@ def _verdict(
         rule.text,
         bool(begun),
         reason,
-        len(begun),
+        partitions,
         sum(one.segments for one in begun),
         sum(one.plain_bytes for one in begun),
     )

@@ -11,7 +11,7 @@ from logkeep.kafka.backup.continuity import ArchivedRows
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import gone_topics
 from logkeep.kafka.backup.past_check import PastVerdict
-from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
+from logkeep.kafka.backup.plan import Plan, UsedNumbers, next_history, plan_backup
 from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES
 from logkeep.kafka.client.topology import Topic, TopicPartition
@@ -66,9 +66,17 @@ class SalvagePlan:
 
 
 def plan_salvage(
-    disks: Disks, options: SalvageOptions, engine: Engine, last: ClusterRecord | None, archived: ArchivedRows
+    disks: Disks,
+    options: SalvageOptions,
+    engine: Engine,
+    last: ClusterRecord | None,
+    archived: ArchivedRows,
+    used: UsedNumbers,
 ) -> SalvagePlan:
-    """Read the disks and decide. Reads everything that is not archived yet, and writes nothing."""
+    """Read the disks and decide. Reads everything that is not archived yet, and writes nothing.
+
+    No new history has a number of `used`.
+    """
     image, problems = newest_image(disks.metadata_logs)
     inventory = take_inventory(disks.copies, image)
     groups, about_groups = _read_groups(inventory, image, engine)
@@ -83,7 +91,7 @@ def plan_salvage(
     decided, surveys = _decide(here, inventory, image, last, archived, engine)
     facts = facts_of(disks.cluster_id, chosen, decided, groups, image, last, carried)
     facts = replace(facts, chosen=bool(options.include or options.exclude))
-    plan = _plan(here, facts, decided, last)
+    plan = _plan(here, facts, decided, last, used)
     before = [TopicPartition(r.topic, r.partition) for r in last.logs] if last is not None else []
     findings = [
         *disks.findings,
@@ -175,14 +183,20 @@ def _found(surveyed: SalvageSurvey, inventory: Inventory, image: ClusterImage | 
     return FoundLog(log, inventory.ids[log.topic], surveyed.scans, watermark, replicas, compacted)
 
 
-def _plan(topics: Sequence[Topic], facts: Facts, decided: Iterable[LogDecision], last: ClusterRecord | None) -> Plan:
+def _plan(
+    topics: Sequence[Topic],
+    facts: Facts,
+    decided: Iterable[LogDecision],
+    last: ClusterRecord | None,
+    used: UsedNumbers,
+) -> Plan:
     reached = reached_in(last) if last is not None else {}
     restarted = {
-        d.found.log: ArchivedReach(next_history(reached[d.found.log].history), d.bounds.start, -1)
+        log: ArchivedReach(next_history(log.topic, reached[log].history, used), d.bounds.start, -1)
         for d in decided
-        if d.cause.new_history
+        if d.cause.new_history and (log := d.found.log)
     }
-    return plan_backup(topics, facts.bounds, facts.sizes, {**reached, **restarted})
+    return plan_backup(topics, facts.bounds, facts.sizes, {**reached, **restarted}, used=used)
 
 
 def _metadata_findings(disks: Disks, problems: Iterable[str], image: ClusterImage | None) -> list[Finding]:

@@ -14,6 +14,7 @@ from logkeep.kafka.backup.assemble import Assembled, assemble
 from logkeep.kafka.backup.continuity import ArchivedRows
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import damage_findings
+from logkeep.kafka.backup.plan import used_numbers
 from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
@@ -73,7 +74,9 @@ class KafkaSalvage:
         folded = read_chain(self.place)
         check_wanted(options.wanted_id, folded.last_id)
         check_source(self.place, KIND, self._identity)
-        plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
+        plan = plan_salvage(
+            self.disks, options, engine, self._last(folded), self._archived(folded), used_numbers(folded)
+        )
         lost = _damage_gaps(plan)
         offsets = plan.copy_plan.records - sum(gap.end - gap.start for gap in lost)
         findings = (*plan.findings, *groups_of(plan.facts)[1])
@@ -85,7 +88,9 @@ class KafkaSalvage:
             check_wanted(options.wanted_id, session.folded.last_id)
             check_source(self.place, KIND, self._identity)
             folded = session.folded
-            plan = plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded))
+            plan = plan_salvage(
+                self.disks, options, engine, self._last(folded), self._archived(folded), used_numbers(folded)
+            )
             source = ensure_source(self.place, KIND, self._identity, self.clock())
             ongoing = begin(session, source, wanted=options.wanted_id, tags=options.tags)
             assembled = assemble(plan.copy_plan, self._copy(ongoing, plan, options, engine))
@@ -94,6 +99,10 @@ class KafkaSalvage:
     @property
     def _identity(self) -> dict[str, str]:
         return {"cluster_id": self.disks.cluster_id}
+
+    def _plan(self, options: SalvageOptions, engine: Engine, folded: Folded) -> SalvagePlan:
+        used = used_numbers(folded)
+        return plan_salvage(self.disks, options, engine, self._last(folded), self._archived(folded), used)
 
     def _last(self, folded: Folded) -> ClusterRecord | None:
         """The cluster record of the last backup."""

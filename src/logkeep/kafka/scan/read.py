@@ -4,7 +4,7 @@ Memory is bounded by what is read together: some megabytes of batches, or one ba
 unpack to, a part at a time.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -15,6 +15,7 @@ from logkeep.errors import Damaged
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.kafka.batches import Longs
 from logkeep.formats.kafka.record_view import View, readable
+from logkeep.formats.kafka.records import RecordColumns
 from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.scan.batch_rows import from_the_end, needed_rows
 from logkeep.kafka.scan.counted_store import CountedStore
@@ -25,22 +26,25 @@ from logkeep.model.segments import Segment
 
 _OPEN_SEGMENTS = 2
 
+RecordChoice = Callable[[RecordColumns], RecordColumns]
+
 
 def read_range(
     wanted: ScanRange,
     counters: ScanCounters | None = None,
     *,
     columns: Collection[str] | None = None,
+    only: RecordChoice | None = None,
     newest_first: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the schema `formats.datasets.arrow.SCHEMA`, or of these columns of it, in offset order, none empty.
 
-    With `newest_first` each batch has lower offsets than the one before; inside of a batch they rise. Raises Damaged,
-    ObjectMissing or another StoreError.
+    `only` takes decoded records and returns those that are wanted. With `newest_first` each batch has lower offsets
+    than the one before; inside of a batch they rise. Raises Damaged, ObjectMissing or another StoreError.
     """
     counted = counters or ScanCounters()
     place = replace(wanted.place, store=CountedStore(wanted.place.store, counted))
-    reader = _Reader(msgspec.structs.replace(wanted, place=place), counted, columns, newest_first)
+    reader = _Reader(msgspec.structs.replace(wanted, place=place), counted, columns, only, newest_first)
     try:
         for part in reader.parts():
             counted.records += part.batch.num_rows
@@ -60,9 +64,15 @@ class _Reader:
     """One pass over the segments of a range."""
 
     def __init__(
-        self, wanted: ScanRange, counters: ScanCounters, columns: Collection[str] | None, newest_first: bool
+        self,
+        wanted: ScanRange,
+        counters: ScanCounters,
+        columns: Collection[str] | None,
+        only: RecordChoice | None,
+        newest_first: bool,
     ) -> None:
-        self._wanted, self._counters, self._columns, self._backwards = wanted, counters, columns, newest_first
+        self._wanted, self._counters, self._backwards = wanted, counters, newest_first
+        self._columns, self._only = columns, only
         self._opened: dict[str, ScannedSegment] = {}
         self._rebuilt: set[str] = set()
         self._endings: Endings | None = None
@@ -107,6 +117,8 @@ class _Reader:
             self._counters.batches += len(stretch.batches)
             for records in readable(stretch.buffer, stretch.batches, view):
                 found = records if since_ms is None else records.chosen(records.times_ms >= since_ms)
+                if self._only is not None and len(found):
+                    found = self._only(found)
                 if len(found):
                     first, last = int(found.offsets[0]), int(found.offsets[-1])
                     yield _Part(first, last, arrow_records(found, self._columns))

@@ -10,7 +10,6 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep import __version__
 from logkeep.errors import (
     AlreadyExists,
     Damaged,
@@ -22,6 +21,7 @@ from logkeep.errors import (
     VersionMismatch,
 )
 from logkeep.model.time import TokenSource, rfc3339
+from logkeep.model.version import __version__
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.documents import Document, seal, unseal
 from logkeep.store.base import Store

@@ -27,6 +27,8 @@ REPAIR_GRACE = timedelta(days=30)
 CLOCK_TOLERANCE = timedelta(minutes=3)
 _NAMES_PER_MARK = 20_000
 _DELETES_PER_CONFIRM = 500
+_INSTANCES_KEPT = 2
+SILENT_INSTANCE = timedelta(days=30)
 _CHECKPOINTS_KEPT = 2
 _GRAIN = timedelta(milliseconds=5)
 """Two time stamps of a store may be in the wrong order by this much; with an interval of 0 that must not matter."""
@@ -104,7 +106,8 @@ def _plan(
     holds = reader_holds(place)
     live = live_objects(place, after(folded), held_ids(holds, store_now), now)
     garbage = list(_garbage(place, live, _spared_before(place, folded, store_now)))
-    other = (*_superseded_checkpoints(place), *(h.name for h in holds if h.expires < store_now))
+    spent = (h.name for h in holds if h.expires < store_now)
+    other = (*_superseded_checkpoints(place), *spent, *_silent_instances(place, store_now))
     return decide(garbage, read_marks(place), rules, store_now, other)
 
 
@@ -220,6 +223,13 @@ def _spared_before(place: SourceRef, folded: Folded, store_now: datetime) -> dat
         return None
     moment = place.store.head(layout.commit(place.source, folded.repaired_generation)).modified
     return moment if store_now - moment < REPAIR_GRACE else None
+
+
+def _silent_instances(place: SourceRef, store_now: datetime) -> list[str]:
+    """Documents of instances that have not reported for a long time, besides the two that reported last: `status` must
+    not forget a standby because it is gone."""
+    known = sorted(place.store.list(layout.instances(place.source)), key=lambda info: info.modified, reverse=True)
+    return [info.name for info in known[_INSTANCES_KEPT:] if store_now - info.modified > SILENT_INSTANCE]
 
 
 def _superseded_checkpoints(place: SourceRef) -> list[str]:

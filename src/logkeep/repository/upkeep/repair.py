@@ -6,7 +6,7 @@ commit continues after the last good one, replays the readable commits after the
 all), restores backups whose manifests are intact, and garbage collection spares old objects for 30 days.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -28,7 +28,9 @@ from logkeep.repository.chain.actions import (
     DeleteAction,
     FailedAction,
     ObjectRef,
+    PartRef,
     RepairAction,
+    ReplaceAction,
     ReplayedAction,
     Summary,
     TrimAction,
@@ -155,15 +157,27 @@ def _readable(place: SourceRef, broken: ChainBreak) -> Iterator[ReplayedAction]:
 def _lost_backups(place: SourceRef, broken: ChainBreak, readable: list[ReplayedAction]) -> dict[int, ReplayedAction]:
     """Backups after the break without a readable commit, whose manifest and parts are intact."""
     committed = {i for each in readable for i in _ids(each)}
-    found: dict[int, ReplayedAction] = {}
+    instead, found = _replaced_parts(broken, readable), dict[int, ReplayedAction]()
     after = layout.backups(place.source) + layout.padded(broken.good.last_id + 1)
     for info in place.store.list(layout.backups(place.source), after):
         backup_id = layout.backup_of(info.name)
         if layout.is_manifest(info.name) and backup_id is not None and backup_id not in committed:
-            whole = _from_manifest(place, info.name, broken.highest + 1)
+            # It was committed after the last good commit; as early as possible, so that every later replacement of
+            # its parts counts for it, and stays as long as it does.
+            whole = _from_manifest(place, info.name, broken.good.generation + 1, instead)
             if whole is not None and (backup_id not in found or found[backup_id].time < whole.time):
                 found[backup_id] = whole
     return found
+
+
+def _replaced_parts(broken: ChainBreak, readable: list[ReplayedAction]) -> dict[str, tuple[PartRef, ...]]:
+    """What is read in place of each part after a merge or a fold: the part itself may be gone."""
+    instead = {each.old: each.new for each in broken.good.replacements}
+    for action in (each.action for each in readable if isinstance(each.action, ReplaceAction)):
+        news = {part.old: part.new for part in action.parts}
+        moved = {old: [ref for one in new for ref in news.get(one.token, (one,))] for old, new in instead.items()}
+        instead = {**{old: tuple(new) for old, new in moved.items()}, **news}
+    return instead
 
 
 def _ids(each: ReplayedAction) -> tuple[int, ...]:
@@ -176,24 +190,30 @@ def _ids(each: ReplayedAction) -> tuple[int, ...]:
 
 
 def _with_manifests(readable: list[ReplayedAction], found: dict[int, ReplayedAction]) -> list[ReplayedAction]:
-    """Ids are decided in order: each found backup goes before the first readable one with a larger id."""
+    """Ids are decided in order: each found backup goes right after the readable one with the next smaller id.
+
+    So what was committed about it after it (a hold, a trim, a merge or fold of its parts) finds it there.
+    """
     merged = list(readable)
     for backup_id in sorted(found):
-        larger = (
+        smaller = (
             at
-            for at, each in enumerate(merged)
-            if isinstance(each.action, BackupAction | FailedAction) and each.action.id > backup_id
+            for at, each in enumerate(merged, start=1)
+            if isinstance(each.action, BackupAction | FailedAction) and each.action.id < backup_id
         )
-        merged.insert(next(larger, len(merged)), found[backup_id])
+        merged.insert(max(smaller, default=0), found[backup_id])
     return merged
 
 
-def _from_manifest(place: SourceRef, name: str, generation: int) -> ReplayedAction | None:
+def _from_manifest(
+    place: SourceRef, name: str, generation: int, instead: Mapping[str, tuple[PartRef, ...]]
+) -> ReplayedAction | None:
     """The commit of a backup, rebuilt from its manifest, with its own time and tags; None if it is damaged."""
     try:
         data = place.store.get(name, Manifest.limit)
         manifest = open_in_place(data, name, Manifest, place.repository)
-        rows = rows_of(PartReader(place), manifest, manifest.parts)
+        served = dict.fromkeys(ref for part in manifest.parts for ref in instead.get(part.token, (part,)))
+        rows = rows_of(PartReader(place), manifest, tuple(served))
     except (Damaged, ObjectMissing):
         return None
     summary = Summary(

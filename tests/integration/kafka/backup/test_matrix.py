@@ -37,6 +37,7 @@ from logkeep.repository.verify.run import Verifier
 from tests.support.kafka.backup_steps import assert_whole, fill
 from tests.support.kafka.client_readers import Seen, messages, read_whole
 from tests.support.kafka.copied_logs import object_paths, on_disk
+from tests.support.kafka.dataset_exports import Datasets, as_read
 from tests.support.kafka.matrix_broker import written_matrix
 from tests.support.kafka.plain_client import PlainBrokers
 from tests.support.kafka.slow_records import Slow, slow_digest
@@ -102,6 +103,28 @@ def _as_read(row: dict[str, Any]) -> Seen:
     return Seen(
         row["offset"], row["timestamp_type"] + TIMESTAMP_CREATE_TIME, time_ms, row["key"], row["value"], headers
     )
+
+
+@pytest.mark.parametrize(("isolation", "level"), [("committed", "read_committed"), ("all", "read_uncommitted")])
+def test_a_dataset_has_the_records_that_librdkafka_reads(
+    kafka: EmbeddedKafka,
+    matrix: Matrix,
+    whole: tuple[Archive, int, Path],
+    tmp_path: Path,
+    isolation: str,
+    level: str,
+) -> None:
+    """Straight from the cluster and from the backup: the same bytes, and an independent reader's records."""
+    of_cluster = Datasets(tmp_path / "cluster", kafka.bootstrap, isolation, segment_bytes=100_000)
+    of_backup = Datasets(tmp_path / "backup", isolation=isolation, segment_bytes=100_000)
+    of_cluster.of_cluster(*matrix.topics)
+    of_backup.of_backup(whole[0].place, *matrix.topics, backup=str(whole[1]))
+    logs = [(topic, partition) for topic, count in matrix.topics.items() for partition in range(count)]
+    stable = {log: read.end for log, read in read_whole(kafka.bootstrap, logs, "read_committed").items()}
+    for log, expected in read_whole(kafka.bootstrap, logs, level).items():
+        found = [as_read(each) for each in of_cluster.records(*log)]
+        assert found == [each for each in expected.records if each.offset < stable[log]], str(log)
+    assert of_cluster.files(*matrix.topics) == of_backup.files(*matrix.topics)
 
 
 def test_the_cut_is_where_librdkafka_sees_the_ends(

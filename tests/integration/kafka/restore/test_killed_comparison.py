@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -21,9 +22,13 @@ from tests.crash.points import AT_ONCE
 from tests.crash.seeds import seeded_part
 from tests.integration.kafka.restore.drivers import NEVER, Drivers, Ended, Point
 from tests.integration.kafka.restore.scene import Scene
+from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.archived_tables import archived_table
 from tests.support.kafka.cleaned_topics import CleanedTopic
 from tests.support.kafka.command_in_process import Commands
+from tests.support.kafka.kernel_cache import share_kernels
+from tests.support.kafka.topic_matrix import Matrix
+from tests.support.kafka.whole_backups import new_place
 from tests.support.servers.s3 import ENVIRONMENT, S3Server, seaweed
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
@@ -79,9 +84,19 @@ class Comparing:
         return place
 
 
-@pytest.fixture
-def comparing(scene: Scene, forks: Drivers, tmp_path: Path) -> Comparing:
-    return Comparing(scene, forks, f"killed-{tmp_path.name.replace('_', '-')}")
+@pytest.fixture(scope="module")
+def comparing(
+    kafka: EmbeddedKafka,
+    target: EmbeddedKafka,
+    topics: Matrix,
+    forks: Drivers,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Comparing:
+    """Prepared once: the cleaner takes seconds."""
+    repo = Filled(tmp_path_factory.mktemp("comparing"))
+    share_kernels(repo.home)
+    new_place(repo.root)
+    return Comparing(Scene(kafka, target, topics, repo), forks, "killed-comparison")
 
 
 @pytest.fixture
@@ -125,11 +140,11 @@ def _killed_after(comparing: Comparing, copies: _Directories | _Prefixes, what: 
 
 
 def test_killed_in_a_directory(comparing: Comparing, tmp_path: Path) -> None:
-    assert _killed_after(comparing, _Directories(comparing, tmp_path / "copies"), "comparison", 30)
+    assert _killed_after(comparing, _Directories(comparing, tmp_path / "copies"), "comparison", 10)
 
 
 def test_killed_on_s3(comparing: Comparing, s3: S3Server) -> None:
-    assert _killed_after(comparing, _Prefixes(comparing, s3), "comparison on S3", 50)
+    assert _killed_after(comparing, _Prefixes(comparing, s3), "comparison on S3", 35)
 
 
 @pytest.mark.soak

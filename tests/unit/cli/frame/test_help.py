@@ -45,6 +45,7 @@ def test_the_help_of_a_verb_has_its_groups_and_every_option(tmp_path: Path) -> N
         "Record options",
         "Cluster options",
         "Options for files of a stopped broker",
+        "Options for datasets",
         "Engine options",
         "Transfer and storage options",
         "Common options",

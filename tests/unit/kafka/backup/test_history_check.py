@@ -62,7 +62,8 @@ def test_a_topic_made_again_is_told_by_its_id_and_not_asked_for() -> None:
 
 
 def test_histories_count() -> None:
-    assert [next_history(HISTORY), next_history(f"{HISTORY}-9")] == [f"{HISTORY}-1", f"{HISTORY}-10"]
+    names = [next_history("orders", history, {}) for history in (HISTORY, f"{HISTORY}-9")]
+    assert names == [f"{HISTORY}-1", f"{HISTORY}-10"]
 
 
 def result(lo: int, hi: int, *epochs: EpochRun, history: str = HISTORY) -> CopyResult:

@@ -9,6 +9,7 @@ from logkeep.formats.kafka.plain_records import RecordBody, bodies_of
 from logkeep.kafka.backup.archived_batch import header_of
 from logkeep.kafka.backup.past_check import (
     ArchivedBatch,
+    JudgedPasts,
     LeaderBatch,
     PastVerdict,
     SeenLog,
@@ -20,12 +21,14 @@ from logkeep.kafka.backup.past_check import (
     compare_headers,
     trusted_logs,
 )
+from logkeep.kafka.backup.plan import REMOVED_BEFORE, REMOVED_MEANWHILE
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import Collection, LogName
+from logkeep.repository.backups.manifest import KnownGap
 from tests.support.kafka.cluster_values import ID, OTHER_ID, bounds, facts, topic
 from tests.support.kafka.slow_records import Slow, batch_of, gzipped
 
@@ -145,11 +148,38 @@ def test_what_is_compared_before_the_plan() -> None:
     assert planned(100, reach(BATCH)) == ToCompare(), "retention removed it"
     assert planned(0, reach(BATCH, OTHER_ID.hex)) == ToCompare(), "another topic"
     assert planned(0, reach(None, epoch=-1)) == ToCompare(), "nothing is archived"
-    assert planned(0, reach(None)).unreadable == {NAME}
+    assert planned(0, reach(None)).unproven == {NAME}
     assert planned(100, reach(None)) == ToCompare()
     second = f"{ID.hex}-1"
     newer = planned(0, reach(BATCH), copied(0, 130, LATER, second), newest=ArchivedReach(second, 0, -1))
     assert [(each.log.history, each.batch) for each in newer.batches] == [(second, LATER)]
+
+
+def test_a_log_that_begins_before_the_start_or_the_gap_that_is_archived_has_another_past() -> None:
+    empty = replace(reach(None, epoch=-1), start=100)
+    assert planned(99, empty).judged([]).others == (NAME,)
+    assert planned(100, empty) == ToCompare()
+    assert planned(99, replace(empty, last_batch=BATCH)).judged([]) == JudgedPasts(), "a batch without an epoch"
+    ends, topics, base = {LOG: bounds(0, 500)}, [topic("orders")], {LOG: reach(BATCH)}
+    gaps = [
+        KnownGap(NAME, 50, 60, REMOVED_BEFORE),
+        KnownGap(NAME, 10, 20, REMOVED_MEANWHILE),
+        KnownGap(NAME, 80, 90, ""),
+    ]
+    for start, others in ((59, (NAME,)), (60, ())):
+        ends = {LOG: bounds(start, 500)}
+        assert compare_before_plan(topics, ends, base, base, (), (), gaps).judged([]).others == others
+    assert compare_before_plan(topics, {LOG: bounds(0, 500)}, base, base, (), {LOG}, gaps) == ToCompare(), "trusted"
+
+
+def test_a_resumed_range_that_retention_had_emptied_is_not_continued_by_a_log_that_begins_before_its_end() -> None:
+    (one,) = copied(100, 130, None).ranges
+    emptied = msgspec.structs.replace(one, epochs=(), log_start=130)
+    unit = CopyResult(unit="u", ranges=(emptied,), segments=())
+    assert planned(120, reach(BATCH), unit).judged([]).others == (NAME,)
+    assert planned(130, reach(BATCH), unit) == ToCompare()
+    inside = CopyResult(unit="u", ranges=(msgspec.structs.replace(emptied, log_start=0),), segments=())
+    assert planned(120, reach(BATCH), inside) == ToCompare(), "a neighbour has the batch over this range"
 
 
 def test_a_following_run_compares_only_what_changed_its_leader_or_end() -> None:
@@ -171,7 +201,38 @@ def test_every_range_and_the_archive_are_compared_before_the_commit() -> None:
     assert [each.batch.last_offset for each in wanted.batches] == [99, 119, 129]
     assert compare_before_commit([first], {}, [topic("orders", topic_id=OTHER_ID)]) == ToCompare()
     assert compare_before_commit([first], {}, [topic("orders")], {NAME}) == ToCompare()
-    assert compare_before_commit([copied(100, 120, None)], {}, [topic("orders")]).unreadable == {NAME}
+    assert compare_before_commit([copied(100, 120, None)], {}, [topic("orders")]).unproven == {NAME}
+
+
+def test_a_batch_that_retention_removed_meanwhile_proves_nothing_where_the_leader_changed() -> None:
+    (one,) = copied(100, 130, LATER).ranges
+    moved = CopyResult(unit="u", ranges=(msgspec.structs.replace(one, log_start=130),), segments=())
+    then = facts((topic("orders"),), {LOG: bounds(0, 130)}, {})
+    same = compare_before_commit([moved], {LOG: reach(BATCH)}, [topic("orders")], (), then)
+    assert same == ToCompare(), "both are gone, and no broker was restarted"
+    led = replace(then.topics[0].partitions[0], leader_epoch=2)
+    before = replace(then.topics[0], partitions=(led,))
+    earlier = facts((before,), {LOG: bounds(0, 130)}, {})
+    again = compare_before_commit([moved], {LOG: reach(BATCH)}, [topic("orders")], (), earlier)
+    assert again.judged([]).undecided == (NAME,)
+    late = compare_before_commit([copied(100, 130, LATER)], {}, [topic("orders")], (), earlier)
+    assert late.judged([(late.batches[0], PastVerdict.SAME)]) == JudgedPasts()
+    assert late.judged([(late.batches[0], PastVerdict.REMOVED)]).undecided == (NAME,), "since the last reply"
+
+
+def test_ranges_whose_leader_epochs_decrease_are_of_two_pasts() -> None:
+    (later,) = copied(120, 130, LATER).ranges
+    older = CopyResult(unit="v", ranges=(msgspec.structs.replace(later, epochs=(EpochRun(2, 120, 130),)),), segments=())
+    wanted = compare_before_commit([older, copied(100, 120, BATCH)], {}, [topic("orders")])
+    assert wanted.judged([]).others == (NAME,)
+    assert planned(130, reach(BATCH), older, copied(100, 120, BATCH)).judged([]).others == (NAME,), "also if resumed"
+
+
+def test_a_log_whose_last_batch_went_before_it_was_compared_begins_after_it() -> None:
+    wanted = planned(0, reach(BATCH))
+    judged = wanted.judged([(wanted.batches[0], PastVerdict.REMOVED)])
+    assert (judged.others, judged.undecided) == ((), ())
+    assert judged.bounds_after({LOG: bounds(0, 500)}) == {LOG: bounds(100, 500)}
 
 
 def test_one_batch_of_another_past_is_enough() -> None:

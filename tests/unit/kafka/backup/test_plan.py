@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from logkeep.errors import BackupFailed
@@ -15,6 +16,7 @@ from logkeep.kafka.backup.plan import (
     plan_backup,
     refuse_no_topics,
     split,
+    used_numbers,
 )
 from logkeep.kafka.backup.units import CopyRange
 from logkeep.kafka.client.topology import TopicPartition
@@ -22,6 +24,8 @@ from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.chain.actions import GenerationStart, ObjectRef
+from logkeep.repository.chain.fold import Burial, Folded, FoldedLog
 from tests.support.kafka.cluster_values import ID, OTHER_ID, bounds, topic
 
 LOG = TopicPartition("orders", 0)
@@ -121,6 +125,31 @@ def test_a_log_shorter_than_its_archive_begins_the_next_history(before: str, aft
     assert (found.lo, found.hi, found.history, found.last_epoch) == (3, 11, after, -1)
     assert plan.cut == (LogCut(name(after), 3, 11),)
     assert plan.new_histories == (name(after),)
+
+
+def test_no_new_history_has_the_name_of_one_with_buried_or_folded_offsets() -> None:
+    """Another record may be at the same offset after an unclean truncation."""
+    buried = Burial(log=name(f"{HISTORY}-2"), first=3, object=ObjectRef("0" * 32, 1, "0" * 64), offsets=1)
+    first = msgspec.structs.replace(buried, log=name(HISTORY))
+    fold = FoldedLog(
+        log=name(f"{HISTORY}-4"), start=0, end=9, last_id=3, generation=9, committed="", dense_to=0, cuts=()
+    )
+    ended = GenerationStart("orders", HISTORY, "2026-01-01T00:00:00Z", 6)
+    cases = [
+        ((Folded(), None), HISTORY),
+        ((Folded(generation_starts=(msgspec.structs.replace(ended, number=0),)), None), HISTORY),
+        ((Folded(buried=(first,)), None), f"{HISTORY}-1"),
+        ((Folded(buried=(buried, first)), None), f"{HISTORY}-3"),
+        ((Folded(buried=(buried,)), HISTORY), f"{HISTORY}-3"),
+        ((Folded(folds=(fold,)), HISTORY), f"{HISTORY}-5"),
+        ((Folded(generation_starts=(ended,)), HISTORY), f"{HISTORY}-7"),
+        ((Folded(buried=(buried,)), f"{HISTORY}-8"), f"{HISTORY}-9"),
+    ]
+    for (folded, before), after in cases:
+        reached = {LOG: ArchivedReach(before, 12, 7)} if before else {}
+        used = used_numbers(folded)
+        plan = plan_backup([topic("orders")], {LOG: bounds(3, 11)}, {}, reached, used=used)
+        assert only_range(plan).history == after, "left out of the last backup, or shorter than in it"
 
 
 def test_a_topic_made_again_after_a_lost_end_is_a_new_topic() -> None:

@@ -368,6 +368,22 @@ def test_a_backup_that_a_repair_brings_back_after_a_fold_is_folded_over(source: 
             assert source.latest(entry.id) == kept[entry.id]
 
 
+def test_a_backup_whose_commit_is_lost_after_a_fold_is_read_from_the_folded_parts(source: CompactedSource) -> None:
+    """The fold honoured it, and the objects before the fold are gone."""
+    place = source.place
+    before, ids = source.all_latest(), [entry.id for entry in read_chain(place).completed]
+    lost = layout.commit(place.source, read_chain(place).completed[1].generation)
+    source.fold()
+    with writing(place, "gc", utc_now, random_token) as session:
+        collect(session, _AT_ONCE)
+        collect(session, _AT_ONCE)
+    place.store.delete(lost)
+    repair(place, utc_now, random_token, timedelta(minutes=1), accept_loss=True, dry_run=False)
+    assert [entry.id for entry in read_chain(place).completed] == ids
+    assert source.all_latest() == before
+    assert_good(source)
+
+
 def test_a_later_fold_does_not_honour_a_backup_that_was_folded_over(source: CompactedSource) -> None:
     """Its records are gone: that the second fold changes nothing of it proves nothing."""
     place = source.place

@@ -97,8 +97,20 @@ def test_a_one_day_topic_is_trimmed_to_its_log_start() -> None:
             "an earlier topic of this name",
         ),
         (
-            "it lost its end: another history",
+            "an earlier history: another generation is active, or the log lost its end",
             decide(OLD, backup(1, 0, 0, cuts={log_of(history="-1"): Range(90, 99)})),
+            90,
+            "1 partition",
+        ),
+        (
+            "an earlier history, as far as the log start has come",
+            decide(OLD, backup(1, 0, 0, cuts={log_of(history="-1"): Range(35, 99)})),
+            30,
+            "1 partition",
+        ),
+        (
+            "an earlier history of a partition that the newest good one has no more",
+            decide(OLD, backup(1, 0, 0, cuts={log_of(history="-1", partition=1): Range(90, 99)})),
             0,
             "nothing is beyond 1d",
         ),

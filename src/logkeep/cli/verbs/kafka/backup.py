@@ -21,9 +21,11 @@ from logkeep.cli.verbs.kafka.backup_report import (
     copied_metrics,
     gap_text,
 )
+from logkeep.cli.verbs.kafka.datasets.from_cluster import dataset_backup, wants_dataset
+from logkeep.cli.verbs.kafka.datasets.report import DatasetReport, dataset_lines
 from logkeep.cli.verbs.kafka.declarations import BACKUP
 from logkeep.cli.verbs.next_steps import after_kafka_backup
-from logkeep.cli.wiring import chosen_engine, expect_work, refuse_contradictions, written_source
+from logkeep.cli.wiring import chosen_engine, expect_work, object_bytes, refuse_contradictions, written_source
 from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALLOW_GAPS,
@@ -50,7 +52,7 @@ from logkeep.config.options import (
     REGISTRY_CONFIG,
     RESUME,
     SCRAM_TO,
-    SEGMENT_BYTES,
+    SOURCE,
     STANDBY,
     TAG,
     TOPICS,
@@ -72,6 +74,8 @@ from logkeep.model.segments import Codec
 
 
 def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
+    if report.dataset is not None:
+        return "\n".join(map(look.prose, dataset_lines(report.dataset)))
     if report.follow is not None:
         new = f"{plural(report.new_offsets, 'offset')}, {size(report.new_bytes)}"
         return look.text(summary_text(report.follow, new))
@@ -93,6 +97,8 @@ def _metrics(outcome: CommandOutcome[KafkaBackupReport]) -> Iterator[MetricSampl
     BACKUP, next_step=after_kafka_backup, report=KafkaBackupReport, text=_text, exit_code=copied_code, metrics=_metrics
 )
 def backup(run: Run) -> KafkaBackupReport:
+    if wants_dataset(run):
+        return _of_dataset(dataset_backup(run, client_settings(run)), run[SOURCE] or FIRST_SOURCE)
     refuse_contradictions(run)
     place = written_source(run, FIRST_SOURCE)
     settings = _with_rack(run, client_settings(run))
@@ -108,7 +114,7 @@ def backup(run: Run) -> KafkaBackupReport:
         planned = _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
         wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
         lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
-        return msgspec.structs.replace(planned, to_compare=lines)
+        return msgspec.structs.replace(planned, to_compare=lines, generations_due=prepared.due)
     done = task.run(
         options,
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
@@ -116,6 +122,27 @@ def backup(run: Run) -> KafkaBackupReport:
     )
     publish_switches(run, settings, done)
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def _of_dataset(written: DatasetReport, source: str) -> KafkaBackupReport:
+    return KafkaBackupReport(
+        source=source,
+        id=None,
+        cluster_id=written.cluster_id,
+        topics=written.topics,
+        partitions=written.partitions,
+        groups=written.groups,
+        open_transactions=0,
+        units=0,
+        new_offsets=written.new_offsets,
+        new_bytes=written.written_bytes,
+        stored_bytes=None,
+        gaps=written.gaps,
+        findings=written.findings,
+        allow_gaps=written.allow_gaps,
+        dry_run=written.dry_run,
+        dataset=written,
+    )
 
 
 def publish_switches(run: Run, settings: ClientSettings, done: KafkaBackupDone) -> None:
@@ -226,7 +253,7 @@ def _backup_options(run: Run, settings: ClientSettings) -> KafkaBackupOptions:
         wanted_id=backup_id(wanted) if wanted is not None else None,
         resume=run[RESUME],
         tags=run[TAG],
-        segment_bytes=run[SEGMENT_BYTES],
+        segment_bytes=object_bytes(run),
         compression=Codec(run[COMPRESSION]),
         limit_download=run[LIMIT_DOWNLOAD],
         lease_ttl=run[LEASE_TTL],

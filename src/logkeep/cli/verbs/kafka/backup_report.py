@@ -9,6 +9,7 @@ from logkeep.cli.frame.execute import CommandOutcome
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.terminal.text import duration, plural, size
 from logkeep.cli.verbs.follow import FollowCounts
+from logkeep.cli.verbs.kafka.datasets.report import DatasetReport
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.backups.manifest import KnownGap
@@ -38,6 +39,8 @@ class KafkaCopied(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
     to_compare: tuple[str, ...] = ()
     """On a dry run: logs that would be compared with the live ones unless no offset is missing, why, and the bytes."""
+    generations_due: tuple[str, ...] = ()
+    """On a dry run: topics whose active generation is too old, so that the run would begin a new one."""
     catch_up: str | None = None
     """What was copied of the next generation of a compacted topic, beside the active one; null: nothing was."""
 
@@ -88,6 +91,8 @@ class KafkaFollowSummary(FollowCounts, frozen=True, kw_only=True):
 class KafkaBackupReport(KafkaCopied, frozen=True, kw_only=True):
     follow: KafkaFollowSummary | None = None
     """Of a run with --follow: then new offsets, bytes, gaps and findings are those of all its rounds."""
+    dataset: DatasetReport | None = None
+    """Of a run with --format: then nothing was stored in a repository, and new bytes are those of records."""
 
 
 CopiedT = TypeVar("CopiedT", bound=KafkaCopied)
@@ -104,6 +109,7 @@ def copied_lines(report: KafkaCopied, beside: str = "") -> list[str]:
         f"{plural(report.groups, 'group')} · {plural(report.open_transactions, 'open transaction')} · "
         f"cluster {report.cluster_id}{beside}",
         *(f"COMPARE {log}" for log in report.to_compare),
+        *(f"GENERATION {topic}: would begin a new one" for topic in report.generations_due),
         *([f"CATCH-UP {report.catch_up}"] if report.catch_up else []),
         *(f"GAP   {gap}" for gap in report.gaps),
         *(f"{f.severity.upper():8}{f.where}: {f.what}" for f in report.findings),

@@ -17,9 +17,13 @@ from logkeep.config.options import (
     COMPACTED,
     COMPRESSION,
     CONFIRM_CLUSTER,
+    CONTAINS,
     CONTROLLER_CONFIG,
     CONTROLLERS,
     COORDINATION_TOPIC,
+    DATASET_FORMAT,
+    DATASET_URL,
+    DECODE,
     DROP_TOMBSTONES,
     ENGINE_OPTIONS,
     ERASED_FROM,
@@ -29,6 +33,7 @@ from logkeep.config.options import (
     GROUP,
     GROUP_HISTORY,
     HERE_ONLY,
+    IMPORT_FORMAT,
     INSTANCE,
     INSTANCE_ROLE,
     INTERNAL,
@@ -37,26 +42,36 @@ from logkeep.config.options import (
     ISOLATION,
     KAFKA_TARGET,
     KEEP_ALL,
+    LAST_RECORDS,
     LEASE_TTL,
     LIMIT_DOWNLOAD,
     LIMIT_PRODUCE,
     LIMIT_UPLOAD,
     LOG_DIRS,
+    MOST_ROWS,
     NO_PROOF,
     OFFSETS,
+    PARTITION_COUNT,
     PARTITIONS,
     PROGRESS,
     RAW_RECORDS,
     RECEIPT_OPTIONS,
+    RECORD_HEADER,
+    RECORD_KEY,
     REGISTRY_OPTIONS,
     RENAME,
     REPARTITION,
     REPLACE_RECORDS,
     REPLICATION_FACTOR,
+    RESTORE_FROM,
     RESTORED_GROUPS,
     RESUME,
     RESUME_RESTORE,
+    REWRITE,
+    SCHEMA_DIR,
+    SCHEMAS_TOPIC,
     SCRAM_TO,
+    SCRATCH,
     SEGMENT_BYTES,
     SINCE,
     STANDBY,
@@ -65,6 +80,7 @@ from logkeep.config.options import (
     TO_LOG_DIRS,
     TOPIC_SELECTION,
     TRANSACTIONS,
+    UNTIL,
     UNTIL_OFFSET,
     UNTIL_TIME,
     WHAT,
@@ -88,6 +104,9 @@ BACKUP = Declaration(
     commits, a second one aborts it. A round in which nothing changed commits nothing. Each round prints one line, with
     --json one document; the last line sums up the whole run.
 
+    With --format and --to the records are written as a dataset in a format of other tools, without a repository: what a
+    consumer would read, up to the last stable offset. A later run continues where the dataset ends. See `kafka export`.
+
     With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
     role in the repository. The others wait, and one becomes active when the role is released, or was not renewed
     for --lease-ttl and a third of it. `status` names all instances.
@@ -103,6 +122,11 @@ BACKUP = Declaration(
         CONTROLLER_CONFIG,
         *REGISTRY_OPTIONS,
         BACKUP_ID,
+        DATASET_FORMAT,
+        DATASET_URL,
+        PARTITIONS,
+        ISOLATION,
+        REWRITE,
         SEGMENT_BYTES,
         COMPRESSION,
         ALLOW_GAPS,
@@ -123,13 +147,14 @@ BACKUP = Declaration(
         LIMIT_UPLOAD,
         *WRITE_OPTIONS,
     ),
-    exits=(2, 10, 20, 21, 50, *STORE_EXITS),
+    exits=(2, 10, 20, 21, 31, 50, *STORE_EXITS),
     changes=True,
     measured=True,
     examples=(
         "logkeep kafka backup --bootstrap-servers broker:9092 -r s3://bucket/logkeep --source prod",
         "logkeep kafka backup --topics 'orders|payments.*' --dry-run",
         "logkeep kafka backup --follow --interval 10s",
+        "logkeep kafka backup --format kafka-backup-v1 --to /srv/dataset --bootstrap-servers broker:9092",
         "logkeep kafka backup --follow --standby --instance b --role passive",
     ),
 )
@@ -144,6 +169,9 @@ RESTORE = Declaration(
 
     With --to-log-dirs nothing is sent: segment files are written into the directories of a stopped broker. The dry run
     prints the whole procedure for this cluster.
+
+    With --from URL a dataset or an archive of another tool is restored: see `kafka import`. It is imported into a
+    scratch repository that is removed at the end. Such a restore cannot be resumed.
     """,
     options=(
         *RECEIPT_OPTIONS,
@@ -170,13 +198,17 @@ RESTORE = Declaration(
         RESUME_RESTORE,
         KEEP_ALL,
         NO_PROOF,
+        RESTORE_FROM,
+        IMPORT_FORMAT,
+        PARTITION_COUNT,
+        SCRATCH,
         LIMIT_PRODUCE,
         LIMIT_DOWNLOAD,
         *ENGINE_OPTIONS,
         PROGRESS,
     ),
     arguments=(click.Argument(["backup"], metavar="[ID]", required=False),),
-    exits=(2, 10, 20, 30, 31, 50, *STORE_EXITS),
+    exits=(2, 10, 20, 30, 31, 43, 50, *STORE_EXITS),
     changes=True,
     measured=True,
     examples=(
@@ -294,6 +326,45 @@ GROUPS_ROLLBACK = Declaration(
     examples=("logkeep kafka groups rollback latest --dry-run", "logkeep kafka groups rollback 20261116021500 -y"),
 )
 
+SHOW_RECORDS = Declaration(
+    """Show archived records of a topic: at an offset, the first or last ones, or those with a key or a text.
+
+    Only the batches that hold what is wanted are read, through the index beside every archived object. Records are
+    those that a restore of this backup brings back: without aborted transactions, and without keys of compacted topics
+    that were deleted. They come by partition and offset; with --last by time.
+
+    Keys and values that name a schema (Confluent's framing) are decoded by the registry that was archived with this
+    backup: its topic `_schemas`, or what `kafka backup --registry` read. Where something cannot be decoded, its row
+    says why. With --key, the partition of Kafka's hash is searched first; others only if the key is not there.
+    """,
+    options=(
+        *STORE_OPTIONS,
+        SINCE,
+        UNTIL,
+        LAST_RECORDS,
+        RECORD_KEY,
+        CONTAINS,
+        RECORD_HEADER,
+        MOST_ROWS,
+        ISOLATION,
+        DECODE,
+        SCHEMA_DIR,
+        SCHEMAS_TOPIC,
+        LIMIT_DOWNLOAD,
+    ),
+    arguments=(
+        click.Argument(["records"], metavar="TOPIC[:PARTITION[:OFFSET]]"),
+        click.Argument(["backup"], metavar="[ID]", default="latest"),
+    ),
+    exits=(10, *STORE_EXITS),
+    examples=(
+        "logkeep kafka show orders:3:81726",
+        "logkeep kafka show orders --last 5",
+        "logkeep kafka show orders 20261114020000 --key customer-17 --since '2026-11-13 22:00'",
+        "logkeep kafka show orders --contains timeout --limit 10 --json",
+    ),
+)
+
 GENERATIONS = Declaration(
     """Show the copies of compacted topics: the active one, older ones, and one that is being made.
 
@@ -316,6 +387,18 @@ GENERATIONS_NEW = Declaration(
     exits=(10, 50, *STORE_EXITS),
     changes=True,
     examples=("logkeep kafka generations new --topics accounts --dry-run",),
+)
+
+GENERATIONS_CANCEL = Declaration(
+    """End catch-ups of compacted topics: the active copies go on as they are.
+
+    What was copied of them becomes garbage, which `prune` deletes. No backup changes. With
+    --compacted-log-backup-length-days the next run begins another one where the active copy is too old.
+    """,
+    options=(*STORE_OPTIONS, *TOPIC_SELECTION, LEASE_TTL),
+    exits=(10, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep kafka generations cancel --topics accounts --dry-run",),
 )
 
 SALVAGE = Declaration(

@@ -1,15 +1,22 @@
-"""`logkeep kafka generations` and `kafka generations new`: copies of compacted topics."""
+"""`logkeep kafka generations`, `kafka generations new` and `cancel`: copies of compacted topics."""
 
 import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
-from logkeep.cli.verbs.kafka.declarations import GENERATIONS, GENERATIONS_NEW
+from logkeep.cli.verbs.kafka.declarations import GENERATIONS, GENERATIONS_CANCEL, GENERATIONS_NEW
 from logkeep.cli.wiring import chosen_source
 from logkeep.config.options import ALL, EXCLUDE, LEASE_TTL, TOPICS
 from logkeep.errors import UsageError
-from logkeep.kafka.backup.generations.listing import NewGenerations, begin_new, list_generations, plan_new
+from logkeep.kafka.backup.generations.listing import (
+    NewGenerations,
+    begin_new,
+    cancel,
+    list_generations,
+    plan_cancel,
+    plan_new,
+)
 from logkeep.kafka.topic_selection import TopicFilter, topic_filter
 from logkeep.reports.backups import read_source
 from logkeep.repository.chain.write_session import writing
@@ -111,16 +118,20 @@ def _new_text(report: NewGenerationsReport, look: TerminalStyle) -> str:
 
 @verb(GENERATIONS_NEW, report=NewGenerationsReport, text=_new_text)
 def new(run: Run) -> NewGenerationsReport:
-    named: tuple[str, ...] = run[TOPICS]
-    if not named:
-        raise UsageError("no topic is named", remedy="pass --topics with a pattern of whole names")
-    selects = _selected(run)
+    named, selects = _named(run), _selected(run)
     place = chosen_source(run, read_only=run.dry_run)
     if run.dry_run:
         folded = read_source(place, run.clock()).folded
         return _new_report(place.source, plan_new(place, folded, named, selects, iter(run.token, "")), dry_run=True)
     with writing(place, "generations new", run.clock, run.token, run[LEASE_TTL]) as session:
         return _new_report(place.source, begin_new(session, named, selects), dry_run=False)
+
+
+def _named(run: Run) -> tuple[str, ...]:
+    named: tuple[str, ...] = run[TOPICS]
+    if not named:
+        raise UsageError("no topic is named", remedy="pass --topics with a pattern of whole names")
+    return named
 
 
 def _new_report(source: str, planned: NewGenerations, *, dry_run: bool) -> NewGenerationsReport:
@@ -131,3 +142,34 @@ def _new_report(source: str, planned: NewGenerations, *, dry_run: bool) -> NewGe
     return NewGenerationsReport(
         source=source, generations=tuple(sorted(rows, key=lambda row: row.topic)), dry_run=dry_run
     )
+
+
+class CancelledGeneration(msgspec.Struct, frozen=True, kw_only=True):
+    topic: str
+    number: int
+
+
+class CancelledGenerationsReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    generations: tuple[CancelledGeneration, ...]
+    dry_run: bool
+
+
+def _cancelled_text(report: CancelledGenerationsReport, look: TerminalStyle) -> str:
+    done = "would be cancelled" if report.dry_run else "cancelled"
+    lines = [f"{each.topic}: generation {each.number} {done}" for each in report.generations]
+    return "\n".join(map(look.text, [*lines, "the active generation goes on; `prune` deletes what was copied"]))
+
+
+@verb(GENERATIONS_CANCEL, report=CancelledGenerationsReport, text=_cancelled_text)
+def cancel_catch_ups(run: Run) -> CancelledGenerationsReport:
+    named, selects = _named(run), _selected(run)
+    place = chosen_source(run, read_only=run.dry_run)
+    if run.dry_run:
+        found = plan_cancel(read_source(place, run.clock()).folded, named, selects)
+    else:
+        with writing(place, "generations cancel", run.clock, run.token, run[LEASE_TTL]) as session:
+            found = cancel(session, named, selects)
+    rows = [CancelledGeneration(topic=c.topic, number=c.number) for c in found]
+    ordered = sorted(rows, key=lambda row: row.topic)
+    return CancelledGenerationsReport(source=place.source, generations=tuple(ordered), dry_run=run.dry_run)

@@ -29,12 +29,22 @@ def overview(report: KafkaReport, base: int | None) -> dict[str, str]:
     if report.scram_credentials is not None:
         besides.append(f"{plural(report.scram_credentials, 'SCRAM credential')}, encrypted")
     return {
+        **_imported(report),
         "cluster": report.cluster_id,
         "continues": "none, it is independent" if base is None else str(base),
         "holds": f"{sums} · {plural(sum(t.records for t in topics), 'record')} · "
         f"{size(sum(t.stored_bytes for t in topics))}",
         "besides": " · ".join(besides),
     }
+
+
+def _imported(report: KafkaReport) -> dict[str, str]:
+    """Which tool wrote the dataset that a backup was imported from, and what it could not archive."""
+    found = report.imported
+    if found is None:
+        return {}
+    written = f"{found.format}, written by {found.tool} {found.tool_version}".rstrip()
+    return {"imported": f"from {found.url} ({written})", "unknown": " · ".join(found.unknown) or "nothing"}
 
 
 def topic_table(topics: Sequence[TopicReport], look: TerminalStyle, *, every: bool) -> Iterator[str]:

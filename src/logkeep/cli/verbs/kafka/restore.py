@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
+from logkeep.cli.verbs.kafka.datasets.restore_from import NOT_RESUMED, imported, refuse_without_from
 from logkeep.cli.verbs.kafka.declarations import RESTORE
 from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
 from logkeep.cli.verbs.next_steps import after_restore
@@ -38,6 +41,7 @@ from logkeep.config.options import (
     REPARTITION,
     REPLACE_RECORDS,
     REPLICATION_FACTOR,
+    RESTORE_FROM,
     RESTORED_GROUPS,
     RESUME_RESTORE,
     TO_LOG_DIRS,
@@ -106,9 +110,22 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 @verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
 def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     refuse_contradictions(run)
+    if (dataset := run[RESTORE_FROM]) is not None:
+        return _restore_from(run, dataset, backup)
+    refuse_without_from(run)
     resumed = run[RESUME_RESTORE]
     named = named_backup(backup, "logkeep kafka restore") if resumed is None else ""
-    place = chosen_source(run)
+    return _restore(run, chosen_source(run), named, resumed)
+
+
+def _restore_from(run: Run, dataset: str, backup: str | None) -> KafkaRestoreReport:
+    """The import's findings come first: they are about what the archive could not hold."""
+    found = imported(run, dataset, backup)
+    done = _restore(run, found.place, "latest", None)
+    return msgspec.structs.replace(done, findings=(*found.findings, *done.findings))
+
+
+def _restore(run: Run, place: SourceRef, named: str, resumed: int | None) -> KafkaRestoreReport:
     if run[TO_LOG_DIRS]:
         return _restore_offline(run, place, named)
     if (other := _typed_flag(run, _OFFLINE)) is not None:
@@ -187,14 +204,16 @@ def _naming_restore(run: Run) -> Iterator[Callable[[RestoreId], None]]:
 
     def begun(restore_id: RestoreId) -> None:
         begun_ids.append(restore_id)
-        if not run[QUIET]:
+        if not run[QUIET] and run[RESTORE_FROM] is None:
             run.console.note(f"restore {restore_id} begins; to resume it after an interruption:")
             run.console.note(f"  logkeep kafka restore --resume {restore_id}")
 
     try:
         yield begun
     except LogkeepError as error:
-        if begun_ids:
+        if begun_ids and run[RESTORE_FROM] is not None:
+            error.remedy = NOT_RESUMED if isinstance(error, Interrupted) else f"{error.remedy}; then {NOT_RESUMED}"
+        elif begun_ids:
             ways = f"`kafka restore --resume {begun_ids[0]}` resumes it, `kafka restore abort {begun_ids[0]}` aborts it"
             error.remedy = ways if isinstance(error, Interrupted) else f"{error.remedy}; then {ways}"
         raise

@@ -12,7 +12,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     gap_text,
 )
 from logkeep.cli.verbs.kafka.declarations import SALVAGE
-from logkeep.cli.wiring import chosen_engine, use_directories, written_source
+from logkeep.cli.wiring import chosen_engine, object_bytes, use_directories, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
     BACKUP_ID,
@@ -20,7 +20,6 @@ from logkeep.config.options import (
     INTERNAL,
     LEASE_TTL,
     LOG_DIRS,
-    SEGMENT_BYTES,
     TAG,
     TOPICS,
 )
@@ -69,7 +68,7 @@ def _salvage_options(run: Run) -> SalvageOptions:
         internal=run[INTERNAL],
         wanted_id=backup_id(wanted) if wanted is not None else None,
         tags=run[TAG],
-        segment_bytes=run[SEGMENT_BYTES],
+        segment_bytes=object_bytes(run),
         lease_ttl=run[LEASE_TTL],
     )
 

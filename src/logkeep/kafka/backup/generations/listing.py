@@ -8,7 +8,8 @@ from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.backup.assemble import earlier_results
 from logkeep.kafka.backup.generations.plan import history_name, new_catch_up
 from logkeep.kafka.backup.generations.round import commit_generations
-from logkeep.kafka.backup.history_check import history_number
+from logkeep.kafka.backup.plan import history_number
+from logkeep.kafka.client.topology import is_internal
 from logkeep.kafka.record.deletion_times import compacted_topics_of
 from logkeep.kafka.record.documents import ClusterRecord
 from logkeep.kafka.record.stored_record import read_record
@@ -20,7 +21,7 @@ from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
-from logkeep.repository.chain.actions import BegunCatchUp, GenerationsAction
+from logkeep.repository.chain.actions import BegunCatchUp, EndedCatchUp, GenerationsAction
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import CatchUp, Folded
 from logkeep.repository.chain.write_session import Writing
@@ -156,6 +157,26 @@ def plan_new(
         if name in compacted and name not in under_way
     ]
     return NewGenerations(tuple(begun), tuple(under_way[name] for name in chosen if name in under_way))
+
+
+def plan_cancel(folded: Folded, named: Collection[str], selects: TopicFilter) -> tuple[CatchUp, ...]:
+    """The catch-ups of these topics. Raises UsageError if there is none."""
+    found = tuple(c for c in folded.catch_ups or () if selects(c.topic, is_internal(c.topic, flagged=False)))
+    if not found:
+        names = ", ".join(sorted(c.topic for c in folded.catch_ups or ())) or "none"
+        raise UsageError(
+            f"no catch-up of a topic matches {' or '.join(named)}",
+            remedy=f"patterns match whole names; topics with a catch-up: {names}",
+        )
+    return found
+
+
+def cancel(session: Writing, named: Collection[str], selects: TopicFilter) -> tuple[CatchUp, ...]:
+    """End catch-ups: the active copies go on, and what was copied becomes garbage."""
+    found = plan_cancel(session.folded, named, selects)
+    ended = tuple(EndedCatchUp(c.token, "cancelled by `kafka generations cancel`") for c in found)
+    commit_generations(session, GenerationsAction(ended=ended))
+    return found
 
 
 def begin_new(session: Writing, named: Collection[str], selects: TopicFilter) -> NewGenerations:

@@ -12,13 +12,22 @@ import msgspec
 
 from logkeep.kafka.backup.assemble import done_ranges
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.history_check import BrokenLog, archive_progress, history_number
-from logkeep.kafka.backup.plan import UNIT_BYTES, Plan, PlannedUnit, history_of, plan_backup
+from logkeep.kafka.backup.history_check import BrokenLog, archive_progress
+from logkeep.kafka.backup.plan import (
+    UNIT_BYTES,
+    Plan,
+    PlannedUnit,
+    history_number,
+    history_of,
+    plan_backup,
+    used_numbers,
+)
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import Topic, TopicPartition, is_internal
 from logkeep.kafka.record.deletion_times import cleanup_rule
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
+from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.chain.actions import BegunCatchUp, EndedCatchUp, GenerationStart
 from logkeep.repository.chain.fold import CatchUp, Folded
@@ -104,12 +113,20 @@ def due_topics(
     ]
 
 
+def due_by_age(
+    folded: Folded, facts: Facts, oldest: Collection[LogName], reached: Reached, length: timedelta, now: datetime
+) -> list[str]:
+    """Topics whose new generation a run would begin, with the ages that it would record first."""
+    topics = compacted_now(facts)
+    starts = unknown_starts(folded, topics, oldest, rfc3339(now))
+    known = msgspec.structs.replace(folded, generation_starts=(*(folded.generation_starts or ()), *starts))
+    return due_topics(known, topics, reached, length, now)
+
+
 def next_number(folded: Folded, topic: str, topic_id: str, logs: Iterable[LogName]) -> int:
     """Larger than any that this topic ever had: neither rows nor burials of another copy can apply to the new one."""
-    used = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
-    used += [history_number(b.log.history) for b in folded.buried or () if _is_of(b.log, topic, topic_id)]
-    used += [s.number for s in folded.generation_starts or () if (s.topic, s.topic_id) == (topic, topic_id)]
-    return max(used, default=0) + 1
+    here = [history_number(log.history) for log in logs if _is_of(log, topic, topic_id)]
+    return max([*here, used_numbers(folded).get((topic, topic_id), 0)]) + 1
 
 
 def _is_of(log: LogName, topic: str, topic_id: str) -> bool:

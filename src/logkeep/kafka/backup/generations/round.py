@@ -51,7 +51,7 @@ from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import EndedCatchUp, GenerationsAction
 from logkeep.repository.chain.commits import SourceRef
-from logkeep.repository.chain.fold import CatchUp
+from logkeep.repository.chain.fold import CatchUp, Folded
 from logkeep.repository.chain.format import GENERATIONS, require_feature
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.parts import Expected
@@ -111,20 +111,13 @@ class GenerationRound:
         session, topics = self.session, compacted_now(facts)
         folded, now = session.folded, session.clock()
         if unknown_starts(folded, topics, (), rfc3339(now)):
-            starts = unknown_starts(folded, topics, self._oldest_logs(), rfc3339(now))
+            starts = unknown_starts(folded, topics, oldest_logs(session.place, folded), rfc3339(now))
             self._commit(GenerationsAction(starts=tuple(starts)))
         due = due_topics(session.folded, topics, reached, self.rule.length, now)
         logs = [LogName(Kind.TOPICS, log.topic, r.history, log.partition) for log, r in reached.items()]
         reason = f"the active generation is older than {self.rule.length.days} days"
         begun = [new_catch_up(session.folded, name, logs, session.tokens(), reason) for name in due]
         self._commit(GenerationsAction(begun=tuple(begun)))
-
-    def _oldest_logs(self) -> list[LogName]:
-        oldest = self.session.folded.completed[:1]
-        try:
-            return [c.log for entry in oldest for c in read_manifest(self.session.place, entry).cut]
-        except Damaged:
-            return []  # their age is counted from now on
 
     def _commit(self, action: GenerationsAction) -> None:
         commit_generations(self.session, action)
@@ -140,11 +133,13 @@ class GenerationRound:
     def share(
         self, facts: Facts, reached: Reached, done: Plan, copy: CopyShare, engine_for: EngineFor
     ) -> "CopiedShare":
-        """After the backup, which copied the plan `done`: copy and read back a part of the first catch-up. What fails
-        is a finding; the backup counts."""
-        waiting = [] if self.idle else self._selected(facts)
-        gone = {e.token for e in ended_catch_ups(waiting, facts, reached, ())}
-        for catch_up in [each for each in waiting if each.token not in gone][:1]:
+        """After the backup, which copied the plan `done`: end catch-ups of logs that lost their end meanwhile, copy and
+        read back a part of the first other one. What fails is a finding; the backup counts."""
+        if self.idle:
+            return CopiedShare()
+        ended = ended_catch_ups(self.session.folded.catch_ups or (), facts, reached, ())
+        self._commit(GenerationsAction(ended=tuple(ended)))
+        for catch_up in self._selected(facts)[:1]:
             try:
                 share_bytes = self.rule.share_bytes + planned_bytes(catch_up.topic, done)
                 return self._share(catch_up, facts, share_bytes, copy, engine_for)
@@ -200,6 +195,14 @@ class GenerationRound:
 
     def _receipts(self, catch_up: CatchUp) -> list[CatchUpReceipt]:
         return list(catch_up_receipts(self.session.place, catch_up, known=self.known))
+
+
+def oldest_logs(place: SourceRef, folded: Folded) -> list[LogName]:
+    """Of the oldest kept backup."""
+    try:
+        return [c.log for entry in folded.completed[:1] for c in read_manifest(place, entry).cut]
+    except Damaged:
+        return []  # their age is counted from now on
 
 
 def commit_generations(session: Writing, action: GenerationsAction) -> None:

@@ -5,7 +5,6 @@ later may be missing altogether, so other points are refused.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from logkeep.errors import UsageError
@@ -16,6 +15,7 @@ from logkeep.repository.chain.fold import FoldedLog
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.backup_view import KafkaBackupView
+    from logkeep.kafka.restore.plan.plan import PlannedLog
 
 _SHOWN = 8
 
@@ -65,6 +65,10 @@ def _lost(log: LogName, fold: FoldedLog, backup_end: int, what: str, option: str
     )
 
 
-def folded_since(folds: Mapping[LogName, FoldedLog], logs: Iterable[LogName], started: datetime) -> list[LogName]:
-    """Logs among these that were folded after a restore began: its target has records that the archive lost."""
-    return sorted({log for log in logs if log in folds and datetime.fromisoformat(folds[log].committed) >= started})
+def folded_since(folds: Mapping[LogName, FoldedLog], planned: Iterable["PlannedLog"]) -> list[LogName]:
+    """Logs that were folded after a restore was planned: its target has records that the archive lost.
+
+    By the generations of the chain: clocks of two machines may differ.
+    """
+    now = {log: fold.generation for log, fold in folds.items()}
+    return sorted({each.log for each in planned if now.get(each.log, 0) != (each.fold or 0)})

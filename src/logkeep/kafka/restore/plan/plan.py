@@ -40,7 +40,7 @@ from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.chain.actions import ObjectRef
-from logkeep.repository.chain.fold import Burial
+from logkeep.repository.chain.fold import Burial, FoldedLog
 
 PARTS = ("data", "configs", "groups", "acls", "quotas")
 DEFAULT_PARTS = ("data", "configs", "groups")
@@ -95,6 +95,8 @@ class PlannedLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Objects with offsets that are not restored, because their keys were deleted at the source. Absent: none."""
     merge: BatchMergeRule | msgspec.UnsetType = msgspec.UNSET
     """How small batches are merged; absent in plans of earlier releases, which sent every batch by itself."""
+    fold: int | msgspec.UnsetType = msgspec.UNSET
+    """The generation of the chain that folded it last. Absent: it was not folded."""
 
     @property
     def target(self) -> TopicPartition:
@@ -263,6 +265,14 @@ def with_buried(plan: RestorePlan, burials: Mapping[LogName, Sequence[Burial]]) 
         for log in plan.logs
     ]
     return msgspec.structs.replace(plan, logs=tuple(logs)) if burials else plan
+
+
+def with_folds(plan: RestorePlan, folds: Mapping[LogName, FoldedLog]) -> RestorePlan:
+    """The plan with the fold of each log that it restores: after another one, it cannot be resumed."""
+    logs = [
+        msgspec.structs.replace(log, fold=folds[log.log].generation) if log.log in folds else log for log in plan.logs
+    ]
+    return msgspec.structs.replace(plan, logs=tuple(logs)) if folds else plan
 
 
 def deleted_later_findings(

@@ -114,14 +114,14 @@ def choose(record: ClusterRecord, cut: Iterable[LogCut], choice: RestoreSelectio
     names = {t.name: _renamed(t.name, renames) for t in own}
     _refuse_unused(renames, names)
     _refuse_clashes(names)
-    partitions = _partitions(choice.partitions, names)
+    partitions = partition_ranges(choice.partitions, names)
     until = _until(choice.until_offsets, names)
     _refuse_absent(partitions, [(t.name, p) for t in own for p in range(t.partitions) if (t.name, p) in cuts])
     logs = [
         ChosenLog(c.log, c.start, _end(c, until), TopicPartition(names[t.name], p))
         for t in own
         for p in range(t.partitions)
-        if (c := cuts.get((t.name, p))) is not None and _wanted(partitions, t.name, p)
+        if (c := cuts.get((t.name, p))) is not None and in_partitions(partitions, t.name, p)
     ]
     _refuse_unknown(until, logs)
     kept = {log.log.name for log in logs}
@@ -187,7 +187,7 @@ def _refuse_clashes(names: Mapping[str, str]) -> None:
             raise UsageError(f"{first} and {old} would both become {new}", remedy="check --rename")
 
 
-def _partitions(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
+def partition_ranges(texts: Sequence[str], names: Mapping[str, str]) -> dict[str, list[range]]:
     """By topic, `""` for all of them."""
     found: dict[str, list[range]] = {}
     for text in texts:
@@ -222,7 +222,7 @@ def _refuse_absent(partitions: Mapping[str, Sequence[range]], there: Sequence[tu
                 )
 
 
-def _wanted(partitions: Mapping[str, Sequence[range]], topic: str, partition: int) -> bool:
+def in_partitions(partitions: Mapping[str, Sequence[range]], topic: str, partition: int) -> bool:
     if not partitions:
         return True
     own = partitions.get(topic, partitions.get("", ()))

@@ -3,16 +3,23 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
-from logkeep.errors import BackupFailed, FormatTooNew
-from logkeep.kafka.backup.generations.plan import GenerationRule
-from logkeep.kafka.backup.history_check import history_number
-from logkeep.kafka.backup.plan import Plan
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import BackupFailed, FormatTooNew, UsageError
+from logkeep.kafka.backup.generations.listing import cancel, plan_cancel
+from logkeep.kafka.backup.generations.plan import GenerationRule, due_by_age, new_catch_up
+from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, oldest_logs
+from logkeep.kafka.backup.plan import Plan, history_number, next_history, used_numbers
 from logkeep.kafka.backup.units import CopyResult
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.record.documents import ArchivedReach
+from logkeep.kafka.topic_selection import topic_filter
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain import layout
+from logkeep.repository.chain.actions import GenerationsAction
 from logkeep.repository.chain.commits import checkpoints, read_chain, read_whole_chain
 from logkeep.repository.chain.format import GENERATIONS, check_features, open_format
 from logkeep.repository.chain.lease import DEFAULT_TTL
@@ -21,7 +28,7 @@ from logkeep.repository.upkeep.repair import repair
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka import generation_cycle
 from tests.support.kafka.cluster_values import topic
-from tests.support.kafka.generation_cycle import SHARE, Cycle
+from tests.support.kafka.generation_cycle import SHARE, TOPIC, Cycle
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -122,6 +129,32 @@ def test_a_damaged_share_of_a_topic_that_does_not_grow_is_copied_again() -> None
             made.back_up()
         assert made.active_number() == 1
         made.check()
+
+
+def test_a_truncation_that_the_copy_finds_ends_the_catch_up_in_the_same_run() -> None:
+    """The other partition has lost its end five times before: the catch-up has the next number after that."""
+    made = _made()
+    with made.session() as session:
+        logs = [c.log for c in read_manifest(made.place, session.folded.completed[-1]).cut]
+        often = [logs[0], msgspec.structs.replace(logs[1], history=f"{logs[1].history}-5")]
+        new = new_catch_up(session.folded, logs[0].name, often, made.token(), "asked for")
+        commit_generations(session, GenerationsAction(begun=(new,)))
+        assert new.number == 6
+        after = next_history(logs[0].name, logs[0].history, used_numbers(session.folded))
+        histories = {0: after, 1: often[1].history}
+        reached = {TopicPartition(c.name, c.partition): ArchivedReach(histories[c.partition], 9, 1) for c in logs}
+        found = generation_cycle.facts_at(made.end)
+        share = GenerationRound(session, SHARE).share(found, reached, Plan((), (), (), ()), _never, _no_engine)
+        assert (share.what, share.findings) == (None, ())
+    assert not read_chain(made.place).catch_ups
+
+
+def _never(*_: object) -> list[CopyResult]:
+    raise AssertionError("nothing is copied of a catch-up that has ended")
+
+
+def _no_engine(_: int) -> InlineEngine:
+    return InlineEngine()
 
 
 def test_a_catch_up_whose_object_is_lost_ends_and_backups_go_on() -> None:
@@ -248,3 +281,42 @@ def test_a_receipt_that_cannot_be_read_frees_nothing_and_its_unit_is_repeated(st
     made.check()
     made.prune_to(1)
     assert made.objects() == made.needed()
+
+
+def test_a_cancelled_catch_up_leaves_the_active_generation_and_becomes_garbage() -> None:
+    made = _made()
+    made.begin_new()
+    made.end += 2
+    made.back_up()
+    copied = made.objects()
+    everything = topic_filter((), (), internal=False)
+    with pytest.raises(UsageError, match="no catch-up of a topic matches other") as refused:
+        plan_cancel(read_chain(made.place), ("other",), topic_filter(("other",), (), internal=False))
+    assert "accounts" in refused.value.remedy
+    with made.session() as session:
+        assert [c.topic for c in cancel(session, (".*",), everything)] == ["accounts"]
+    assert not read_chain(made.place).catch_ups
+    made.end += 2
+    made.back_up()
+    made.check()
+    assert made.active_number() == 0
+    made.now += timedelta(hours=1)
+    made.prune_to(1)
+    assert made.objects() == made.needed() < copied | made.objects()
+
+
+def test_a_dry_run_names_the_topics_that_are_due() -> None:
+    """Also where no run has recorded their age yet: a topic is as old as the oldest backup that has it."""
+    made, found = _made(), generation_cycle.facts_at(20)
+    folded, length = read_chain(made.place), timedelta(days=30)
+    reached = {TopicPartition(TOPIC.name, 0): ArchivedReach(TOPIC.id.hex, 20, 0)}
+    oldest = oldest_logs(made.place, folded)
+
+    def due(days: int) -> list[str]:
+        return due_by_age(folded, found, oldest, reached, length, made.now + timedelta(days=days))
+
+    assert (due(29), due(31)) == ([], ["accounts"])
+    assert due_by_age(folded, found, (), reached, length, made.now + timedelta(days=31)) == [], "age not known"
+    made.begin_new()
+    folded = read_chain(made.place)
+    assert due(31) == [], "under way"

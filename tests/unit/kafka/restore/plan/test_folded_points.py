@@ -1,11 +1,11 @@
 """Points in time and offsets inside a folded span are refused, with those that are left."""
 
-from datetime import UTC, datetime
-
+import msgspec
 import pytest
 
 from logkeep.errors import UsageError
 from logkeep.kafka.restore.plan.folded_points import folded_since, refuse_lost_points
+from logkeep.kafka.restore.plan.plan import PlannedLog
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.chain.fold import FoldedCut, FoldedLog
@@ -56,6 +56,16 @@ def test_other_logs_are_not_concerned() -> None:
     refuse_lost_points({LOG: FOLD}, {LOG: 150}, {}, {}, 5)
 
 
-def test_a_restore_that_began_before_the_fold_is_known() -> None:
-    assert folded_since({LOG: FOLD}, [LOG], datetime(2026, 11, 18, 9, 59, tzinfo=UTC)) == [LOG]
-    assert folded_since({LOG: FOLD}, [LOG], datetime(2026, 11, 18, 10, 1, tzinfo=UTC)) == []
+def _planned(fold: int | msgspec.UnsetType) -> PlannedLog:
+    return PlannedLog(
+        log=LOG, start=0, end=9, transactional=False, topic="state", partition=0, base=0, records=9, bytes=9, fold=fold
+    )  # fmt: skip
+
+
+def test_a_restore_that_was_planned_before_the_fold_is_known_whatever_the_clocks_say() -> None:
+    """The restore began on a machine whose clock was ahead: its time is after that of the fold."""
+    assert folded_since({LOG: FOLD}, [_planned(msgspec.UNSET)]) == [LOG]
+    assert folded_since({LOG: FOLD}, [_planned(7)]) == [LOG], "and again"
+    assert folded_since({LOG: FOLD}, [_planned(9)]) == []
+    assert folded_since({}, [_planned(msgspec.UNSET)]) == []
+    assert b"fold" not in msgspec.json.encode(_planned(msgspec.UNSET)), "as plans were before"

@@ -1,0 +1,1 @@
+"""The verbs of `logkeep kafka` for datasets and archives of other tools."""

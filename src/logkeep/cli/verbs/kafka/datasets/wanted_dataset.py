@@ -1,0 +1,42 @@
+"""What the settings say about a dataset: where it is, its format, and what is exported into it."""
+
+from functools import partial
+
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.wiring import opened_store, use_directories
+from logkeep.config.options import (
+    DATASET_FORMAT,
+    DATASET_URL,
+    EXCLUDE,
+    INTERNAL,
+    ISOLATION,
+    LIMIT_UPLOAD,
+    PARTITIONS,
+    REWRITE,
+    SEGMENT_BYTES,
+    TOPICS,
+)
+from logkeep.errors import UsageError
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.store.access import create_place, local_root
+
+
+def wanted_export(run: Run) -> DatasetExport:
+    """Raises UsageError if --format or --to is missing."""
+    url, name = run[DATASET_URL], run[DATASET_FORMAT]
+    if url is None or name is None:
+        raise UsageError("a dataset needs --format and --to", remedy="add --format kafka-backup-v1 --to DIRECTORY")
+    root = local_root(url)
+    if root is not None and run.settings.typed(LIMIT_UPLOAD):
+        raise UsageError("--limit-upload is for a dataset in a bucket", remedy="use --limit-download")
+    if root is not None:
+        use_directories(run, root, written=True)
+    options = ExportOptions(name, run[ISOLATION], DatasetOptions(run[SEGMENT_BYTES]), run[REWRITE])
+    return DatasetExport(DatasetTarget(opened_store(run, url), root), options, partial(create_place, url))
+
+
+def wanted_logs(run: Run) -> ExportSelection:
+    return ExportSelection(run[TOPICS], run[EXCLUDE], run[INTERNAL], run[PARTITIONS])

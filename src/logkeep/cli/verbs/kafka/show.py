@@ -1,0 +1,162 @@
+"""`logkeep kafka show`: archived records of one topic, read by ranges and decoded for people."""
+
+import base64
+import binascii
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.kafka.declarations import SHOW_RECORDS
+from logkeep.cli.verbs.kafka.show_report import ShownHeader, ShownRecord, ShowReport, show_text
+from logkeep.cli.wiring import chosen_source
+from logkeep.config.options import (
+    CONTAINS,
+    DECODE,
+    ISOLATION,
+    LAST_RECORDS,
+    MOST_ROWS,
+    RECORD_HEADER,
+    RECORD_KEY,
+    SCHEMA_DIR,
+    SCHEMAS_TOPIC,
+    SINCE,
+    UNTIL,
+)
+from logkeep.config.settings import SettingPlace
+from logkeep.errors import UsageError
+from logkeep.kafka.registry.decoding import DecodeMode, RecordDecoder, as_text
+from logkeep.kafka.registry.documents import read_registry, topic_logs
+from logkeep.kafka.registry.schema_source import RegistrySchemas, SchemaSource, read_directory
+from logkeep.repository.chain.commits import read_chain
+
+if TYPE_CHECKING:
+    from logkeep.kafka.record.backup_view import KafkaBackupView
+    from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion
+
+_WHERE = re.compile(
+    r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,18}))?)?", re.ASCII
+)
+
+
+@verb(SHOW_RECORDS, report=ShowReport, text=show_text)
+def show(run: Run, records: str, backup: str) -> ShowReport:
+    from logkeep.kafka.scan.find import find_records, why_absent  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.kafka.scan.open_backup import open_backup  # noqa: PLC0415
+    from logkeep.kafka.scan.values import ScanCounters  # noqa: PLC0415
+
+    question = _question(run, records)
+    directory = run[SCHEMA_DIR]
+    schemas = None if directory is None else read_directory(directory)
+    counters = ScanCounters()
+    with open_backup(chosen_source(run), backup, "show", run.clock, run.token) as view:
+        found = find_records(view, question, counters)
+        absent = why_absent(view, question, counters) if question.exactly and not found.records else None
+        decoder = RecordDecoder(DecodeMode(run[DECODE]), schemas or _archived(run, view))
+        return ShowReport(
+            id=view.entry.id,
+            source=view.place.source,
+            topic=question.topic,
+            offset=question.offset if question.exactly else None,
+            records=tuple(_shown(record, decoder) for record in found.records),
+            more=found.more,
+            searched=found.searched,
+            notes=tuple(_notes(question, found, absent)),
+            stored_bytes=counters.stored_bytes,
+            requests=counters.requests,
+        )
+
+
+def _question(run: Run, text: str) -> "RecordQuestion":
+    from logkeep.kafka.scan.find import RecordQuestion  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.kafka.scan.search import RecordSearch  # noqa: PLC0415
+    from logkeep.kafka.scan.values import ScanIsolation  # noqa: PLC0415
+
+    where = _WHERE.fullmatch(text)
+    if where is None:
+        raise UsageError(f"{text!r} names no records", remedy="write TOPIC, TOPIC:PARTITION or TOPIC:PARTITION:OFFSET")
+    last: int | None = run[LAST_RECORDS]
+    given = run.settings.origin(MOST_ROWS).place is not SettingPlace.DEFAULT
+    offset = None if where["offset"] is None else int(where["offset"])
+    if last is not None and (given or offset is not None):
+        other = "--limit" if given else "an offset"
+        raise UsageError(f"--last and {other} exclude each other", remedy="leave one of them out")
+    name, _, value = (run[RECORD_HEADER] or "").partition("=")
+    search = RecordSearch(
+        key=_bytes(run[RECORD_KEY], "--key"),
+        contains=_bytes(run[CONTAINS], "--contains"),
+        header=name.encode() if run[RECORD_HEADER] is not None else None,
+        header_value=_bytes(value, "--header") if "=" in (run[RECORD_HEADER] or "") else None,
+    )
+    question = RecordQuestion(
+        topic=where["topic"],
+        partition=None if where["partition"] is None else int(where["partition"]),
+        offset=offset,
+        since_ms=run[SINCE],
+        until_ms=run[UNTIL],
+        isolation=ScanIsolation(run[ISOLATION]),
+        search=search,
+        limit=last or run[MOST_ROWS],
+        last=last is not None,
+    )
+    alone = not given and search.everything and question.since_ms is None and question.until_ms is None
+    return replace(question, exactly=offset is not None and alone)
+
+
+def _bytes(text: str | None, flag: str) -> bytes | None:
+    """Text as it is, or bytes that are written as `hex:…` or `base64:…`."""
+    if text is None:
+        return None
+    try:
+        if text.startswith("hex:"):
+            return bytes.fromhex(text[4:])
+        if text.startswith("base64:"):
+            return base64.b64decode(text[7:], validate=True)
+    except (ValueError, binascii.Error):
+        raise UsageError(f"{text!r} has other characters than its form allows", subject=flag) from None
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _archived(run: Run, view: "KafkaBackupView") -> SchemaSource | None:
+    """The registry of the backup; None if it has none, or if no mode needs it."""
+    if run[DECODE] in ("text", "hex"):
+        return None
+    captured = any(each.role == "registry" for each in view.manifest.attachments)
+    if not captured and not topic_logs(view.manifest, run[SCHEMAS_TOPIC]):
+        return None
+    return RegistrySchemas(read_registry(view.place, read_chain(view.place), view.manifest, run[SCHEMAS_TOPIC]))
+
+
+def _shown(record: "FoundRecord", decoder: RecordDecoder) -> ShownRecord:
+    guids = {name: value for name, value in record.headers if name in (b"__key_schema_id", b"__value_schema_id")}
+    return ShownRecord(
+        partition=record.partition,
+        offset=record.offset,
+        timestamp_ms=record.time_ms,
+        append_time=record.append_time,
+        key=None if record.key is None else decoder.decode(record.key, guids.get(b"__key_schema_id")),
+        value=None if record.value is None else decoder.decode(record.value, guids.get(b"__value_schema_id")),
+        headers=tuple(
+            ShownHeader(name=as_text(name).text or "", value=None if value is None else as_text(value))
+            for name, value in record.headers
+        ),
+    )
+
+
+def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None) -> "list[str]":
+    notes = []
+    if absent is not None:
+        notes.append(f"there is no record to show at offset {question.offset}: {absent}")
+    if found.hashed_to is not None:
+        if found.searched == (found.hashed_to,):
+            notes.append(
+                f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this key; "
+                f"`logkeep kafka show {question.topic}:PARTITION` searches another one"
+            )
+        else:
+            notes.append(
+                f"the key is not in partition {found.hashed_to}, to which Kafka's default partitioner assigns it: "
+                "the others were searched too"
+            )
+    return notes

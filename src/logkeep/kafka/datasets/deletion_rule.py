@@ -1,0 +1,123 @@
+"""Whether a dataset may hold records of keys whose deletion it never saw: the rule for compacted topics. Pure.
+
+A tombstone stays for at least `delete.retention.ms`. A run that has read everything within that time since the last cut
+has seen every deletion; so has one whose offsets are all there. Otherwise the span is unproven until the topic is
+written anew. From a repository, the backup says what is unproven, and what it buried since.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from logkeep.kafka.client.topology import is_internal
+from logkeep.kafka.datasets.documents import NotedLog
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, LogToExport
+from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.deletion_times import UNPROVEN, CleanupRule, DeletionTimes, margin_ms, rule_of
+from logkeep.kafka.record.documents import TopicRecord
+from logkeep.model.clock_time import ClockName, same_clock
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
+from logkeep.model.ranges import Range
+
+
+@dataclass(frozen=True)
+class JudgedExport:
+    """What is noted of a log, and why deletions may be missing; empty if none can."""
+
+    times: DeletionTimes | None
+    why: str = ""
+
+
+def judge_export(
+    planned: LogToExport,
+    done: ExportedLog | None,
+    note: NotedLog | None,
+    facts: ExportableLogs,
+    before: TopicRecord | None,
+) -> JudgedExport:
+    """`note`: of the last run; `before`: the topic as it was then."""
+    topic = next(t for t in facts.topics if t.name == planned.log.topic)
+    rule = _stricter(rule_of(topic), rule_of(before) if before is not None else None)
+    known = note.deletions if note is not None else None
+    earlier = known.unproven if known is not None else None
+    doubtful = rule.compacts and (not is_internal(topic.name, topic.internal) or topic.name in facts.named)
+    why = _doubt(planned, done, note, facts, rule.retention_ms) if doubtful else ""
+    spans = [span for span in (earlier, Range(planned.source.start, planned.end) if why else None) if span is not None]
+    if facts.cut is None and not spans:
+        return JudgedExport(None)
+    cut = facts.cut
+    times = DeletionTimes(
+        cut_ms=cut.ms if cut is not None else 0,
+        clock=cut.clock if cut is not None else ClockName.OWN,
+        host=cut.host if cut is not None else "",
+        retention_ms=rule.retention_ms,
+        unproven_from=min((span.start for span in spans), default=-1),
+        unproven_to=max((span.end for span in spans), default=-1),
+    )
+    left = "an earlier run left them unproven" if earlier is not None and doubtful else ""
+    return JudgedExport(times, why or left)
+
+
+def _stricter(now: CleanupRule, before: CleanupRule | None) -> CleanupRule:
+    if before is None:
+        return now
+    return CleanupRule(now.compacts or before.compacts, min(now.retention_ms, before.retention_ms))
+
+
+def _doubt(
+    planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, facts: ExportableLogs, retention_ms: int
+) -> str:
+    if not facts.live:
+        return _archived_doubt(planned, note)
+    if not planned.offsets:
+        return ""
+    if planned.hole is not None or (done is not None and done.lost):
+        return "the log start has passed the end of the dataset"
+    if done is not None and done.dense:
+        return ""
+    return _too_late(note.deletions if note is not None else None, done.times if done else None, note, retention_ms)
+
+
+def _archived_doubt(planned: LogToExport, note: NotedLog | None) -> str:
+    if note is not None and note.covered >= 0 and planned.source.buried > note.buried:
+        count = planned.source.buried - note.buried
+        return f"backups buried {plural(count, 'record')} since the last export, and the dataset may have them"
+    return planned.source.unproven
+
+
+def _too_late(known: DeletionTimes | None, read: ReadTimes | None, note: NotedLog | None, retention_ms: int) -> str:
+    if read is None:
+        return "when they were read is not known"
+    since_ms = read.begin_ms
+    if note is not None and note.covered >= 0:
+        if known is None or not same_clock(known, read):
+            return "when the last run read the end of the log is not known"
+        since_ms = known.cut_ms
+    if 0 <= read.end_ms - since_ms < retention_ms - margin_ms(retention_ms):
+        return ""
+    return (
+        f"{read.end_ms - since_ms} ms passed since the last cut, offsets are missing among the new ones, "
+        f"and brokers keep a tombstone for {retention_ms} ms (delete.retention.ms)"
+    )
+
+
+def unproven_findings(judged: Mapping[LogToExport, JudgedExport]) -> list[Finding]:
+    return [
+        Finding(
+            code=UNPROVEN,
+            severity=Severity.WARNING,
+            where=str(planned.log),
+            what=f"deletions may be missing, so the dataset may have keys that were deleted: {each.why}",
+            remedy=f"--rewrite {planned.log.topic} writes the topic anew and replaces the old one; a run more often "
+            "than delete.retention.ms needs that never",
+        )
+        for planned, each in judged.items()
+        if each.why
+    ]
+
+
+def without_doubt(times: DeletionTimes | None) -> DeletionTimes | None:
+    """After a topic was written anew."""
+    return None if times is None else msgspec.structs.replace(times, unproven_from=-1, unproven_to=-1)

@@ -1,0 +1,146 @@
+"""The document of a dataset, `.logkeep/dataset.json`: what its format has no place for.
+
+It names the source, the format and the history of every log, so that no run continues a dataset of something else; it
+keeps configs, and commits with their metadata; and the times that prove that no deletion was missed. It is no progress:
+where a partition ends is found from its own files.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from logkeep.errors import FormatTooNew, TargetUnsafe
+from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.datasets.values import ExportableLogs
+from logkeep.kafka.record.deletion_times import DeletionTimes
+from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
+
+FOLDER: Final = ".logkeep"
+DOCUMENT: Final = f"{FOLDER}/dataset.json"
+RESERVED: Final = frozenset({FOLDER, ".partial"})
+"""Names of directories in a dataset: a topic must not have them."""
+NEWEST: Final = 1
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One log at the end of the last run."""
+
+    topic: str
+    partition: int
+    history: str
+    last: int = -1
+    """The offset of its last record; the other values count only while the dataset ends with it."""
+    covered: int = -1
+    """Everything visible below is in the dataset; -1: not known."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Ranges of offsets that the source removed before they were exported."""
+    buried: int = 0
+    """Offsets that the source had buried when the log was exported."""
+    deletions: DeletionTimes | None = None
+
+    @property
+    def log(self) -> DatasetLog:
+        return DatasetLog(self.topic, self.partition)
+
+
+class DatasetDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-dataset", omit_defaults=True):
+    version: int = NEWEST
+    format: str
+    schema: str = ""
+    isolation: str
+    cluster_id: str
+    topics: tuple[TopicRecord, ...] = ()
+    logs: tuple[NotedLog, ...] = ()
+    groups: tuple[GroupRecord, ...] = ()
+    acls: tuple[AclRecord, ...] | None = None
+    quotas: tuple[QuotaRecord, ...] = ()
+
+    @property
+    def noted(self) -> dict[DatasetLog, NotedLog]:
+        return {each.log: each for each in self.logs}
+
+
+class _Version(msgspec.Struct):
+    version: int = NEWEST
+
+
+def read_document(target: DatasetTarget) -> DatasetDocument | None:
+    """None if there is none. Raises TargetUnsafe, and FormatTooNew for one of a later release."""
+    data = target.read(DOCUMENT)
+    return None if data is None else decode_document(data, f"{target.url}/{DOCUMENT}")
+
+
+def decode_document(data: bytes, where: str) -> DatasetDocument:
+    try:
+        version = msgspec.json.decode(data, type=_Version).version
+        if version > NEWEST:
+            raise FormatTooNew(f"the dataset has version {version}; this release knows {NEWEST}", subject=where)
+        return msgspec.json.decode(data, type=DatasetDocument)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error
+
+
+def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
+    target.put(DOCUMENT, _encoder.encode(document))
+
+
+def begun_document(before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs) -> DatasetDocument:
+    """With logs and topics that are new to the dataset: it names them before it has a record of them."""
+    old = before if before is not None else new
+    known, topics = old.noted, {t.name for t in old.topics}
+    logs = [
+        NotedLog(topic=each.log.topic, partition=each.log.partition, history=each.history)
+        for each in facts.logs
+        if each.log not in known
+    ]
+    return msgspec.structs.replace(
+        old,
+        topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
+        logs=tuple(sorted((*old.logs, *logs), key=lambda each: each.log)),
+    )
+
+
+def joined_document(
+    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, logs: Iterable[NotedLog]
+) -> DatasetDocument:
+    """The document with these logs, the topics and groups of these facts, and all that is known of other topics."""
+    old = before if before is not None else new
+    topics = {t.name: t for t in (*old.topics, *facts.topics)}
+    noted = {each.log: each for each in (*old.logs, *logs)}
+    chosen = {t.name for t in facts.topics}
+    return msgspec.structs.replace(
+        new,
+        topics=tuple(topics[name] for name in sorted(topics)),
+        logs=tuple(noted[log] for log in sorted(noted)),
+        groups=_joined_groups(old.groups, facts.groups, chosen),
+        acls=facts.acls if facts.acls is not None else old.acls,
+        quotas=facts.quotas or old.quotas,
+    )
+
+
+def _joined_groups(
+    old: Iterable[GroupRecord], new: Iterable[GroupRecord], chosen: Iterable[str]
+) -> tuple[GroupRecord, ...]:
+    """Commits in the chosen topics as they are now, and others as they were."""
+    found: dict[str, GroupRecord] = {g.name: g for g in new}
+    topics = frozenset(chosen)
+    for group in old:
+        kept = tuple(c for c in group.commits if c.topic not in topics)
+        now = found.get(group.name)
+        if now is not None:
+            found[group.name] = msgspec.structs.replace(now, commits=_sorted((*kept, *now.commits)))
+        elif kept:
+            found[group.name] = msgspec.structs.replace(group, commits=_sorted(kept))
+    return tuple(found[name] for name in sorted(found))
+
+
+def _sorted(commits: Iterable[CommitRecord]) -> tuple[CommitRecord, ...]:
+    return tuple(sorted(commits, key=lambda c: (c.topic, c.partition)))
+
+
+def topic_rules(document: DatasetDocument | None) -> Mapping[str, TopicRecord]:
+    """Topics as the last run recorded them."""
+    return {t.name: t for t in document.topics} if document is not None else {}

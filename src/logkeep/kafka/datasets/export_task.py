@@ -1,0 +1,77 @@
+"""The task of an export: it reads logs of a source and adds their visible records to a dataset, one log at a time.
+
+An attempt that is repeated continues where the dataset ends by then.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from logkeep.kafka.datasets.format_table import dataset_format
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.datasets.values import ExportedLog, ExportResult, LogToExport, ReadCounts
+from logkeep.model.work import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class OpenRecords(Protocol):
+    def read(
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
+    ) -> Iterator["pa.RecordBatch"]:
+        """The visible records of `[start, planned.end)`, in order. Fills in the counts at the end."""
+
+
+class RecordSource(Protocol):
+    """Where records come from: a cluster or a backup."""
+
+    def opened(self) -> AbstractContextManager[OpenRecords]: ...
+
+
+@dataclass(frozen=True)
+class ExportUnit:
+    target: DatasetTarget
+    format: str
+    options: DatasetOptions
+    source: RecordSource
+    logs: tuple[LogToExport, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.logs)
+
+
+def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
+    """A task. Raises errors of the source and of the target."""
+    with unit.source.opened() as records:
+        return ExportResult(tuple(_export(unit, records, each, progress) for each in unit.logs))
+
+
+def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:
+    form = dataset_format(unit.format)
+    own = form.find_end(unit.target, planned.log).next
+    start = planned.start if own is None else max(planned.start, own)
+    writer, counts = form.writer(unit.target, planned.log, unit.options), ReadCounts()
+    try:
+        for batch in records.read(planned, start, counts, progress) if start < planned.end else ():
+            writer.write(batch)
+        written = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return ExportedLog(
+        topic=planned.log.topic,
+        partition=planned.log.partition,
+        records=written.records,
+        written_bytes=written.written_bytes,
+        files=written.files,
+        last=written.last,
+        not_held=dict(written.not_held),
+        fetched_bytes=counts.fetched_bytes,
+        dense=counts.dense_offsets == planned.end - planned.start,
+        lost=tuple(counts.lost),
+        times=counts.times,
+    )

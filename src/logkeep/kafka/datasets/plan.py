@@ -1,0 +1,116 @@
+"""What an export does, and what it refuses. Pure.
+
+A log is continued from the dataset's own last record. What the document says counts only while the dataset still ends
+with the record that it names: then offsets without a visible record, behind the last one, are known to be exported.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.datasets.documents import RESERVED, DatasetDocument, NotedLog
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.model.ranges import Range
+
+_ELSEWHERE = "write to an empty directory or prefix"
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    logs: tuple[LogToExport, ...]
+
+    @property
+    def new(self) -> tuple[LogToExport, ...]:
+        """Logs with something to read, or that are not part of the dataset yet."""
+        return tuple(each for each in self.logs if each.offsets or not each.joined)
+
+    @property
+    def offsets(self) -> int:
+        return sum(each.offsets for each in self.logs)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.logs)
+
+
+def refuse_other_dataset(document: DatasetDocument, wanted: DatasetDocument, url: str) -> None:
+    """Raises TargetUnsafe if the dataset is not one that a run with these settings may continue."""
+    for what, there, here in (
+        ("format", document.format, wanted.format),
+        ("schema", document.schema, wanted.schema),
+        ("isolation", document.isolation, wanted.isolation),
+        ("cluster", document.cluster_id, wanted.cluster_id),
+    ):
+        if there != here:
+            raise TargetUnsafe(f"its {what} is {there or 'none'}, not {here or 'none'}", subject=url, remedy=_ELSEWHERE)
+
+
+def refuse_other_histories(
+    document: DatasetDocument | None, facts: ExportableLogs, rewritten: Collection[str], url: str
+) -> None:
+    """Raises TargetUnsafe for a topic that is not the one in the dataset, UsageError for an impossible name."""
+    noted = document.noted if document is not None else {}
+    for each in facts.logs:
+        if each.log.topic in RESERVED:
+            raise UsageError(
+                "a dataset has no place for a topic of this name", subject=each.log.topic, remedy="add it to --exclude"
+            )
+        known = noted.get(each.log)
+        if known is None or each.log.topic in rewritten or same_history(known.history, each.history):
+            continue
+        raise TargetUnsafe(
+            f"{each.log} is another log than the one in the dataset: the topic was created again, or its log lost its "
+            "end",
+            subject=url,
+            remedy=f"--rewrite {each.log.topic} writes the topic anew; or {_ELSEWHERE}",
+        )
+
+
+def same_history(one: str, other: str) -> bool:
+    """A cluster knows only the topic id, which a history begins with."""
+    short, long = sorted((one, other), key=len)
+    return short == long or (len(short) == 32 and long.partition("-")[0] == short)
+
+
+def plan_export(
+    facts: ExportableLogs, ends: Mapping[DatasetLog, DatasetEnd], noted: Mapping[DatasetLog, NotedLog], url: str
+) -> ExportPlan:
+    """Raises TargetUnsafe for a log of a cluster that ends before the dataset does."""
+    return ExportPlan(tuple(_planned(each, ends[each.log], noted.get(each.log), facts, url) for each in facts.logs))
+
+
+def _planned(
+    source: ExportableLog, own: DatasetEnd, note: NotedLog | None, facts: ExportableLogs, url: str
+) -> LogToExport:
+    last = -1 if own.last is None else own.last
+    reached = reached_by(own, note)
+    planned = LogToExport(source, min(source.start, source.end), own.joined, last)
+    if reached is None:
+        return planned
+    if reached > source.end and facts.live:
+        raise TargetUnsafe(
+            f"{source.log} ends at offset {source.end}, before the dataset, which has offsets up to {reached}: "
+            "the log lost its end, or it is another one",
+            subject=url,
+            remedy=f"--rewrite {source.log.topic} writes the topic anew; or {_ELSEWHERE}",
+        )
+    if source.start > reached:
+        hole = Range(reached, min(source.start, source.end))
+        return replace(planned, start=hole.end, hole=hole if hole.start < hole.end else None)
+    return replace(planned, start=min(reached, max(source.end, reached)))
+
+
+def reached_by(own: DatasetEnd, note: NotedLog | None) -> int | None:
+    """The offset from which on a log is read; None: from its start."""
+    if note is not None and note.covered >= 0 and note.last == (-1 if own.last is None else own.last):
+        return max(note.covered, own.next or 0)
+    return own.next
+
+
+def refuse_unknown_rewrites(rewritten: Collection[str], topics: Iterable[str]) -> None:
+    unknown = sorted(set(rewritten) - set(topics))
+    if unknown:
+        raise UsageError(
+            f"{unknown[0]} is not among the exported topics", subject="--rewrite", remedy="give the names of topics"
+        )

@@ -1,0 +1,285 @@
+"""The steps of an export: facts → what the dataset has → plan → tasks that write logs → groups → document.
+
+Everything is written in an order that a kill cannot harm: the document names the logs before their first record,
+records come before indexes, groups after both, and the times that prove deletions last.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from logkeep.errors import StoreLocationMissing, TargetUnsafe
+from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
+from logkeep.kafka.datasets.documents import (
+    FOLDER,
+    DatasetDocument,
+    NotedLog,
+    begun_document,
+    joined_document,
+    put_document,
+    read_document,
+    topic_rules,
+)
+from logkeep.kafka.datasets.export_task import ExportUnit, RecordSource, export_logs
+from logkeep.kafka.datasets.format_table import dataset_format
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.plan import (
+    ExportPlan,
+    plan_export,
+    refuse_other_dataset,
+    refuse_other_histories,
+    refuse_unknown_rewrites,
+)
+from logkeep.kafka.datasets.rewrite import exchange, remove_rewritten, rewrite_target
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.datasets.units import bundled
+from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
+from logkeep.model.findings import Finding, Severity
+from logkeep.model.plurals import plural
+from logkeep.model.ranges import Range
+from logkeep.model.work import Engine, EngineFor
+
+LABEL = "export"
+NOT_HELD = "not-held"
+"""Code of findings about what a format or schema has no place for."""
+
+
+class ExportSource(Protocol):
+    """A cluster or a backup, for one round."""
+
+    @property
+    def facts(self) -> ExportableLogs: ...
+
+    def records(self, logs: tuple[LogToExport, ...], engine: Engine, units: int) -> RecordSource:
+        """What a unit of these logs reads from."""
+
+    def buried_below(self, log: DatasetLog, offset: int) -> int:
+        """How many offsets below this one are buried."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    format: str
+    isolation: str
+    files: DatasetOptions
+    rewrite: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PreparedExport:
+    document: DatasetDocument | None
+    """What is there; None: nothing."""
+    wanted: DatasetDocument
+    facts: ExportableLogs
+    plan: ExportPlan
+
+
+@dataclass(frozen=True)
+class ExportDone:
+    prepared: PreparedExport
+    logs: tuple[ExportedLog, ...] = ()
+    holes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.logs)
+
+    def sum(self, name: str) -> int:
+        return sum(getattr(each, name) for each in self.logs)
+
+
+@dataclass
+class DatasetExport:
+    """Exports into one dataset. `create` makes the place of a dataset in a directory."""
+
+    target: DatasetTarget
+    options: ExportOptions
+    create: Callable[[], None] = lambda: None
+    _positions: dict[DatasetLog, Mapping[str, int]] = field(default_factory=dict)
+    """What group files have, as earlier rounds wrote them."""
+
+    @property
+    def form(self) -> DatasetFormat:
+        return dataset_format(self.options.format)
+
+    def prepare(self, source: ExportSource) -> PreparedExport:
+        """Plan a run. Writes nothing, and refuses what a run would refuse."""
+        facts, url = source.facts, self.target.url
+        wanted = DatasetDocument(
+            format=self.options.format,
+            schema=self.form.schema(self.options.files),
+            isolation=self.options.isolation,
+            cluster_id=facts.cluster_id,
+        )
+        document = self._document()
+        if document is not None:
+            refuse_other_dataset(document, wanted, url)
+        refuse_unknown_rewrites(self.options.rewrite, {t.name for t in facts.topics})
+        refuse_other_histories(document, facts, self.options.rewrite, url)
+        noted = {log: note for log, note in _noted(document).items() if log.topic not in self.options.rewrite}
+        ends = {each.log: self._end(each.log, document) for each in facts.logs}
+        return PreparedExport(document, wanted, facts, plan_export(facts, ends, noted, url))
+
+    def run(self, source: ExportSource, engine_for: EngineFor) -> ExportDone:
+        """Raises errors of the source and of the target; what is complete by then stays in the dataset."""
+        self.prepare(source)  # refuses before anything is created
+        self.create()
+        with locked(self.target):
+            remove_rewritten(self.target)
+            prepared = self.prepare(source)
+            put_document(self.target, begun_document(prepared.document, prepared.wanted, prepared.facts))
+            done = self._write(source, prepared, engine_for)
+            return self._noted_down(source, prepared, done)
+
+    def _document(self) -> DatasetDocument | None:
+        """Raises TargetUnsafe if the target has files, but is no dataset of ours."""
+        try:
+            document = read_document(self.target)
+            foreign: list[str] = []
+            names = (info.name for info in self.target.store.list("", foreign=foreign))
+            other = None if document else next((n for n in names if not n.startswith(f"{FOLDER}/")), None)
+        except StoreLocationMissing:
+            return None
+        if document is None and (other is not None or foreign):
+            raise TargetUnsafe(
+                f"it is not empty and has no {FOLDER}/dataset.json: see {other or foreign[0]}",
+                subject=self.target.url,
+                remedy="write to an empty or missing directory, or to an empty prefix",
+            )
+        return document
+
+    def _end(self, log: DatasetLog, document: DatasetDocument | None) -> DatasetEnd:
+        if document is None or log.topic in self.options.rewrite:
+            return DatasetEnd(joined=False)
+        return self.form.find_end(self.target, log)
+
+    def _write(
+        self, source: ExportSource, prepared: PreparedExport, engine_for: EngineFor
+    ) -> dict[DatasetLog, ExportedLog]:
+        rewritten = {each for each in prepared.plan.logs if each.log.topic in self.options.rewrite}
+        beside = rewrite_target(self.target) if rewritten else self.target
+        new = [each for each in prepared.plan.new if each not in rewritten]
+        done = self._exported(source, self.target, new, engine_for)
+        if rewritten:
+            done |= self._exported(source, beside, [p for p in prepared.plan.logs if p in rewritten], engine_for)
+        self._put_groups(prepared, done, beside)
+        for topic in sorted({each.log.topic for each in rewritten}):
+            exchange(self.target, beside, self.form.root(topic))
+        remove_rewritten(self.target)
+        return done
+
+    def _exported(
+        self, source: ExportSource, target: DatasetTarget, logs: list[LogToExport], engine_for: EngineFor
+    ) -> dict[DatasetLog, ExportedLog]:
+        if not logs:
+            return {}
+        engine, parts = engine_for(sum(each.size_bytes for each in logs)), bundled(logs)
+        units = [
+            ExportUnit(target, self.options.format, self.options.files, source.records(part, engine, len(parts)), part)
+            for part in parts
+        ]
+        results = engine.map(export_logs, units, ExportResult, label=LABEL, weight=lambda unit: unit.size_bytes)
+        return {each.log: each for result in results for each in result.logs}
+
+    def _put_groups(
+        self, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog], beside: DatasetTarget
+    ) -> None:
+        """As committed, and not above what the dataset holds."""
+        committed = prepared.facts.positions()
+        for each in prepared.plan.logs:
+            last = _last(each, done.get(each.log))
+            own = committed.get(each.log, {}) if last >= 0 else {}
+            positions = {group: min(offset, last + 1) for group, offset in own.items()}
+            target = beside if each.log.topic in self.options.rewrite else self.target
+            if self._positions.get(each.log) != positions:
+                self.form.put_groups(target, each.log, positions)
+                self._positions[each.log] = positions
+
+    def _noted_down(
+        self, source: ExportSource, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog]
+    ) -> ExportDone:
+        known = _noted(prepared.document)
+        before = topic_rules(prepared.document)
+        judged: dict[LogToExport, JudgedExport] = {}
+        notes = []
+        for each in prepared.plan.logs:
+            fresh = each.log.topic in self.options.rewrite
+            note = None if fresh else known.get(each.log)
+            counted = _with_burials(each, note, source)
+            rule = None if fresh else before.get(each.log.topic)
+            judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
+            notes.append(_note(each, done.get(each.log), note, judged[each], source))
+        put_document(self.target, joined_document(prepared.document, prepared.wanted, prepared.facts, notes))
+        logs = tuple(done.values())
+        return ExportDone(
+            prepared,
+            logs,
+            tuple(_holes(prepared.plan.logs, done)),
+            (*unproven_findings(judged), *_not_held(logs)),
+        )
+
+
+def _noted(document: DatasetDocument | None) -> dict[DatasetLog, NotedLog]:
+    return document.noted if document is not None else {}
+
+
+def _last(planned: LogToExport, done: ExportedLog | None) -> int:
+    return max(planned.last, done.last if done is not None else -1)
+
+
+def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSource) -> LogToExport:
+    """With the number of buried offsets that the dataset may hold."""
+    if not planned.source.buried or note is None or note.covered < 0:
+        return replace(planned, source=replace(planned.source, buried=0))
+    return replace(planned, source=replace(planned.source, buried=source.buried_below(planned.log, note.covered)))
+
+
+def _note(
+    planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, judged: JudgedExport, source: ExportSource
+) -> NotedLog:
+    covered = max(planned.end, note.covered if note is not None else -1)
+    lost = [*(note.lost if note is not None else ()), *((r.start, r.end) for r in _lost(planned))]
+    return NotedLog(
+        topic=planned.log.topic,
+        partition=planned.log.partition,
+        history=max(planned.source.history, note.history if note is not None else "", key=len),
+        last=_last(planned, done),
+        covered=covered,
+        lost=tuple(dict.fromkeys([*lost, *(done.lost if done is not None else ())])),
+        buried=source.buried_below(planned.log, covered) if planned.source.buried else 0,
+        deletions=judged.times,
+    )
+
+
+def _lost(planned: LogToExport) -> list[Range]:
+    archived = [r for r in planned.source.lost if r.end > planned.start and r.start < planned.end]
+    return [*([planned.hole] if planned.hole is not None else []), *archived]
+
+
+def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
+    found = []
+    for each in logs:
+        spans = {(r.start, r.end) for r in _lost(each)}
+        spans |= set(done[each.log].lost) if each.log in done else set()
+        found += [
+            f"{each.log} [{start}, {end}): the source has these offsets no longer" for start, end in sorted(spans)
+        ]
+    return found
+
+
+def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
+    counts: dict[tuple[str, str], int] = {}
+    for each in logs:
+        for kind, count in each.not_held.items():
+            counts[each.topic, kind] = counts.get((each.topic, kind), 0) + count
+    return [
+        Finding(
+            code=NOT_HELD,
+            severity=Severity.WARNING,
+            where=topic,
+            what=f"{plural(count, 'record')}: the format has no place for {kind}, written as closely as possible",
+        )
+        for (topic, kind), count in sorted(counts.items())
+    ]

@@ -1,0 +1,1 @@
+"""Where exported records come from: a cluster, or a backup."""

@@ -1,0 +1,48 @@
+"""What a cluster has to export: the facts of a backup, with the last stable offset as the end of each log."""
+
+import time
+from collections.abc import Callable
+
+from logkeep.kafka.backup.facts import Facts, gather
+from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of, topics_of
+from logkeep.kafka.client.cluster import Cluster
+from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
+
+
+def read_cluster(
+    cluster: Cluster, wanted: ExportSelection, pause: Callable[[float], None] = time.sleep
+) -> ExportableLogs:
+    """Raises UsageError if nothing is selected, and errors of the cluster."""
+    facts = gather(cluster, wanted.include, wanted.exclude, internal=wanted.internal, pause=pause)
+    return ExportableLogs(
+        cluster_id=facts.metadata.cluster_id,
+        live=True,
+        topics=topics_of(facts),
+        logs=wanted.chosen(_logs(facts)),
+        groups=groups_of(facts)[0],
+        acls=acls_of(facts),
+        quotas=quotas_of(facts),
+        cut=facts.cut,
+        named=facts.named,
+    )
+
+
+def _logs(facts: Facts) -> list[ExportableLog]:
+    found = []
+    for topic in facts.topics:
+        for partition in topic.partitions:
+            log = TopicPartition(topic.name, partition.index)
+            bounds = facts.bounds[log]
+            source = ExportableLog(
+                log=DatasetLog(*log),
+                history=topic.id.hex,
+                start=bounds.start,
+                end=max(min(bounds.last_stable, bounds.high_watermark), bounds.start),
+                size_bytes=facts.sizes.get(log, 0),
+                broker=partition.leader,
+            )
+            found.append(source)
+    return found

@@ -1,0 +1,134 @@
+"""What an export knows of its source, and what it plans for each log. Values that cross process borders."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.documents import AclRecord, GroupRecord, QuotaRecord, TopicRecord
+from logkeep.model.clock_time import ClockTime
+from logkeep.model.ranges import Range
+
+
+@dataclass(frozen=True)
+class ExportableLog:
+    """One log of the source."""
+
+    log: DatasetLog
+    history: str
+    """The topic id as 32 hex digits; of an archived log, the name of its history, which begins with them."""
+    start: int
+    end: int
+    """The last stable offset: a dataset never goes beyond it."""
+    size_bytes: int = 0
+    """Of all its records, about."""
+    broker: int = -1
+    """The leader in a cluster."""
+    buried: int = 0
+    """Archived offsets that are left out, because their keys were deleted at the source."""
+    unproven: str = ""
+    """Why deletions may be missing in what is archived; empty if none can."""
+    lost: tuple[Range, ...] = ()
+    """Offsets that the source once had, and that were lost before they could be archived."""
+
+
+@dataclass(frozen=True)
+class ExportableLogs:
+    """A cluster, or a backup of one."""
+
+    cluster_id: str
+    live: bool
+    """Whether it is a cluster: then a log that is shorter than the dataset has lost its end."""
+    topics: tuple[TopicRecord, ...]
+    logs: tuple[ExportableLog, ...]
+    groups: tuple[GroupRecord, ...]
+    acls: tuple[AclRecord, ...] | None = None
+    quotas: tuple[QuotaRecord, ...] = ()
+    cut: ClockTime | None = None
+    """Before the first log end was asked."""
+    named: frozenset[str] = frozenset()
+    """Topics that the user named, each by its whole name."""
+
+    def positions(self) -> dict[DatasetLog, dict[str, int]]:
+        """What groups have committed, by log. Share groups have no single position."""
+        found: dict[DatasetLog, dict[str, int]] = {}
+        for group in self.groups:
+            for commit in group.commits if group.kind != "share" else ():
+                if commit.committed >= 0:
+                    found.setdefault(DatasetLog(commit.topic, commit.partition), {})[group.name] = commit.committed
+        return found
+
+
+@dataclass(frozen=True)
+class LogToExport:
+    """Offsets `[start, end)` of a log are read; what is visible of them is written."""
+
+    source: ExportableLog
+    start: int
+    joined: bool
+    """Whether the dataset has the partition already."""
+    last: int = -1
+    """The offset of the last record that the dataset has; -1 if it has none."""
+    hole: Range | None = None
+    """Offsets between the dataset's end and the log start: the source has them no longer."""
+
+    @property
+    def log(self) -> DatasetLog:
+        return self.source.log
+
+    @property
+    def end(self) -> int:
+        return self.source.end
+
+    @property
+    def offsets(self) -> int:
+        return max(self.end - self.start, 0)
+
+    @property
+    def size_bytes(self) -> int:
+        """About."""
+        whole = max(self.end - self.source.start, 1)
+        return self.source.size_bytes * self.offsets // whole
+
+
+class ExportedLog(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task did for one log."""
+
+    topic: str
+    partition: int
+    records: int
+    written_bytes: int
+    files: int
+    last: int
+    """The offset of the last record that it wrote; -1 if it wrote none."""
+    not_held: dict[str, int] = {}
+    fetched_bytes: int = 0
+    dense: bool = False
+    """Whether every offset of the range had its record, or its marker."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Offsets that the source removed while they were read."""
+    times: ReadTimes | None = None
+
+    @property
+    def log(self) -> DatasetLog:
+        return DatasetLog(self.topic, self.partition)
+
+
+class ExportResult(msgspec.Struct, frozen=True):
+    logs: tuple[ExportedLog, ...]
+
+
+@dataclass
+class ReadCounts:
+    """What a source has read for one log."""
+
+    fetched_bytes: int = 0
+    dense_offsets: int = 0
+    """Offsets in batches without a hole."""
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    times: ReadTimes | None = None
+
+
+Positions = Mapping[str, int]

@@ -1,0 +1,67 @@
+"""Compares the records of a dataset with archived ones at the same offsets. Whole columns at a time."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from logkeep.formats.datasets.arrow import SCHEMA
+from logkeep.formats.kafka.record_kernels import Longs
+from logkeep.kafka.scan.read import read_range
+from logkeep.kafka.scan.values import ScanRange
+
+
+class ArchivedOverlap:
+    """The archived records of one log, read once, beside those of the dataset."""
+
+    def __init__(self, archived: ScanRange) -> None:
+        self._start, self._end = archived.start, archived.end
+        self._batches: Iterator[pa.RecordBatch] = read_range(archived)
+        self._held = list[pa.RecordBatch]()
+        self.unarchived = 0
+        self.differs_at = -1
+
+    def compare(self, records: pa.RecordBatch) -> None:
+        """Records in order of offset, batch after batch."""
+        offsets = offsets_of(records)
+        first, after = (int(i) for i in np.searchsorted(offsets, (self._start, self._end)))
+        if first == after or self.differs_at >= 0:
+            return
+        here, offsets = records.slice(first, after - first), offsets[first:after]
+        there = self._between(int(offsets[0]), int(offsets[-1]))
+        _, mine, theirs = np.intersect1d(offsets, offsets_of(there), assume_unique=True, return_indices=True)
+        self.unarchived += len(offsets) - len(mine)
+        one, other = here.take(pa.array(mine)), there.take(pa.array(theirs))
+        if not one.equals(other):
+            self.differs_at = int(offsets[mine[_first_difference(one, other)]])
+
+    def _between(self, first: int, last: int) -> pa.RecordBatch:
+        """The archived records of these offsets."""
+        while not self._held or int(offsets_of(self._held[-1])[-1]) < last:
+            following = next(self._batches, None)
+            if following is None:
+                break
+            self._held.append(following)
+        self._held = [b for b in self._held if int(offsets_of(b)[-1]) >= first]
+        found = pa.Table.from_batches(self._held, SCHEMA).combine_chunks().to_batches()
+        joined = found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
+        low, high = (int(i) for i in np.searchsorted(offsets_of(joined), (first, last + 1)))
+        return joined.slice(low, high - low)
+
+
+def offsets_of(records: pa.RecordBatch) -> Longs:
+    column = records.column("offset")
+    if not len(column):
+        return np.empty(0, np.int64)
+    return np.frombuffer(column.buffers()[1], np.int64, len(column), column.offset * 8)
+
+
+def _first_difference(one: pa.RecordBatch, other: pa.RecordBatch) -> int:
+    low, high = 0, one.num_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if one.slice(low, middle - low).equals(other.slice(low, middle - low)):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,74 @@
+"""Archives of other tools, imported and restored to a real broker: what an independent consumer sees."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.kafka.restore.scene import Scene, bounds, group_positions, troubles
+from tests.support.datasets.oso_files import with_own_headers, write_archive
+from tests.support.datasets.v1_files import HandRecord, write_partition
+from tests.support.kafka.consumer_view import Seen, seen
+
+pytestmark = pytest.mark.xdist_group("kafka-restore")
+T = 1_700_000_000_000
+
+
+def expected(records: list[HandRecord]) -> dict[int, Seen]:
+    """As the consumer's library has them."""
+    return {
+        r.offset: Seen(r.time if r.kind >= 0 else -1, r.key, r.value, tuple((n.decode(), v) for n, v in r.headers))
+        for r in records
+    }
+
+
+def test_a_dataset_of_version_1_comes_back_record_by_record(scene: Scene, tmp_path: Path) -> None:
+    records = [
+        HandRecord(7, None, b"", T),
+        HandRecord(9, b"", None, T + 5, headers=[(b"a", b"1"), (b"a", None), (b"", b"")]),
+        HandRecord(10, b"k", b"x" * 5_000_000, T - 9),
+        *(
+            HandRecord(o, b"k%d" % o, b"v", T + o, headers=[(b"h%d" % n, b"y") for n in range(20)])
+            for o in range(50, 90)
+        ),
+    ]
+    write_partition(tmp_path / "data", "old-orders", 0, {0: records[:10], records[10].offset: records[10:]}, {"g": 60})
+    write_partition(tmp_path / "data", "old-orders", 1, {5: [HandRecord(5, b"k", b"append", T, 1)]}, {"g": 6})
+    done = scene.commands.json("kafka", "import", str(tmp_path / "data"), "--source", "old")
+    assert done["new_offsets"] == 83 + 1
+    restored = scene.restore("--source", "old", "--offsets", "preserve", "--keep-all")
+    assert not troubles(restored)
+    assert seen(scene.target.bootstrap, "old-orders", 0) == expected(records)
+    assert bounds(scene.target, "old-orders", 0)[1] >= 90
+    assert list(seen(scene.target.bootstrap, "old-orders", 1)) == [5]
+    assert {log: at for log, (at, _) in group_positions(scene.target, "g").items()} == {
+        ("old-orders", 0): 60,
+        ("old-orders", 1): 6,
+    }
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene, tmp_path: Path, codec: str) -> None:
+    topic, records = (
+        f"oso-{codec}",
+        [
+            HandRecord(3, None, b"", T, headers=[(b"a", None)]),
+            *(HandRecord(o, b"k%d" % o, b"v" * o, T + o) for o in range(5, 40)),
+            HandRecord(41, b"gone", None, T),
+        ],
+    )
+    archived = [[*map(with_own_headers, records[:9])], [*map(with_own_headers, records[9:])]]
+    fields = {topic: {"original_partition_count": 3, "configurations": {"retention.ms": "-1"}}}
+    write_archive(
+        tmp_path / "a", {(topic, 0): archived}, codec, groups={f"g-{codec}": {topic: {"0": 20}}}, topic_fields=fields
+    )
+    words = ("--from", str(tmp_path / "a"), "--scratch", str(tmp_path / "scratch"), "--offsets", "preserve")
+    target = ("--bootstrap-servers", scene.target.bootstrap, "--engine", "inline", "--yes")
+    scene.commands.json("kafka", "restore", *words, *target, "--dry-run")
+    done = scene.commands.json("kafka", "restore", *words, *target)
+    assert (done["verdict"], troubles(done)) == ("proven", [])
+    assert seen(scene.target.bootstrap, topic, 0) == expected(records)
+    assert bounds(scene.target, topic, 2) == (0, 0)
+    assert {log: at for log, (at, _) in group_positions(scene.target, f"g-{codec}").items()} == {(topic, 0): 20}
+    assert [p.name for p in (tmp_path / "scratch").iterdir()] == ["logkeep-scratch.lock"]
+    said = scene.commands.error("kafka", "restore", "latest", *words, *target, code=40)
+    assert "--from names what is restored" in said

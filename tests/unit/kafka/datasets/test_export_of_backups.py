@@ -1,0 +1,124 @@
+"""Exports of backups made by hand, without a broker: continued, counted, buried records, gaps of older backups."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from logkeep.errors import FormatTooNew, Locked, TargetUnsafe
+from logkeep.kafka.datasets.dataset_lock import locked
+from logkeep.kafka.datasets.documents import DOCUMENT
+from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.dataset_exports import Datasets
+from tests.support.kafka.v1_reader import groups, segments
+from tests.support.kafka.whole_backups import new_place
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> CompactedSource:
+    made = CompactedSource(new_place(tmp_path / "repository"), partitions=2, groups={"g": 3})
+    made.write([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")])
+    made.transaction([(b"c", b"aborted")], 7, commits=False)
+    made.transaction([(b"c", b"4")], 8, commits=True)
+    return made
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Datasets:
+    return Datasets(tmp_path / "dataset", segment_bytes=1)
+
+
+def test_what_is_exported_and_continued(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    first = dataset.of_backup(source.place)
+    assert (first.sum("records"), dataset.offsets("state"), first.findings) == (4, [0, 1, 2, 5], ())
+    assert [start for _, start in segments(dataset.root / "state", 0)] == [0, 1, 2, 5]
+    assert (dataset.offsets("state", 1), groups(dataset.root / "state", 0)) == ([], {"g": 3})
+    # the log ends with a marker: nothing visible follows the last record, and nothing is read for that
+    idle = dataset.of_backup(source.place)
+    assert (idle.logs, idle.prepared.plan.offsets) == ((), 0)
+    source.write([(b"d", None)])
+    source.back_up()
+    assert (dataset.of_backup(source.place).sum("records"), dataset.offsets("state")) == (1, [0, 1, 2, 5, 7])
+
+
+def test_an_older_backup_has_nothing_new(source: CompactedSource, dataset: Datasets) -> None:
+    old = source.back_up()
+    source.write([(b"d", b"5")])
+    source.back_up()
+    dataset.of_backup(source.place)
+    before = dataset.files("state")
+    assert dataset.of_backup(source.place, backup=str(old)).logs == ()
+    assert dataset.files("state") == before
+    assert dataset.of_backup(source.place).logs == ()
+
+
+def test_aborted_records_with_isolation_all(source: CompactedSource, tmp_path: Path) -> None:
+    source.back_up()
+    dataset = Datasets(tmp_path / "all", isolation="all")
+    dataset.of_backup(source.place)
+    assert dataset.offsets("state") == [0, 1, 2, 3, 5]
+
+
+def test_burials_since_the_last_export_are_findings_until_a_rewrite(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    dataset.of_backup(source.place)
+    source.write([(b"e", b"6"), (b"f", b"7")])
+    source.back_up(bury_offsets=[1, 7])  # 1 is in the dataset, 7 is not
+    (finding,) = dataset.of_backup(source.place).findings
+    assert (finding.code, "buried 1 record " in finding.what) == ("deletions-unproven", True)
+    assert dataset.offsets("state") == [0, 1, 2, 5, 8]
+    assert len(dataset.of_backup(source.place).findings) == 1
+    assert dataset.of_backup(source.place, rewrite=("state",)).findings == ()
+    assert dataset.offsets("state") == [0, 2, 5, 8]
+    assert dataset.of_backup(source.place).findings == ()
+    assert groups(dataset.root / "state", 0) == {"g": 3}
+
+
+def test_an_unproven_span_of_a_backup_is_a_finding(source: CompactedSource, dataset: Datasets) -> None:
+    source.proven = False
+    source.back_up()
+    found = dataset.of_backup(source.place).findings
+    assert {f.code for f in found} <= {"deletions-unproven"}
+
+
+def test_a_torn_dataset_is_continued_from_its_own_last_record(source: CompactedSource, dataset: Datasets) -> None:
+    """What the document says does not count once the dataset ends earlier."""
+    source.back_up()
+    dataset.of_backup(source.place)
+    whole = dataset.files("state")
+    for name in ("_index", "_records"):
+        path = dataset.root / "state" / f"segment_partition_000_from_offset_0000000005{name}"
+        os.truncate(path, 3)
+    index = dataset.root / "state" / "index_partition_000"
+    os.truncate(index, index.stat().st_size - 3)
+    assert dataset.of_backup(source.place).sum("records") == 1
+    assert dataset.files("state") == whole
+
+
+def test_two_runs_at_once(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    dataset.of_backup(source.place)
+    with locked(dataset.task().target), pytest.raises(Locked):
+        dataset.of_backup(source.place)
+
+
+def test_documents_decide_what_is_continued(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    dataset.of_backup(source.place)
+    path = dataset.root / DOCUMENT
+    document = json.loads(path.read_bytes())
+    for change, error in [({"version": 9}, FormatTooNew), ({"cluster_id": "other"}, TargetUnsafe)]:
+        path.write_text(json.dumps(document | change))
+        with pytest.raises(error):
+            dataset.of_backup(source.place)
+    path.unlink()
+    with pytest.raises(TargetUnsafe, match="not empty"):
+        dataset.of_backup(source.place)
+
+
+def test_an_empty_directory_is_a_target(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    dataset.root.mkdir()
+    assert dataset.of_backup(source.place).sum("records") == 4

@@ -1,0 +1,168 @@
+"""Where an export continues, what it refuses, and when deletions of a compacted topic may be missing."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from logkeep.errors import FormatTooNew, TargetUnsafe, UsageError
+from logkeep.kafka.datasets.deletion_rule import judge_export
+from logkeep.kafka.datasets.documents import (
+    DatasetDocument,
+    NotedLog,
+    begun_document,
+    decode_document,
+    joined_document,
+)
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
+from logkeep.kafka.datasets.plan import (
+    plan_export,
+    refuse_other_dataset,
+    refuse_other_histories,
+    refuse_unknown_rewrites,
+    same_history,
+)
+from logkeep.kafka.datasets.units import UNIT_BYTES, bundled
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, ExportedLog, LogToExport
+from logkeep.kafka.logs.read_times import ReadTimes
+from logkeep.kafka.record.deletion_times import DeletionTimes
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord, TopicRecord
+from logkeep.model.clock_time import ClockName, ClockTime
+from logkeep.model.ranges import Range
+
+ID = "a" * 32
+LOG = DatasetLog("t", 0)
+DAY_MS = 86_400_000
+TOPIC = TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "compact"})
+WANTED = DatasetDocument(format="kafka-backup-v1", isolation="committed", cluster_id="c")
+
+
+def facts(start: int, end: int, *, live: bool = True, log: DatasetLog = LOG, **more: object) -> ExportableLogs:
+    source = ExportableLog(log, ID, start, end, **more)  # type: ignore[arg-type]  # a test's own values
+    return ExportableLogs("c", live, (TOPIC,), (source,), (), cut=ClockTime(10 * DAY_MS, ClockName.BROKER))
+
+
+def planned(source: ExportableLogs, last: int | None, note: NotedLog | None = None) -> LogToExport:
+    end = DatasetEnd(joined=True, last=last)
+    (found,) = plan_export(source, {LOG: end}, {LOG: note} if note is not None else {}, "url").logs
+    return found
+
+
+def note(last: int, covered: int, **more: object) -> NotedLog:
+    return NotedLog(topic="t", partition=0, history=ID, last=last, covered=covered, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("last", "noted", "start"),
+    [
+        (None, None, 5),
+        (9, None, 10),
+        (9, note(9, 14), 14),  # offsets without a visible record are known to be exported
+        (9, note(12, 14), 10),  # the dataset ends earlier than the document says: only its own record counts
+        (None, note(-1, 7), 7),
+        (19, note(19, 20), 20),
+    ],
+)
+def test_where_a_log_is_continued(last: int | None, noted: NotedLog | None, start: int) -> None:
+    found = planned(facts(5, 20), last, noted)
+    assert (found.start, found.hole, found.offsets) == (start, None, 20 - start)
+
+
+def test_a_hole_is_named_and_skipped() -> None:
+    found = planned(facts(15, 20), 9)
+    assert (found.hole, found.start) == (Range(10, 15), 15)
+    assert planned(facts(15, 20), 9, note(9, 15)).hole is None
+    assert planned(facts(15, 20), 9, note(8, 15)).hole == Range(10, 15)
+
+
+def test_a_log_that_lost_its_end_is_refused_and_an_older_backup_has_nothing_new() -> None:
+    with pytest.raises(TargetUnsafe, match="lost its end"):
+        planned(facts(0, 20), 25)
+    assert planned(facts(0, 20, live=False), 25).offsets == 0
+
+
+def test_other_datasets_are_refused() -> None:
+    for other in ({"format": "avro"}, {"schema": "x"}, {"isolation": "all"}, {"cluster_id": "d"}):
+        with pytest.raises(TargetUnsafe):
+            refuse_other_dataset(msgspec.structs.replace(WANTED, **other), WANTED, "url")
+    refuse_other_dataset(WANTED, WANTED, "url")
+
+
+def test_other_histories_are_refused_unless_they_are_rewritten() -> None:
+    document = begun_document(None, WANTED, facts(0, 1))
+    other = facts(0, 1)
+    other = replace(other, logs=(replace(other.logs[0], history="b" * 32),))
+    with pytest.raises(TargetUnsafe):
+        refuse_other_histories(document, other, (), "url")
+    refuse_other_histories(document, other, ("t",), "url")
+    assert same_history(ID, f"{ID}-2")
+    assert not same_history(f"{ID}-1", f"{ID}-2")
+    with pytest.raises(UsageError):
+        refuse_other_histories(None, facts(0, 1, log=DatasetLog(".logkeep", 0)), (), "url")
+    with pytest.raises(UsageError):
+        refuse_unknown_rewrites(("x",), ("t",))
+
+
+def test_documents_of_later_releases_and_other_files() -> None:
+    with pytest.raises(FormatTooNew):
+        decode_document(b'{"type":"logkeep-dataset","version":2}', "x")
+    for bad in (b"", b"[]", b"{}", b'{"type":"other"}', b"\xff"):
+        with pytest.raises(TargetUnsafe):
+            decode_document(bad, "x")
+
+
+def test_a_document_keeps_what_it_knows_of_other_topics() -> None:
+    old_group = GroupRecord("g", "consumer", "", "", (CommitRecord("other", 0, 5, 5, -1, "m"),))
+    old = DatasetDocument(
+        format="kafka-backup-v1",
+        isolation="committed",
+        cluster_id="c",
+        topics=(TopicRecord("other", "c" * 32, False, 1, 1, {}),),
+        logs=(NotedLog(topic="other", partition=0, history="c" * 32, last=3, covered=4),),
+        groups=(old_group,),
+    )
+    now = replace(facts(0, 9), groups=(GroupRecord("g", "consumer", "", "", (CommitRecord("t", 0, 2, 2, -1, ""),)),))
+    found = joined_document(old, WANTED, now, [note(8, 9)])
+    assert [t.name for t in found.topics] == ["other", "t"]
+    assert [each.log for each in found.logs] == [DatasetLog("other", 0), LOG]
+    assert [c.topic for c in found.groups[0].commits] == ["other", "t"]
+
+
+def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:
+    times = ReadTimes(10 * DAY_MS, end_ms, ClockName.BROKER)
+    return ExportedLog(topic="t", partition=0, records=1, written_bytes=1, files=1, last=19, dense=dense, times=times)
+
+
+def _cut(ms: int, unproven: tuple[int, int] = (-1, -1)) -> DeletionTimes:
+    first, after = unproven
+    return DeletionTimes(cut_ms=ms, clock=ClockName.BROKER, retention_ms=DAY_MS, unproven_from=first, unproven_to=after)
+
+
+def why(done: ExportedLog, known: DeletionTimes | None, topic: TopicRecord = TOPIC) -> str:
+    source = replace(facts(0, 20), topics=(topic,))
+    base = note(9, 10, deletions=known) if known is not None else None
+    return judge_export(planned(source, 9 if base else None, base), done, base, source, topic).why
+
+
+def test_deletions_are_proven_by_time_or_because_no_offset_is_missing() -> None:
+    assert not why(_done(), _cut(10 * DAY_MS - DAY_MS // 2))
+    assert why(_done(), _cut(9 * DAY_MS - 1))
+    assert not why(_done(dense=True), _cut(0))
+    assert not why(_done(), None), "the first copy took less time than tombstones stay"
+    assert why(_done(end_ms=11 * DAY_MS), None)
+    assert not why(_done(), _cut(0), TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "delete"}))
+    shorter = TopicRecord("t", ID, False, 1, 1, {"cleanup.policy": "compact", "delete.retention.ms": "100"})
+    assert why(_done(), _cut(10 * DAY_MS - 50), shorter)
+
+
+def test_what_was_unproven_stays_so() -> None:
+    doubtful = _cut(10 * DAY_MS - 1, unproven=(0, 10))
+    assert why(_done(dense=True), doubtful) == "an earlier run left them unproven"
+
+
+def test_units_have_logs_of_one_broker_and_are_not_too_large() -> None:
+    def log(number: int, size: int, broker: int) -> LogToExport:
+        return LogToExport(ExportableLog(DatasetLog("t", number), ID, 0, 10, size, broker), 0, joined=False)
+
+    some = [log(0, 10, 1), log(1, 10, 2), log(2, 10, 1), log(3, UNIT_BYTES, 1), log(4, UNIT_BYTES, 1)]
+    assert [[p.log.partition for p in unit] for unit in bundled(some)] == [[0, 2], [3], [4], [1]]

@@ -1,0 +1,150 @@
+"""The public Python API: its names, and its tables in pyarrow, pandas, polars and DuckDB."""
+
+import inspect
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import logkeep
+from logkeep import python_api
+from logkeep.errors import UnknownBackup, UsageError
+from logkeep.kafka.scan import read
+from logkeep.kafka.scan.values import ScanCounters
+from logkeep.repository.backups.holds import reader_holds
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.whole_backups import new_place
+
+START_MS = 1_700_000_000_000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> SourceRef:
+    made = CompactedSource(new_place(tmp_path_factory.mktemp("api") / "repo"), partitions=2)
+    for number in range(20):
+        made.time_ms = START_MS + 1000 * number
+        made.write([(b"k%d" % number, b"v%d" % number)], number % 2)
+    made.transaction([(b"t", b"aborted")], 7, False, 1)
+    made.back_up()
+    made.write([(b"k", None)], 0)
+    made.back_up()
+    return made.place
+
+
+def test_the_exported_names_are_these_and_have_these_parameters() -> None:
+    """A name that is here stays: programs of users call it."""
+    assert logkeep.__all__ == ["__version__", "open"]
+    public = {
+        "logkeep.open": logkeep.open,
+        **{
+            f"{kind.__name__}.{name}": getattr(kind, name)
+            for kind in (
+                python_api.BackupRepository,
+                python_api.ArchivedBackup,
+                python_api.ArchivedTopic,
+                python_api.TopicScan,
+            )
+            for name in vars(kind)
+            if not name.startswith("_") or name == "__arrow_c_stream__"
+        },
+    }
+    shown = {name: list(inspect.signature(what).parameters) if callable(what) else [] for name, what in public.items()}
+    assert shown == {
+        "logkeep.open": ["url", "source"],
+        "BackupRepository.source": [],
+        "BackupRepository.backups": ["self"],
+        "BackupRepository.backup": ["self", "which"],
+        "BackupRepository.close": ["self"],
+        "ArchivedBackup.id": [],
+        "ArchivedBackup.topics": ["self"],
+        "ArchivedBackup.topic": ["self", "name"],
+        "ArchivedTopic.scan": ["self", "partitions", "offsets", "since", "until", "columns", "isolation"],
+        "TopicScan.schema": [],
+        "TopicScan.to_batches": ["self"],
+        "TopicScan.to_arrow": ["self"],
+        "TopicScan.__arrow_c_stream__": ["self", "requested_schema"],
+    }
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, logkeep; print(sorted({m.split('.')[0] for m in sys.modules} & {'numpy', 'pyarrow', 'msgspec'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_pyarrow_pandas_polars_and_duckdb_read_the_same_table(place: SourceRef) -> None:
+    with logkeep.open(place.store.url) as repository:
+        records = repository.backup("latest").topic("state").scan()
+        table = records.to_arrow()
+        assert table.schema.equals(records.schema)
+        assert table.column_names == list(python_api.COLUMNS)
+        assert table.num_rows == 21
+        assert pa.table(records).equals(table)
+        assert pl.DataFrame(records).height == 21
+        assert list(table.to_pandas()["value"][-2:]) == [b"v17", b"v19"]
+        query = 'SELECT count(*), count("value"), max("offset") FROM records WHERE partition = 0'
+        for _ in range(2):
+            found = duckdb.sql(query)
+            assert found is not None
+            assert found.fetchall() == [(11, 10, 10)]
+
+
+def test_a_scan_is_narrow_lazy_and_can_be_read_again(place: SourceRef, monkeypatch: pytest.MonkeyPatch) -> None:
+    counters = ScanCounters()
+    monkeypatch.setattr(read, "ScanCounters", lambda: counters)
+    with logkeep.open(place.store.url) as repository:
+        topic = repository.backup().topic("state")
+        assert topic.partitions == (0, 1)
+        moment = datetime.fromtimestamp(START_MS / 1000, UTC)
+        some = topic.scan(
+            partitions=[1], offsets={1: (2, 9)}, since=moment + timedelta(seconds=9), until=START_MS + 16_000,
+            columns=["offset", "partition", "value"],
+        )  # fmt: skip
+        streams = [some.__arrow_c_stream__() for _ in range(3)]
+        assert counters == ScanCounters(), "three streams were opened, as DuckDB does, and nothing was read"
+        del streams
+        expected = {"offset": [4, 5, 6, 7], "partition": [1] * 4, "value": [b"v9", b"v11", b"v13", b"v15"]}
+        assert [some.to_arrow().to_pydict() for _ in range(2)] == [expected] * 2
+        assert sum(b.num_rows for b in some.to_batches()) == 4
+        assert topic.scan(isolation="all").to_arrow().num_rows == 22
+        assert topic.scan(columns=["partition"]).to_arrow().to_pydict() == {"partition": [0] * 11 + [1] * 10}
+
+
+def test_a_backup_is_held_until_the_repository_is_closed(place: SourceRef) -> None:
+    first, second = (entry.id for entry in read_chain(place).completed)
+    with logkeep.open(place.store.url, source="prod") as repository:
+        assert repository.backups() == [first, second]
+        earlier, latest = repository.backup(first), repository.backup(datetime.now(UTC))
+        assert (earlier.id, latest.id, latest.topics()) == (first, second, ["state"])
+        assert {hold.backup for hold in reader_holds(place)} == {first, second}
+        records = earlier.topic("state").scan()
+        assert records.to_arrow().num_rows == 20
+    assert not reader_holds(place)
+    with pytest.raises(UsageError, match="the repository is closed"):
+        records.to_arrow()
+
+
+def test_mistakes_are_refused_before_anything_is_read(place: SourceRef, tmp_path: Path) -> None:
+    with logkeep.open(place.store.url) as repository:
+        backup = repository.backup()
+        with pytest.raises(UsageError, match="no topic 'states'"):
+            backup.topic("states")
+        topic = backup.topic("state")
+        with pytest.raises(UsageError, match="no partition 5"):
+            topic.scan(partitions=[5])
+        with pytest.raises(UsageError, match="no column 'vaule'"):
+            topic.scan(columns=["vaule"])
+        with pytest.raises(UsageError, match="no isolation 'read_committed'"):
+            topic.scan(isolation="read_committed")
+        with pytest.raises(UsageError, match="no time zone"):
+            topic.scan(since=datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake
+        with pytest.raises(UnknownBackup):
+            repository.backup(5)
