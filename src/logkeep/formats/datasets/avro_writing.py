@@ -3,9 +3,9 @@
 The bytes of a file depend on its records, its options and nothing else: not on how many records are given at a time. A
 block ends after the record that brings its plain bytes to `BLOCK_BYTES`.
 
-The schema `seed001` cannot hold everything. What it cannot hold is written as closely as possible and counted by kind:
-a null value becomes empty, of repeated headers the last is kept, a null header becomes empty, a name that is not UTF-8
-is written with U+FFFD in place of what is wrong, and an append time loses its type.
+The schema `seed001` cannot hold everything. What it cannot hold is written as closely as possible, and the records are
+counted by kind: a null value becomes empty, of repeated headers the last is kept, a null header becomes empty, a name
+that is not UTF-8 is written with U+FFFD in place of what is wrong, and an append time loses its type.
 """
 
 from collections import Counter
@@ -22,6 +22,7 @@ from logkeep.formats.datasets.avro_container import AvroCodec, block, file_heade
 from logkeep.formats.datasets.avro_schemas import AvroSchema
 from logkeep.formats.datasets.batch_spans import BatchSpans, batch_spans
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
+from logkeep.formats.kafka.records import Flags
 
 BLOCK_BYTES = 256 << 10
 _RECORD_ROOM, _HEADER_ROOM = 64, 44
@@ -147,14 +148,20 @@ def _with_text_names(batch: pa.RecordBatch, text: Bytes) -> BatchSpans:
 
 
 def _losses(spans: BatchSpans, text: Bytes) -> Counter[AvroLoss]:
-    """Of a repeated header nothing else is counted: it is not in the file."""
+    """How many records lose something, by kind. Of a repeated header nothing else is counted: it is not in the file."""
     kept = spans.headers[:, k.IN_MAP] == 1
     null = spans.headers[:, k.HEADER_SIZE] < 0
     counts = {
-        AvroLoss.NULL_VALUES: (spans.rows[:, k.VALUE_SIZE] < 0).sum(),
-        AvroLoss.REPEATED_HEADERS: (~kept).sum(),
-        AvroLoss.NULL_HEADERS: (kept & null).sum(),
-        AvroLoss.HEADER_NAMES: (kept & (text == 0)).sum(),
-        AvroLoss.APPEND_TIMES: (spans.rows[:, k.KIND] == APPEND_TIME).sum(),
+        AvroLoss.NULL_VALUES: int((spans.rows[:, k.VALUE_SIZE] < 0).sum()),
+        AvroLoss.REPEATED_HEADERS: _records_with(spans, ~kept),
+        AvroLoss.NULL_HEADERS: _records_with(spans, kept & null),
+        AvroLoss.HEADER_NAMES: _records_with(spans, kept & (text == 0)),
+        AvroLoss.APPEND_TIMES: int((spans.rows[:, k.KIND] == APPEND_TIME).sum()),
     }
-    return Counter({kind: int(count) for kind, count in counts.items() if count})
+    return Counter({kind: count for kind, count in counts.items() if count})
+
+
+def _records_with(spans: BatchSpans, headers: Flags) -> int:
+    """How many records have at least one of these headers."""
+    found = np.concatenate((np.zeros(1, np.int64), np.cumsum(headers)))
+    return int((found[spans.rows[:, k.HEADERS_END]] > found[spans.rows[:, k.HEADERS_FROM]]).sum())
