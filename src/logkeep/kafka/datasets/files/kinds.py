@@ -23,7 +23,7 @@ class RecordFileWriter(Protocol):
     def end(self) -> bytes: ...
 
 
-class FileKind(Protocol):
+class RecordFileKind(Protocol):
     """Objects of it are picklable and have no state."""
 
     @property
@@ -54,7 +54,7 @@ class AvroKind:
         return AvroFileWriter(log.topic, log.partition, first_offset, self._options(options))
 
     def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
-        return dict(writer.losses) if isinstance(writer, AvroFileWriter) else {}
+        return {str(kind): count for kind, count in writer.losses.items()} if isinstance(writer, AvroFileWriter) else {}
 
     def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
         opened = AvroFile(file)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
-from logkeep.kafka.datasets.files.kinds import AvroKind, FileKind, ParquetKind
+from logkeep.kafka.datasets.files.kinds import AvroKind, ParquetKind, RecordFileKind
 from logkeep.kafka.datasets.files.names import EMPTY, TOPICS, first_offset_of, folder, log_of
 from logkeep.kafka.datasets.files.object_file import open_object
 from logkeep.kafka.datasets.files.writer import FilesWriter
@@ -17,7 +17,7 @@ from logkeep.store.base import ObjectInfo
 class RecordFiles:
     """The `DatasetFormat`."""
 
-    kind: FileKind
+    kind: RecordFileKind
 
     @property
     def name(self) -> str:

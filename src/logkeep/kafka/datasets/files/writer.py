@@ -12,7 +12,7 @@ import numpy as np
 
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.record_sizes import record_sizes, rows_until
-from logkeep.kafka.datasets.files.kinds import FileKind
+from logkeep.kafka.datasets.files.kinds import RecordFileKind
 from logkeep.kafka.datasets.files.names import EMPTY, file_name, folder
 from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -28,7 +28,7 @@ class FilesWriter:
     """A `PartitionWriter`."""
 
     def __init__(
-        self, target: DatasetTarget, log: DatasetLog, kind: FileKind, options: DatasetOptions, *, joined: bool
+        self, target: DatasetTarget, log: DatasetLog, kind: RecordFileKind, options: DatasetOptions, *, joined: bool
     ) -> None:
         self._target, self._log, self._kind, self._options = target, log, kind, options
         self._joined = joined
@@ -81,7 +81,7 @@ class _OpenFile:
         self,
         target: DatasetTarget,
         log: DatasetLog,
-        kind: FileKind,
+        kind: RecordFileKind,
         options: DatasetOptions,
         records: "pa.RecordBatch",
     ) -> None:
