@@ -28,8 +28,8 @@ FEW_BYTES = 2_000_000
 
 def bucket(directory: Path) -> Iterator[Store]:
     with seaweed(directory) as server:
-        server.make_bucket("b")
-        yield open_store(server.url("b", "repo"))
+        server.make_bucket("records")
+        yield open_store(server.url("records", "repo"))
 
 
 def asked(place: SourceRef, question: RecordQuestion) -> tuple[FoundRecords, int]:
