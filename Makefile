@@ -61,6 +61,22 @@ coverage: dev  ## branch coverage by the whole suite, commands that tests start 
 soak: dev  ## the long counts: every race, crash point and round in full
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s
 	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "not soak" -p no:cacheprovider tests/property
+	LOGKEEP_EXAMPLES=400 $(BIN)/python -m pytest -m "hypothesis and not soak" -p no:cacheprovider tests/unit tests/corruption
+
+soak-fold: dev  ## folds against the model: COUNT logs, 10,000 unless you set it
+	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/property/test_fold_model.py
+
+soak-groups-at: dev  ## `kafka groups --at` against the model: COUNT clusters, 20,000 unless you set it
+	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/property/test_group_history.py
+
+soak-standby: dev  ## two instances: COUNT faults, 40 unless you set it
+	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/integration/kafka/backup/test_standby.py
+
+soak-generations: dev  ## kills during a generation: COUNT store calls, all unless you set it
+	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py -k after_every_store_call
+
+soak-upkeep: dev  ## kills during comparisons, folds and trims, in directories and on S3: every store call
+	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_fold.py tests/crash/test_kill_in_upkeep_on_s3.py tests/integration/kafka/restore/test_killed_comparison.py
 
 registry: dev $(REGISTRY)/quarkus-run.jar  ## test with a real Apicurio registry (needs Maven, 200 MB), and record its answers for `make test`
 	LOGKEEP_REGISTRY_HOME=$(REGISTRY) $(BIN)/python -m pytest -p no:cacheprovider tests/integration/kafka/registry
@@ -121,4 +137,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check servers coverage soak registry format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-upkeep registry format reference pictures wheel lock clean dev

@@ -1,6 +1,7 @@
 """What every test process needs, and the order in which tests are given to the workers."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 
@@ -12,8 +13,8 @@ from hypothesis import settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine, not about the code.
-settings.register_profile("logkeep", deadline=None)
+# How long an example takes says something about the machine, not about the code. `make soak` tries 400.
+settings.register_profile("logkeep", deadline=None, max_examples=int(os.environ.get("LOGKEEP_EXAMPLES", "40")))
 settings.load_profile("logkeep")
 
 # Seconds that groups of tests took, measured or estimated on two busy cores. The longest are given out first, so that

@@ -135,6 +135,7 @@ def _kafka_contents(
     place: SourceRef, folded: "Folded", manifest: "Manifest", totals: "Mapping[LogName, LogTotals]"
 ) -> msgspec.Struct | None:
     from logkeep.kafka.record.contents import report  # noqa: PLC0415
+    from logkeep.kafka.record.folded_over import known_folds  # noqa: PLC0415
     from logkeep.kafka.record.import_label import read_label  # noqa: PLC0415
     from logkeep.kafka.record.scram import ROLE as SCRAM_ROLE  # noqa: PLC0415
     from logkeep.kafka.record.scram import ScramDocument  # noqa: PLC0415
@@ -147,7 +148,7 @@ def _kafka_contents(
         return None
     scram = read_attachment(place, manifest, SCRAM_ROLE, ScramDocument)
     credentials = scram.credentials if scram is not None else None
-    folds = folds_by_log(folded, [c.log for c in manifest.cut])
+    folds = known_folds(folds_by_log(folded, [c.log for c in manifest.cut]), record, manifest.id)
     folded_to = {log: fold.end for log, fold in folds.items()}
     buried, label = _kafka_buried(place, folded, manifest), read_label(place, manifest)
     return report(record, manifest, totals, credentials, buried, folded_to, label)

@@ -10,7 +10,7 @@ from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_facts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import HoldAction
-from logkeep.repository.chain.commits import read_chain, read_whole_chain
+from logkeep.repository.chain.commits import CHECKPOINT_EVERY, read_chain, read_whole_chain
 from logkeep.repository.chain.format import open_format
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect
@@ -55,8 +55,10 @@ def test_a_lost_source_document_is_rebuilt_from_a_manifest(repo: Repo) -> None:
 
 
 def test_a_broken_checkpoint_is_removed_and_made_anew(repo: Repo) -> None:
-    for end in range(10, 80):
-        run_backup(repo.place, {0: end, 1: 8})
+    with writing(repo.place, "hold", utc_now, random_token) as session:
+        for _ in range(CHECKPOINT_EVERY):
+            session.commit(HoldAction(session.folded.completed[0].id, "again"))
+    run_backup(repo.place, {0: 10, 1: 8})
     path = repo.file("sources/prod/checkpoints/*.json")
     flip(path)
     assert read_chain(repo.place) == read_whole_chain(repo.place), "a cache never decides"

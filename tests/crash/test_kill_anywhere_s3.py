@@ -89,9 +89,9 @@ EXPERIMENTS = pytest.mark.parametrize("experiment", (killed_after, answers_lost)
 
 
 @EXPERIMENTS
-def test_at_a_tenth_of_the_store_calls(prepared: Prepared, experiment: Experiment) -> None:
+def test_at_a_part_of_the_store_calls(prepared: Prepared, experiment: Experiment) -> None:
     assert prepared.calls > 40
-    points = seeded_part(f"S3, {experiment.__name__}", list(range(1, prepared.calls + 1)), 10)
+    points = seeded_part(f"S3, {experiment.__name__}", list(range(1, prepared.calls + 1)), 20)
     assert experiment(prepared, points) == len(points)
 
 

@@ -9,10 +9,12 @@ from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.local import LocalStore
 from tests.crash.points import DONE, KILLED, in_child
 from tests.crash.system_calls import SystemCalls
+from tests.support.faults.plan import KillAfter, Plan, no_faults
+from tests.support.faults.store import FaultyStore
 from tests.support.kafka.arrow_rows import record_batch
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.dataset_exports import Datasets
-from tests.support.kafka.v1_reader import records
+from tests.support.kafka.v1_reader import groups, records
 from tests.support.kafka.whole_backups import new_place
 
 LOG, V1 = DatasetLog("orders", 0), KafkaBackupV1()
@@ -93,3 +95,29 @@ def test_a_whole_export_is_killed_and_run_again(tmp_path: Path) -> None:
             assert again.files("state") == whole.files("state"), f"killed at {point}"
             assert again.of_backup(source.place).logs == ()
             shutil.rmtree(again.root)
+
+
+def test_whole_objects_killed_after_every_store_call(tmp_path: Path) -> None:
+    """As in a bucket: what is there is whole, indexes come last, and a run that goes on has each record once."""
+
+    def run(root: Path, plan: Plan) -> int:
+        store = FaultyStore(LocalStore(root), plan)
+        target = DatasetTarget(store)
+        last = V1.find_end(target, LOG).last
+        writer = V1.writer(target, LOG, DatasetOptions(60))
+        for row in ROWS:
+            if last is None or row[0] > last:
+                writer.write(record_batch([row]))
+        writer.finish()
+        V1.put_groups(target, LOG, {"billing": 9})
+        return len(store.calls)
+
+    (tmp_path / "counted").mkdir()
+    for call in range(1, run(tmp_path / "counted", no_faults) + 1):
+        root = tmp_path / str(call)
+        root.mkdir()
+        assert in_child(lambda r=root, k=call: run(r, KillAfter(k))) == KILLED  # type: ignore[misc]  # bound now
+        run(root, no_faults)
+        assert [r.offset for r in records(root / "orders", 0)] == [row[0] for row in ROWS], f"killed at {call}"
+        assert groups(root / "orders", 0) == {"billing": 9}
+        shutil.rmtree(root)

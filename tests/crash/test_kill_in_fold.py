@@ -88,7 +88,7 @@ def _killed(prepared: Prepared, directory: Path, points: list[int]) -> None:
 
 def test_killed_at_a_part_of_the_store_calls(prepared: Prepared, tmp_path: Path) -> None:
     points = list(range(1, _calls(prepared, tmp_path / "counted") + 1))
-    _killed(prepared, tmp_path, seeded_part("fold", points, 4))
+    _killed(prepared, tmp_path, seeded_part("fold", points, 8))
 
 
 @pytest.mark.soak

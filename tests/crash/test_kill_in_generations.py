@@ -22,6 +22,7 @@ from logkeep.store.memory import MemoryStore
 from tests.crash.points import KILLED, in_child
 from tests.crash.seeds import seeded_part
 from tests.property.repository_machine import Crash, DiesAt
+from tests.soak_counts import soak_count
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
 from tests.support.kafka.generation_cycle import SHARE, Cycle
@@ -96,14 +97,16 @@ def _killed(points: Sequence[int]) -> None:
 
 
 def test_killed_at_a_part_of_the_store_calls() -> None:
-    _killed(seeded_part("generations", list(range(1, _calls() + 1)), 6))
+    _killed(seeded_part("generations", list(range(1, _calls() + 1)), 12))
 
 
 @pytest.mark.soak
 def test_killed_after_every_store_call() -> None:
     calls = _calls()
-    _killed(range(1, calls + 1))
-    print(f"generations: killed after each of {calls} store calls, every kept backup intact")
+    points = list(range(1, calls + 1))
+    points = seeded_part("generations", points, -(-calls // min(soak_count(calls), calls)))
+    _killed(points)
+    print(f"generations: killed after {len(points)} of {calls} store calls, every kept backup intact")
 
 
 @pytest.mark.soak

@@ -168,9 +168,9 @@ def check_readable(place: SourceRef, kept: Mapping[int, Ends]) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_killed_at_a_quarter_of_the_store_calls_and_repeated(prepared: Prepared, tmp_path: Path, name: str) -> None:
+def test_killed_at_a_part_of_the_store_calls_and_repeated(prepared: Prepared, tmp_path: Path, name: str) -> None:
     points = list(range(1, count_calls(prepared, tmp_path, name) + 1))
-    killed_and_repeated(prepared, tmp_path, name, seeded_part(name, points, 4))
+    killed_and_repeated(prepared, tmp_path, name, seeded_part(name, points, 8))
 
 
 @pytest.mark.soak

@@ -96,12 +96,9 @@ class Lab:
         assert restored(self.place, ongoing) == expected(ENDS)
 
 
-@pytest.fixture(params=("spark", "auto"))
-def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Lab:
-    return Lab(tmp_path, request.param)
-
-
-def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(lab: Lab) -> None:
+@pytest.mark.parametrize("kind", [pytest.param("spark", marks=pytest.mark.soak), "auto"])
+def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(tmp_path: Path, kind: str) -> None:
+    lab = Lab(tmp_path, kind)
     with lab.running("fresh") as run:
         family = lab.wait_for_the_middle(run)
         assert len(family) >= 4, "the JVM, the daemon, two workers"
@@ -113,7 +110,9 @@ def test_a_killed_driver_takes_all_with_it_and_loses_nothing_that_was_finished(l
     lab.resume_and_check(copied, lab.resume_on_spark)
 
 
-def test_a_terminated_driver_gives_the_source_back_within_its_promise(lab: Lab) -> None:
+@pytest.mark.parametrize("kind", ["spark", pytest.param("auto", marks=pytest.mark.soak)])
+def test_a_terminated_driver_gives_the_source_back_within_its_promise(tmp_path: Path, kind: str) -> None:
+    lab = Lab(tmp_path, kind)
     with lab.running("fresh") as run:
         family = lab.wait_for_the_middle(run)
         copied = lab.data()

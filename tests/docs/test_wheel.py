@@ -16,6 +16,7 @@ def test_the_wheel_holds_the_package_and_both_programs(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         opened.extractall(tmp_path / "installed")
     assert files_below(tmp_path / "installed" / "logkeep") == source_files()
+    assert (tmp_path / "installed" / "pyspark_logkeep" / "__init__.py").exists(), "Spark finds the format by it"
     (entries,) = (tmp_path / "installed").glob("*.dist-info/entry_points.txt")
     assert "logkeep = logkeep.cli.frame.main:main\nzkbackup = logkeep.cli.zkbackup.main:main" in entries.read_text()
 

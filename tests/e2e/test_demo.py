@@ -153,7 +153,10 @@ def test_a_directory_with_something_in_it_is_not_touched(tmp_path: Path) -> None
     assert files_below(tmp_path / "mine") == ["letter"]
 
 
-@pytest.mark.parametrize(("kind", "tool"), [("kafka", "TopicCommand"), ("zookeeper", "ZooKeeperMain")])
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [("kafka", "TopicCommand"), pytest.param("zookeeper", "ZooKeeperMain", marks=pytest.mark.soak)],
+)
 def test_ctrl_c_in_the_middle_leaves_nothing_running(tmp_path: Path, kind: str, tool: str) -> None:
     directory = tmp_path / "demo"
     with started(tmp_path, "--only", kind, "--directory", str(directory)) as running:

@@ -75,6 +75,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     ),
     "kafka restore abort": (f"kafka restore abort {{interrupted}} {KAFKA} {BROKERS[1]}",),
     "kafka groups": (f"kafka groups latest {KAFKA}",),
+    "sql": (f"sql {{text}} {KAFKA} --engine inline", f"sql {{text}} {ZK} --as {{text}}"),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
     "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",),

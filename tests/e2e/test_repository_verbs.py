@@ -546,6 +546,7 @@ ELSEWHERE = (
     "kafka show",
     "receipts list",
     "receipts show",
+    "sql",
     "zookeeper backup",
     "zookeeper diff",
     "zookeeper export",

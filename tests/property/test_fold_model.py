@@ -17,6 +17,7 @@ from logkeep.repository.backups.burials import put_burial
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
+from tests.soak_counts import soak_count
 from tests.support.kafka.fold_logs import (
     FoldedCase,
     OneBatch,
@@ -27,7 +28,7 @@ from tests.support.kafka.fold_logs import (
 )
 
 LOG = LogName(Collection.TOPICS, "state", "a" * 32, 0)
-COUNTS = [240, pytest.param(10_000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
+COUNTS = [240, pytest.param(soak_count(10_000), id="soak", marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 
 
 def stored(case: FoldedCase, place: SourceRef) -> tuple[Segment, ...]:

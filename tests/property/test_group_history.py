@@ -18,6 +18,7 @@ from logkeep.kafka.group_history.positions_task import read_positions_at
 from logkeep.kafka.group_history.values import GroupLogUnit
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
+from tests.soak_counts import soak_count
 from tests.support.kafka.offsets_log import LOG, Event, archived, place, state_at, stored
 
 _GROUPS = ("a", "b", "c")
@@ -211,7 +212,7 @@ def test_an_archive_that_is_read_often_is_complete_always() -> None:
 
 
 @pytest.mark.soak
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=soak_count(20_000), deadline=None)
 @given(clusters())
 def test_what_is_called_complete_is_the_truth_many_times(cluster: Cluster) -> None:
     test_what_is_called_complete_is_the_truth.hypothesis.inner_test(cluster)  # type: ignore[attr-defined]

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 
-@pytest.mark.parametrize("count", [12_000, pytest.param(120_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [6_000, pytest.param(120_000, marks=pytest.mark.soak)])
 def test_no_index_leaves_its_array(count: int) -> None:
     """In a process of its own, with compiled code of its own: bounds checks are compiled in or not."""
-    environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
+    environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0"}  # most of the time is compiling
     command = [sys.executable, "-m", "tests.property.fuzzed_records", str(count), "7"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=550)
     assert done.returncode == 0, done.stderr

@@ -691,6 +691,39 @@ MOST_ROWS: Option[int] = Option("limit", Int(1, 1_000_000), 1000, "Maximum numbe
 SQL: Option[str | None] = Option(
     "sql", Text("QUERY"), None, "A Spark SQL query over the view `transactions`.", where=Where.FLAG
 )
+SQL_BACKUP: Option[str] = Option(
+    "sql-backup",
+    Text("ID"),
+    "latest",
+    "Backup to query: a number, a unique prefix of one, or `latest`.",
+    where=Where.FLAG,
+    typed="backup",
+)
+SQL_AS: Option[tuple[str, ...]] = Option(
+    "sql-as",
+    TextList("NAME=ID"),
+    (),
+    "Query another backup too, as `NAME.topic`; may be repeated.",
+    where=Where.FLAG,
+    typed="as",
+)
+SQL_OUTPUT: Option[str] = Option(
+    "sql-output",
+    OneOf(("table", "csv", "jsonl", "parquet")),
+    "table",
+    "How to print the result.",
+    where=Where.FLAG,
+    typed="output",
+)
+SQL_LIMIT: Option[int | None] = Option(
+    "sql-limit",
+    Int(1),
+    None,
+    "Maximum number of rows.",
+    where=Where.FLAG,
+    typed="limit",
+    default_text="1000 in a table, otherwise all",
+)
 AS_PATH: Option[str | None] = Option(
     "as", Text("PATH"), None, "Path of the subtree in the live tree.", where=Where.FLAG,
     default_text="its own",

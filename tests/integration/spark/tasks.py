@@ -124,6 +124,12 @@ def meet(unit: Unit, progress: Progress) -> Answer:
     return Answer(logkeep.__file__, os.getpid())
 
 
+def meet_and_report(unit: Unit, progress: Progress) -> Answer:
+    """As `meet`, and as `surroundings`."""
+    met = meet(unit, progress)
+    return Answer(json.dumps([met.text, surroundings(unit, progress).text]), met.pid)
+
+
 def hang_in_c(unit: Unit, progress: Progress) -> Answer:
     """Deaf to everything but SIGKILL: C code that keeps the interpreter lock, hang-up and terminate ignored."""
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):

@@ -33,19 +33,16 @@ def test_units_run_on_two_workers_with_the_shipped_package_and_the_secret_is_in_
     cluster: SparkCluster, tmp_path: Path
 ) -> None:
     with watched_command_lines() as seen:
-        answer = _units(cluster, "meet", tmp_path, cluster.secret_file)
+        answer = _units(cluster, "meet_and_report", tmp_path, cluster.secret_file)
     assert len(set(answer["pids"])) == 2
-    assert {Path(text).parent.parent.name for text in answer["texts"]} == {"logkeep.zip"}
+    for package, surroundings in map(json.loads, answer["texts"]):
+        assert Path(package).parent.parent.name == "logkeep.zip"
+        directory, _mode, safe, paths = json.loads(surroundings)
+        assert safe
+        assert not {directory, ""} & set(paths), "a worker imports nothing from its directory"
     for process in (b"SparkSubmit", b"master.Master", b"worker.Worker", _EXECUTOR, b"pyspark.daemon"):
         assert any(process in line for line in seen), f"{process!r} was watched"
     assert not [line for line in seen if cluster.secret.encode() in line]
-
-
-def test_workers_of_a_cluster_import_nothing_from_their_directory(cluster: SparkCluster, tmp_path: Path) -> None:
-    answer = _units(cluster, "surroundings", tmp_path, cluster.secret_file)
-    for directory, _mode, safe, paths in map(json.loads, answer["texts"]):
-        assert safe
-        assert not {directory, ""} & set(paths)
 
 
 @pytest.mark.soak

@@ -16,6 +16,7 @@ from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.processes import descendants
 from logkeep.engine.spark.query import Query
 from logkeep.engine.spark.query import QueryResult as QueryAnswer
+from logkeep.engine.spark.query_tables import UnitTable
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.errors import Damaged, StoreBusy, StoreFull, TaskFailed, UsageError
 from logkeep.model.cache import cache_dir
@@ -216,7 +217,8 @@ def test_a_query_is_answered_and_what_is_none_is_refused(
     engine: SparkEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sql = "SELECT unit, sum(square) AS total FROM squares GROUP BY unit ORDER BY unit DESC;"
-    asked = Query(sql, "squares", "unit bigint, square bigint", spark_tasks.squares, [Unit(n) for n in (3, 5)], 10)
+    table = UnitTable("unit bigint, square bigint", spark_tasks.squares, [Unit(n) for n in (3, 5)])
+    asked = Query(sql, {"squares": table}, 10)
     assert engine.query(asked) == QueryAnswer(("unit", "total"), ((5, 30), (3, 5)), more=False)
     few = engine.query(replace(asked, sql="SELECT square FROM squares", most=7))
     assert (len(few.rows), few.more) == (7, True)
@@ -232,5 +234,5 @@ def test_a_query_is_answered_and_what_is_none_is_refused(
     assert capfd.readouterr().err == ""
     assert not list(tmp_path.iterdir())
     with pytest.raises(Damaged, match="not a number to square") as damaged:
-        engine.query(replace(asked, units=[Unit(-1)]))
+        engine.query(replace(asked, tables={"squares": replace(table, units=[Unit(-1)])}))
     assert (damaged.value.subject, damaged.value.remedy) == ("unit -1", "take another")

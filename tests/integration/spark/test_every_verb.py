@@ -1,8 +1,8 @@
-"""Every verb that takes an engine, on a real standalone cluster of two workers with a secret: one session per command.
+"""Every verb that takes an engine, on a real standalone cluster of two workers with a secret.
 
-Commands that copy to or from a cluster or a directory of servers run on both workers; the others on one of them, and in
-the long run on both. The list of cases is compared with the catalogue of verbs, so a new verb with an engine cannot be
-forgotten.
+One command runs as users call it, with a session of its own. The others share a session; in the long run each has its
+own, and some have only one worker. The list of cases is compared with the catalogue of verbs, so a new verb with an
+engine cannot be forgotten.
 """
 
 import json
@@ -23,6 +23,7 @@ from logkeep.model.cache import cache_dir
 from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
+from tests.support.cli.spark_commands import SparkCommands, spark_commands
 from tests.support.cli.zookeeper_repository import Archived, archived, server_on
 from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
@@ -43,7 +44,7 @@ _LOGS = {f"orders-{p}": [dense(base, 5, producer=p).encode() for base in range(p
 _LEVELS = {"kafka": ("data", "records", "source"), "zookeeper": ("data", "replay", "boot")}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stage:
     """The cluster, what is backed up, and the command between them. Preparations run in one process."""
 
@@ -52,6 +53,8 @@ class Stage:
     topics: Matrix
     directory: Path
     one_worker: tuple[str, ...] = ("--spark-conf", "spark.cores.max=1")
+    session: SparkCommands | None = None
+    """Shared by commands; none: each starts its own."""
 
     @property
     def home(self) -> Path:
@@ -83,30 +86,36 @@ class Stage:
         return self.repo(name)
 
     def on_cluster(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """Run the command on both workers; it must have been exactly one application of the cluster."""
+        """Run the command on both workers; its own session must be exactly one application of the cluster."""
         return self.on(self.cluster, *words, code=code)
 
     def on_one_worker(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The other worker starts no executor for it."""
+        """The other worker starts no executor for its own session."""
         return self.on(self.cluster, *words, *self.one_worker, code=code)
 
     def on(self, cluster: SparkCluster, *words: str, code: int = 0) -> dict[str, Any]:
         before = cluster.applications()
-        answer = self._answer((*words, *cluster.flags), cluster.variables, code)
+        answer = self._answer((*words, *cluster.flags), cluster.variables, code, self.session)
+        if self.session is not None:
+            return answer
         assert len(cluster.applications() - before) == 1, "one Spark session for the whole command"
         return answer
 
     def refused(self, *words: str, code: int) -> str:
-        done = self.run((*words, *self.cluster.flags), self.cluster.variables)
+        done = self.run((*words, *self.cluster.flags), self.cluster.variables, self.session)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 
-    def _answer(self, words: tuple[str, ...], variables: Mapping[str, str], code: int) -> dict[str, Any]:
-        done = self.run((*words, "--json"), variables)
+    def _answer(
+        self, words: tuple[str, ...], variables: Mapping[str, str], code: int, session: SparkCommands | None = None
+    ) -> dict[str, Any]:
+        done = self.run((*words, "--json"), variables, session)
         assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
         return document_of(done.stdout)
 
-    def run(self, words: tuple[str, ...], variables: Mapping[str, str]) -> Done:
+    def run(self, words: tuple[str, ...], variables: Mapping[str, str], session: SparkCommands | None = None) -> Done:
+        if session is not None:
+            return session.run(words)
         return logkeep(*words, home=self.home, env={"LOGKEEP_CACHE_DIR": str(_CACHE), **variables})
 
     @cached_property
@@ -136,6 +145,16 @@ def stage(tmp_path_factory: pytest.TempPathFactory, cluster: SparkCluster) -> It
     share_kernels(directory / "home")
     with EmbeddedKafka(directory / "broker", _CACHE) as kafka:
         yield Stage(cluster, kafka, Matrix(kafka), directory)
+
+
+@pytest.fixture(scope="class")
+def in_session(stage: Stage) -> Iterator[Stage]:
+    """It has both workers until the class of tests ends: commands of other tests would wait for it."""
+    cluster = stage.cluster
+    with spark_commands(stage.home, cluster.url, cluster.secret_file, cluster.conf) as session:
+        stage.session = session
+        yield stage
+        stage.session = None
 
 
 def _kafka_backup(stage: Stage) -> None:
@@ -223,6 +242,14 @@ def _kafka_groups(stage: Stage) -> None:
     assert (found["offset"], found["ending"]) == (1, "current")
 
 
+def _sql(stage: Stage) -> None:
+    """Through Spark's data source, which both workers import from the shipped package."""
+    query = f"SELECT count(*), sum(length(value)), count(DISTINCT offset) FROM `{stage.orders}`"  # noqa: S608
+    assert stage.on_cluster("sql", query, *stage.backed)["rows"] == [[3, 3, 3]]
+    of_zookeeper = ("sql", "SELECT count(*) > 0 FROM transactions", *stage.zookeeper_repo)
+    assert stage.on_one_worker(*of_zookeeper)["rows"] == [[True]]
+
+
 def _zookeeper_backup(stage: Stage) -> None:
     where = stage.init("zookeeper-backup")
     done = stage.on_cluster("zookeeper", "backup", *where, *stage.zookeeper.target, code=2)
@@ -281,6 +308,7 @@ CASES = {
     "kafka groups": (_kafka_groups,),
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
+    "sql": (_sql,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),
@@ -288,11 +316,12 @@ CASES = {
     "zookeeper import": (_zookeeper_export_and_import,),
     "zookeeper optimize": (_zookeeper_optimize,),
 }
-_ON_ONE_WORKER = (
-    *(_verify, _drill, _kafka_optimize),
-    *(_zookeeper_history, _zookeeper_log, _zookeeper_export_and_import, _zookeeper_optimize),
-)
+_OWN_SESSION = (_kafka_backup,)
 _ONCE = list(dict.fromkeys(case for cases in CASES.values() for case in cases))
+
+
+def _name(case: Any) -> str:
+    return str(case.__name__).strip("_")
 
 
 def test_no_verb_with_an_engine_is_forgotten() -> None:
@@ -301,28 +330,35 @@ def test_no_verb_with_an_engine_is_forgotten() -> None:
     assert taking == CASES.keys(), "`config` only shows the option"
 
 
-@pytest.mark.parametrize("case", _ONCE, ids=lambda case: case.__name__.strip("_"))
-def test_on_a_cluster(stage: Stage, case: Any) -> None:
+@pytest.mark.parametrize("case", _OWN_SESSION, ids=_name)
+def test_a_command_with_its_own_session(stage: Stage, case: Any) -> None:
     case(stage)
 
 
+class TestOneSession:
+    @pytest.mark.parametrize("case", [case for case in _ONCE if case not in _OWN_SESSION], ids=_name)
+    def test_on_a_cluster(self, in_session: Stage, case: Any) -> None:
+        case(in_session)
+
+    def test_a_directory_that_one_worker_does_not_see_is_refused(self, in_session: Stage, hidden: Path) -> None:
+        disk = made_disk(hidden / "disk", watermarks={TopicPartition("orders", 0): 60})
+        add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
+        where = in_session.init("not-salvaged")
+        said = in_session.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
+        assert "does not see this directory as the driver does" in said
+        assert str(disk) in said
+        assert json.loads(in_session.run(("list", *where, "--json"), {}).stdout)["backups"] == []
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("case", _ON_ONE_WORKER, ids=lambda case: case.__name__.strip("_"))
-def test_on_both_workers(stage: Stage, case: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", [case for case in _ONCE if case not in _OWN_SESSION], ids=_name)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_command_with_its_own_session(stage: Stage, case: Any, workers: int, tmp_path: Path) -> None:
     """Each in a directory of its own: what the short run made is not made twice."""
     (tmp_path / "home").mkdir()
     share_kernels(tmp_path / "home")
-    case(replace(stage, directory=tmp_path, one_worker=()))
-
-
-def test_a_directory_that_one_worker_does_not_see_is_refused(stage: Stage, hidden: Path) -> None:
-    disk = made_disk(hidden / "disk", watermarks={TopicPartition("orders", 0): 60})
-    add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
-    where = stage.init("not-salvaged")
-    said = stage.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
-    assert "does not see this directory as the driver does" in said
-    assert str(disk) in said
-    assert json.loads(stage.run(("list", *where, "--json"), {}).stdout)["backups"] == []
+    own = replace(stage, directory=tmp_path)
+    case(own if workers == 1 else replace(own, one_worker=()))
 
 
 @pytest.mark.soak

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.xdist_group("spark")
 PROMISE_S = 8
 
 
-@pytest.mark.parametrize(("number", "exit_code"), ((signal.SIGINT, 130), (signal.SIGTERM, 143)))
+@pytest.mark.parametrize(
+    ("number", "exit_code"), ((signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.soak))
+)
 def test_a_signal_ends_everything_although_workers_hang(number: int, exit_code: int, tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     traces.mkdir()

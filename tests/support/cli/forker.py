@@ -41,7 +41,10 @@ ROOT = Path(__file__).parents[3]
 CLIENT = Path(__file__).with_name("forker_client.py")
 _UNTOUCHED = ("obstore", "pyspark")
 """They run threads, which a fork would lose."""
-_SKIPPED = ("logkeep.store.object", "logkeep.engine.spark.worker", "logkeep.cli.__main__", "logkeep.cli.zkbackup.__")
+_SKIPPED = (
+    *("logkeep.store.object", "logkeep.engine.spark.worker", "logkeep.engine.spark.data_source"),
+    *("logkeep.cli.__main__", "logkeep.cli.zkbackup.__"),
+)
 _READ_AT_START = ("PYTHON", "LC_", "NUMBA_", "OPENBLAS_", "OMP_", "LD_")
 """How variables begin that Python or a library reads when it starts (`forker_client` has the same list)."""
 _USUAL = {

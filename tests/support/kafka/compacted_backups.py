@@ -23,6 +23,7 @@ from logkeep.kafka.record.documents import (
     PartitionRecord,
     TopicRecord,
 )
+from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.model.clock_time import ClockName
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
@@ -134,7 +135,10 @@ class CompactedSource:
             unproven_from=unproven[0], unproven_to=unproven[1],
         )  # fmt: skip
         end = self.ends.get(partition, 0)
-        return PartitionRecord(self.topic, partition, TOPIC_ID, 0, end, end, 0, deletions=times)
+        folded_to = folded_ends(folded, None).get(self.log(partition), 0)
+        return PartitionRecord(
+            self.topic, partition, TOPIC_ID, 0, end, end, 0, deletions=times, folded_to=folded_to
+        )  # fmt: skip
 
     def fold(self, **options: object) -> list[FoldedResult]:
         wish = FoldOptions(**options)  # type: ignore[arg-type]  # a test's own options

@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 
 from logkeep.engine.outcomes import encode, own_failure
 from logkeep.engine.spark.failures import job_error, mistake_in, spark_text
-from logkeep.engine.spark.query import Query, run_query
+from logkeep.engine.spark.query import Query, each_read_once, run_query
+from logkeep.engine.spark.query_tables import UnitTable
 from logkeep.engine.spark.session import EngineSession
 from logkeep.errors import Damaged, UsageError
 
@@ -32,7 +33,8 @@ IN_A_JAVA_TRACE = (
 def _asked(error: Exception) -> None:
     session = MagicMock()
     session.spark.sql.side_effect = error
-    query = Query("SELECT CAST(session AS BIGINT) FROM v", "v", "session string", lambda _: iter(()), [], 10)
+    view = UnitTable("session string", lambda _: iter(()), [])
+    query = Query("SELECT CAST(session AS BIGINT) FROM v", {"v": view}, 10)
     run_query(cast("EngineSession", session), query, "group")
 
 
@@ -111,3 +113,20 @@ def test_damage_that_a_task_meets_comes_back_as_damage(kind: Callable[[str], Exc
     text = f"Exception thrown in awaitResult: \nCaused by: RuntimeError: logkeep-outcome:{outcome}\n\tat org.apache"
     with pytest.raises(Damaged, match="the record behind zxid 0x4 is damaged"):
         _asked(kind(text))
+
+
+@pytest.mark.parametrize(
+    ("sources", "analyzed", "optimized", "once"),
+    [
+        (1, "RelationV2[a#1] logkeep", "RelationV2[a#1] logkeep", True),
+        (1, "Union RelationV2[a#1] RelationV2[a#2]", "RelationV2[a#1] RelationV2[a#2]", False),
+        (2, "Join RelationV2[a#1] RelationV2[b#2]", "RelationV2[a#1]", True),
+        (1, "CTERelationDef RelationV2[a#1] CTERelationRef", "RelationV2[a#1]", True),
+        (2, "CTERelationDef RelationV2[a#1] CTERelationRef CTERelationRef RelationV2[b#1]", "RelationV2[a#1]", False),
+        (1, "another spelling", "another spelling", False),
+    ],
+)
+def test_filters_are_pushed_down_where_each_source_is_read_once(
+    sources: int, analyzed: str, optimized: str, once: bool
+) -> None:
+    assert each_read_once(sources, analyzed, optimized) is once

@@ -90,6 +90,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "Rebuild checkpoints, the second format object, a source's document or a broken lease.",
     ),
     VerbEntry(
+        "sql",
+        "logkeep.cli.verbs.sql:sql",
+        "Query a backup with SQL.",
+        "logkeep.cli.verbs.declarations:SQL_QUERY",
+    ),
+    VerbEntry(
         "demo",
         "logkeep.cli.verbs.demo:demo",
         "Demonstrate backup and restore with real servers that it starts and stops itself.",

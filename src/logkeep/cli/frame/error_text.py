@@ -34,9 +34,9 @@ _FLAGS = {flag for o in OPTIONS for s in o.spellings() for flag in (s.flag, f"-{
 def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str:
     """What happened, the subject and the remedy, where there is one: a line each, or wrapped on a narrow terminal."""
     labelled = (
-        (message("error:"), "red", say(error.what)),
+        (message("error:"), "red", say.sentence(error.what)),
         (message("at:"), "bold", error.subject),
-        (message("try:"), "bold", say(error.remedy) if error.remedy else None),
+        (message("try:"), "bold", say.sentence(error.remedy) if error.remedy else None),
     )
     return "\n".join(_labelled(say(label), style, one_line(text), look) for label, style, text in labelled if text)
 
@@ -44,7 +44,7 @@ def as_text(error: LogkeepError, look: TerminalStyle, say: Say = ENGLISH) -> str
 def _labelled(label: str, style: str, text: str, look: TerminalStyle) -> str:
     """The text beside its label. A single long word, such as a URL, begins there too."""
     line = " " * (_LABEL_WIDTH - cell_width(label)) + f"{label} {text}"
-    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if " " in text else line
+    wrapped = look.prose(line, indent=_LABEL_WIDTH + 1) if any(gap in text for gap in (" ", "，", "；")) else line
     return wrapped.replace(label, look.paint(label, style), 1)
 
 

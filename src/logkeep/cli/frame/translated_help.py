@@ -1,16 +1,13 @@
 """`--help` in the user's language: click's own pages, with each text looked up and wrapped by display width."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import click
 
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.messages import ENGLISH, Say
-from logkeep.cli.terminal.text import TerminalStyle, cell_width
+from logkeep.cli.terminal.text import TerminalStyle, wrapped_by_width
 
-_PIECES = re.compile(r"[\u2e80-\uffef][，。；、）:]*|[^\s\u2e80-\uffef]+[，。；、）:]*|\s+")
-"""Where a line may end: after a Chinese character and its punctuation, and at spaces."""
 _WIDEST_FLAGS = 30
 
 
@@ -54,18 +51,7 @@ class TranslatedHelp(click.HelpFormatter):
         return f"{self._say(name)}: {self._say(value)}" if between else self._say(fact)
 
     def _lines(self, text: str, indent: int) -> list[str]:
-        return [" " * indent + line for line in _wrapped(text, max(self.width - indent, 20))]
-
-
-def _wrapped(text: str, columns: int) -> Iterator[str]:
-    line = ""
-    for piece in _PIECES.findall(text):
-        if line and cell_width(line + piece.rstrip()) > columns:
-            yield line.rstrip()
-            line = ""
-        line += piece if line else piece.lstrip()
-    if line:
-        yield line.rstrip()
+        return [" " * indent + line for line in wrapped_by_width(text, max(self.width - indent, 20))]
 
 
 def context_with(words: Callable[[TerminalStyle], Say]) -> type[click.Context]:

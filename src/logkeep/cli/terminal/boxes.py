@@ -123,10 +123,7 @@ _SEVERITIES: Final = {
 
 
 def finding_lines(say: Say, findings: Sequence[Finding]) -> list[str]:
-    """A sign, where, what and a remedy per finding, the gravest first; empty when there are none.
-
-    What was found is in English, as in the files of the backup.
-    """
+    """A sign, where, what and a remedy per finding, the gravest first; empty when there are none."""
     ordered = sorted(findings, key=lambda finding: list(_SEVERITIES).index(finding.severity))
     lines = [line for finding in ordered[:_MOST] for line in _finding(say, finding)]
     hidden = len(ordered) - _MOST
@@ -136,5 +133,5 @@ def finding_lines(say: Say, findings: Sequence[Finding]) -> list[str]:
 
 def _finding(say: Say, finding: Finding) -> list[str]:
     sign, word = _SEVERITIES[finding.severity]
-    line = [f"  {sign} {say(word)} {shown(finding.where)}: {shown(finding.what)}"]
-    return line + ([f"              {say('try: ')}{shown(finding.remedy)}"] if finding.remedy else [])
+    line = [f"  {sign} {say(word)} {shown(finding.where)}: {shown(say.sentence(finding.what))}"]
+    return line + ([f"              {say('try: ')}{shown(say.sentence(finding.remedy))}"] if finding.remedy else [])

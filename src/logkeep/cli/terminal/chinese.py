@@ -5,7 +5,10 @@ Names of commands, flags, levels, proofs and error ids are not translated: users
 
 from typing import Final
 
+from logkeep.cli.terminal.chinese_errors import ERRORS
+from logkeep.cli.terminal.chinese_findings import FINDINGS
 from logkeep.cli.terminal.chinese_help import HELP
+from logkeep.cli.terminal.chinese_restore import RESTORE
 
 _NOUNS: Final = {
     "transaction": "{count} 个事务",
@@ -21,6 +24,22 @@ _NOUNS: Final = {
     "znode": "{count} 个 znode",
     "session": "{count} 个会话",
     "ephemeral": "{count} 个临时节点",
+    "unit": "{count} 个单元",
+    "attempt": "{count} 次尝试",
+}
+_PROGRESS: Final = {
+    "{done} of {total}": "{done} / {total}",
+    "ETA {time}": "剩余 {time}",
+    "{attempts} failed": "{attempts}失败",
+    "took {time}": "耗时 {time}",
+    "warning:": "警告:",
+}
+_LABELS: Final = {
+    "snapshots": "快照",
+    "logs": "事务日志",
+    "damaged": "损坏的文件",
+    "again": "重新复制",
+    "verify": "验证",
 }
 _FINDINGS: Final = {
     "valid": "有效",
@@ -306,6 +325,7 @@ _ERRORS: Final = {
 }
 CHINESE: Final = {
     **_NOUNS,
+    **_PROGRESS,
     **_FINDINGS,
     **_BACKUP,
     **_LIST,
@@ -316,3 +336,14 @@ CHINESE: Final = {
     **_ERRORS,
     **HELP,
 }
+SENTENCES: Final = {**_LABELS, **FINDINGS, **ERRORS, **RESTORE}
+"""What errors, findings and restores say; `{}` is a value."""
+COUNTED: Final = {
+    **_NOUNS,
+    "node": "{count} 个节点",
+    "container node": "{count} 个容器节点",
+    "process": "{count} 个进程",
+    "processe": "{count} 个进程",
+    "byte": "{count} 字节",
+}
+"""Nouns in those sentences."""

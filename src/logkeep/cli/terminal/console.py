@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from logkeep.cli.terminal.escaping import LONGEST, LONGEST_QUESTION, shown, without_controls
-from logkeep.cli.terminal.messages import language_of
+from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, message
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.errors import Declined, UsageError
 from logkeep.model.redaction import redact
@@ -52,6 +52,28 @@ class Console:
             silence(self._out)
             raise unwritten(error) from error
 
+    @property
+    def answers_a_person(self) -> bool:
+        """Stdout is a terminal."""
+        return self.look.width is not None
+
+    def data(self, data: bytes) -> bool:
+        """Write a part of a file to stdout, unchanged unless stdout is a terminal. False: its reader has left."""
+        if self.answers_a_person:
+            self.answer(data.decode(errors="replace"))
+            return True
+        try:
+            self._out.flush()
+            self._out.buffer.write(data)
+            self._out.buffer.flush()
+        except BrokenPipeError:
+            silence(self._out)
+            return False
+        except OSError as error:
+            silence(self._out)
+            raise unwritten(error) from error
+        return True
+
     def note(self, line: str) -> None:
         """Print a line to stderr, redacted and escaped, above the live line if there is one."""
         self._print_above(one_line(line))
@@ -69,8 +91,9 @@ class Console:
         self._live = self.err_look.text(one_line(line))
         self._write_err(f"{erase}{self._live}")
 
-    def warn(self, text: str) -> None:
-        self._print_above(f"{self.err_look.paint('warning:', 'yellow')} {one_line(text)}")
+    def warn(self, text: str, say: Say = ENGLISH) -> None:
+        label = self.err_look.paint(say(message("warning:")), "yellow")
+        self._print_above(f"{label} {one_line(say.sentence(text))}")
 
     def confirm(self, question: str, *, flag: str = "--yes", typed: str = "") -> None:
         """Return when the user agrees. Raises Declined otherwise, or when there is no terminal to ask on.

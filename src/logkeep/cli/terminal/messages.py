@@ -1,10 +1,12 @@
 """The texts that zkbackup prints for users, in their language: English in the code, Chinese in `chinese`.
 
-The English text is the key: `say("Backups: {total}", total=15)`. A text that the catalogue lacks is printed in English,
-and a test finds it. JSON, error ids, logs, metrics and the files of a backup are English in every language.
+The English text is the key: `say("Backups: {total}", total=15)`. Sentences of errors and findings are made elsewhere,
+with their values: `say.sentence(text)` translates them by `sentences`. What the catalogue lacks is printed in English,
+and tests find it. JSON, error ids, logs, metrics and the files of a backup are English in every language.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 
 from logkeep.cli.terminal.text import TerminalStyle, cell_width, count, plural
 
@@ -26,8 +28,9 @@ def language_of(environ: Mapping[str, str]) -> str:
 class Say:
     """Texts in one language."""
 
-    def __init__(self, catalogue: Mapping[str, str]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Mapping[str, str], sentences: Callable[[str], str] = str) -> None:
+        """`sentences` translates a finished English sentence; without it they stay as they are."""
+        self._catalogue, self._sentences = catalogue, sentences
 
     def __call__(self, text: str, /, **values: object) -> str:
         found = self._catalogue.get(text, text)
@@ -37,6 +40,10 @@ class Say:
         """`2 topics`; Chinese nouns have no plural, but a word between number and noun."""
         found = self._catalogue.get(noun)
         return plural(number, noun) if found is None else found.format(count=count(number))
+
+    def sentence(self, text: str) -> str:
+        """A sentence of an error or a finding, which has its values already."""
+        return self._catalogue.get(text) or self._sentences(text)
 
     def labelled(self, label: str, value: str) -> str:
         """`Size:       1.2 GiB`, with values in one column whatever the labels' width."""
@@ -51,6 +58,12 @@ def words(style: TerminalStyle) -> Say:
     """For a stream of this style: English where it cannot show Chinese characters."""
     if style.language != "zh" or not style.unicode:
         return ENGLISH
-    from logkeep.cli.terminal.chinese import CHINESE  # noqa: PLC0415 - only for those who read it
+    return chinese()
 
-    return Say(CHINESE)
+
+@cache
+def chinese() -> Say:
+    from logkeep.cli.terminal.chinese import CHINESE, COUNTED, SENTENCES  # noqa: PLC0415 - only for those who read it
+    from logkeep.cli.terminal.sentences import Sentences  # noqa: PLC0415 - as above
+
+    return Say(CHINESE, Sentences(SENTENCES, COUNTED))

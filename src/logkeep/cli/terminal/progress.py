@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 
 from logkeep.cli.terminal.console import Console
-from logkeep.cli.terminal.text import cell_width, duration, plural, size
+from logkeep.cli.terminal.messages import ENGLISH, Say
+from logkeep.cli.terminal.text import cell_width, duration, size
 from logkeep.model.work import COUNTED_BYTES, NoProgress, ProgressSink
 
 Monotonic = Callable[[], float]
@@ -20,22 +21,26 @@ _RECENT_S = 10.0
 _LEAST_RATE_S = 1.0
 _LEAST_ETA_S = 5.0
 _LEAST_SHARE = 0.01
+_STALLED = 0.1
+"""Of the mean rate."""
 
 
-def choose_progress(mode: str, console: Console, monotonic: Monotonic, *, quiet: bool) -> ProgressSink:
+def choose_progress(
+    mode: str, console: Console, monotonic: Monotonic, *, quiet: bool, say: Say = ENGLISH
+) -> ProgressSink:
     """`mode` is auto, always (also with -q) or never."""
     if mode == "never" or (quiet and mode != "always"):
         return NoProgress()
     if console.err_look.width is not None:
-        return Bar(console, monotonic)
-    return Lines(console, monotonic)
+        return Bar(console, monotonic, say)
+    return Lines(console, monotonic, say)
 
 
 class _Counts:
     """What both kinds count: totals and times, and the text made of them."""
 
-    def __init__(self, console: Console, monotonic: Monotonic) -> None:
-        self._console, self._monotonic = console, monotonic
+    def __init__(self, console: Console, monotonic: Monotonic, say: Say = ENGLISH) -> None:
+        self._console, self._monotonic, self._say = console, monotonic, say
         self._label, self._total_bytes, self._total_units = "", 0, 0
         self._bytes, self._units, self._failed = 0, 0, 0
         self._started = self._shown = 0.0
@@ -71,17 +76,19 @@ class _Counts:
         return min(done / total, 1.0) if total else 1.0
 
     def _words(self, *, ended: bool = False) -> str:
-        parts = [f"{self._units}/{plural(self._total_units, 'unit')}"]
+        say = self._say
+        parts = [f"{self._units}/{say.plural(self._total_units, 'unit')}"]
         if self._total_bytes:
             counted = COUNTED_BYTES.get(self._label, "")
-            parts.append(f"{size(self._bytes)} of {size(self._total_bytes)} {counted}".rstrip())
+            amount = say("{done} of {total}", done=size(self._bytes), total=size(self._total_bytes))
+            parts.append(f"{amount} {counted}".rstrip())
         rate = self._mean_rate() if ended else self._rate.bytes_per_s
         if rate is not None and self._bytes and self._total_bytes:
             parts.append(f"{size(rate)}/s")
         if not ended and (left_s := self._left_s()) is not None:
-            parts.append(f"ETA {duration(left_s)}")
+            parts.append(say("ETA {time}", time=duration(left_s)))
         if self._failed:
-            parts.append(f"{plural(self._failed, 'attempt')} failed")
+            parts.append(say("{attempts} failed", attempts=say.plural(self._failed, "attempt")))
         if self._waiting and not ended:
             parts.append(self._waiting)
         return ", ".join(parts)
@@ -96,12 +103,20 @@ class _Counts:
             return None
         if not self._total_bytes:
             return self._elapsed() * (1 - share) / share if self._elapsed() >= _LEAST_ETA_S else None
-        if self._rate.span_s < _LEAST_ETA_S or not self._rate.bytes_per_s:
+        if self._rate.span_s < _LEAST_ETA_S or not self._rate.bytes_per_s or self._stalled(self._rate.bytes_per_s):
             return None
         return (self._total_bytes - self._bytes) / self._rate.bytes_per_s
 
+    def _stalled(self, recent: float) -> bool:
+        """Much slower than before, as while kernels compile: an ETA of hours would be wrong."""
+        return recent < _STALLED * self._bytes / self._elapsed()
+
     def _summary(self) -> str:
-        return f"{self._label}: {self._words(ended=True)}, took {duration(self._elapsed())}"
+        say = self._say
+        return f"{self._name()}: {self._words(ended=True)}, {say('took {time}', time=duration(self._elapsed()))}"
+
+    def _name(self) -> str:
+        return self._say.sentence(self._label)
 
 
 class RecentRate:
@@ -147,7 +162,7 @@ class Bar(_Counts):
         look = self._console.err_look
         filled = int(self._share() * _BAR_WIDTH)
         bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
-        head, words = f"{self._label} {bar} {self._share():4.0%}", self._words().split(", ")
+        head, words = f"{self._name()} {bar} {self._share():4.0%}", self._words().split(", ")
         while look.width is not None and cell_width(look.text(f"{head}  {', '.join(words)}")) >= look.width and words:
             words.pop(0)  # the last part is the ETA, which matters most
         line = look.text(f"{head}  {', '.join(words)}")
@@ -170,4 +185,4 @@ class Lines(_Counts):
         self._console.note(self._summary())
 
     def _show(self) -> None:
-        self._console.note(f"{self._label}: {self._share():.0%}, {self._words()}")
+        self._console.note(f"{self._name()}: {self._share():.0%}, {self._words()}")

@@ -18,7 +18,10 @@ _ASCII = {"…": "...", "→": "->", "·": "-", "–": "-", "×": "x", "≥": ">
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _TEXT_LEAST, _FREE_LEAST = 12, 16
 """Columns are not cut below this."""
-_COMMAND, _GLUE = re.compile(r"`[^`]+`"), "\0"
+_UNBROKEN, _GLUE = re.compile(r"`[^`]+`|\b[\d.,]+ (?:ms|s|min|h|d|B|[KMGT]iB)\b"), "\0"
+_WIDE = re.compile(r"[\u2e80-\uffef]")
+_PIECES = re.compile(r"[\u2e80-\uffef][，。；、）:]*|`[^`]+`|[^\s\u2e80-\uffef`]+[，。；、）:]*|`|\s+")
+"""Where a line may end: after a Chinese character and its punctuation, and at spaces."""
 _STATES = {"OK": "green", "WARN": "yellow", "FAIL": "red", "NOTE": "dim"}
 
 
@@ -50,7 +53,7 @@ class TerminalStyle:
     def prose(self, text: str, *, indent: int = 0) -> str:
         """Like `line`, and wrapped between words at the terminal's width; further lines are indented.
 
-        A command in backticks is not broken, so that it can be copied.
+        A command in backticks is not broken, so that it can be copied, nor is a number broken from its unit.
         """
         return self.wrapped(self.line(text), indent=indent)
 
@@ -59,8 +62,11 @@ class TerminalStyle:
         if self.width is None or cell_width(line) <= self.width:
             return line
         lead = line[: len(line) - len(line.lstrip())]
+        if _WIDE.search(line):
+            first, *rest = wrapped_by_width(line[len(lead) :], self.width - max(len(lead), indent))
+            return "\n".join([f"{lead}{first}", *(" " * indent + each for each in rest)])
         return textwrap.fill(
-            _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), line[len(lead) :]),
+            _UNBROKEN.sub(lambda found: found[0].replace(" ", _GLUE), line[len(lead) :]),
             self.width,
             initial_indent=lead,
             subsequent_indent=" " * indent,
@@ -156,6 +162,16 @@ class TerminalStyle:
 
 def _names(text: str) -> set[str]:
     return set(text.split(","))
+
+
+def wrapped_by_width(text: str, columns: int) -> list[str]:
+    """Lines of at most so many columns, where a character may take two."""
+    lines = [""]
+    for piece in _PIECES.findall(text):
+        if lines[-1] and cell_width(lines[-1] + piece.rstrip()) > columns:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line.rstrip() for line in lines]
 
 
 def cell_width(text: str) -> int:

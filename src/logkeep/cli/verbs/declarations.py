@@ -11,10 +11,15 @@ from logkeep.config.options import (
     KAFKA_TARGET,
     LEVEL,
     LIMIT_DOWNLOAD,
+    MEMBER,
     PROGRESS,
     RETENTION_OPTIONS,
     SAMPLE,
     SHOW_KEYS,
+    SQL_AS,
+    SQL_BACKUP,
+    SQL_LIMIT,
+    SQL_OUTPUT,
     STORE_OPTIONS,
     TOPIC,
     TRIM_OPTIONS,
@@ -94,5 +99,31 @@ PRUNE = Declaration(
     examples=(
         "logkeep prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12 --dry-run",
         "logkeep prune --source-retention --topic-retention 'audit.*=forever' --dry-run",
+    ),
+)
+
+SQL_QUERY = Declaration(
+    """Query a backup with SQL.
+
+    Every topic is a table; a name with other characters than letters, digits and _ needs backticks: `my-topic.x`.
+    Columns are those of Spark's Kafka source: key, value, topic, partition, offset, timestamp, timestampType, headers.
+    `records` has the records of all topics but Kafka's own. `logkeep_topics`, `logkeep_partitions`, `logkeep_groups`
+    and `logkeep_segments` describe the backup. With --as then=ID another backup is there as well: `then.orders`. What
+    a read-committed consumer would not see is left out. Filters by topic, partition, offset and timestamp limit what is
+    read.
+
+    A ZooKeeper source has one table, `transactions`: see `zookeeper log`.
+
+    Key and value are bytes: `CAST(value AS STRING)`. In a table they are text where they are UTF-8, else 0x…; in csv
+    and jsonl they are base64. Needs Spark.
+    """,
+    options=(*STORE_OPTIONS, SQL_BACKUP, SQL_AS, SQL_OUTPUT, SQL_LIMIT, MEMBER, *ENGINE_OPTIONS),
+    arguments=(click.Argument(["query"], metavar="QUERY"),),
+    exits=(10, 20, 50, *STORE_EXITS),
+    examples=(
+        'logkeep sql "SELECT partition, count(*) FROM orders GROUP BY partition"',
+        "logkeep sql 'SELECT CAST(value AS STRING) FROM `my-topic.x` WHERE offset >= 5000' --limit 20",
+        "logkeep sql --as then=20261114020000 'SELECT key FROM `then.orders` EXCEPT SELECT key FROM orders'",
+        "logkeep sql \"SELECT * FROM records WHERE topic LIKE 'pay%'\" --output parquet > payments.parquet",
     ),
 )

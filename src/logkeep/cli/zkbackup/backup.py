@@ -122,7 +122,7 @@ def _configuration(say: Say, gathered: Gathered, wanted: bool) -> list[str]:
     files = say.plural(len(gathered.config), "file")
     redacted = count(sum(file.redacted for file in gathered.config))
     kept = say("{files} copied, passwords replaced in {redacted}", files=files, redacted=redacted)
-    left = [say("  left out: {line}", line=line) for line in gathered.left_out]
+    left = [say("  left out: {line}", line=say.sentence(line)) for line in gathered.left_out]
     secrets = say("            back up secrets yourself: {secrets}", secrets=say(_SECRETS))
     return [say.labelled("Config", kept), *left, secrets]
 

@@ -74,7 +74,12 @@ class CommandRun(BaseRun):
     def progress(self) -> ProgressSink:
         """No progress where stderr is read by a program: an error is one document there."""
         quiet = self[QUIET] or (self.world.json and self.console.err_look.width is None)
-        return choose_progress("auto", self.console, self.world.monotonic, quiet=quiet)
+        return choose_progress(
+            "auto", self.console, self.world.monotonic, quiet=quiet, say=words(self.console.err_look)
+        )
+
+    def warn(self, text: str) -> None:
+        self.console.warn(text, words(self.console.err_look))
 
 
 class ZkCommand(FrameCommand):
@@ -156,7 +161,7 @@ def begin(command: str, world: World, flags: Flags) -> CommandRun:
         _log.warning(warning)
     if not (settings[QUIET] or world.json):
         for line in settings.assumed_times(flags):
-            world.console.note(line)
+            world.console.note(words(world.console.err_look).sentence(line))
     return CommandRun(settings, world.console, world, command)
 
 

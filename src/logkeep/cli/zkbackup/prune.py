@@ -54,8 +54,8 @@ class _Plan:
     def of(self, *fates: Fate) -> list[ListedBundle]:
         return [self.bundles[v.name] for v in self.verdicts if v.fate in fates]
 
-    def reasons(self, name: str) -> str:
-        return ", ".join(next(v.reasons for v in self.verdicts if v.name == name))
+    def reasons(self, name: str) -> Sequence[str]:
+        return next(v.reasons for v in self.verdicts if v.name == name)
 
 
 def prune(run: CommandRun) -> CommandAnswer:
@@ -157,7 +157,7 @@ def _text(plan: _Plan, look: TerminalStyle, *, dry_run: bool = False) -> str:
         return fit_terminal(lines, look)
     done = [f"  {GOOD} {name}" for name in plan.deleted]
     done += [f"  ⏭️ {one.name} ({say('skipped: ')}{say(CONDITION_WORDS[one.condition])})" for one in skipped]
-    done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {why}" for name, why in plan.failed.items()]
+    done += [f"  {SIGNS[Condition.DAMAGED]} {name}: {say.sentence(why)}" for name, why in plan.failed.items()]
     freed = sum(plan.bundles[name].stored_bytes for name in plan.deleted)
     lines += [*([say("Deleting..."), *done, ""] if done else []), say("Done.")]
     lines += [say("  Deleted: {backups}", backups=say.plural(len(plan.deleted), "backup"))]
@@ -200,7 +200,7 @@ def _policy(say: Say, rules: BundleRetention) -> str:
 def _row(say: Say, one: ListedBundle, plan: _Plan) -> tuple[str, str, str, str]:
     age = say("{days} old", days=say.plural((plan.now - one.taken).days, "day"))
     skipped = say("{status} (skipped)", status=say(CONDITION_WORDS[one.condition]))
-    why = skipped if one in plan.of(Fate.SKIP) else plan.reasons(one.name)
+    why = skipped if one in plan.of(Fate.SKIP) else ", ".join(map(say.sentence, plan.reasons(one.name)))
     return one.name, age, size(one.stored_bytes), f"{SIGNS[one.condition]} {why}"
 
 

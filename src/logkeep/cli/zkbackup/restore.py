@@ -166,7 +166,7 @@ def _confirm(run: CommandRun, view: BundleView, prepared: PreparedRestore) -> No
     disproven = prepared.replayed.first_mismatch
     if disproven is not None:
         at, say = hex_zxid(disproven.zxid), words(run.console.err_look)
-        run.console.warn(say("THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {zxid} differs", zxid=at))
+        run.warn(say("THIS TREE IS NOT THE ONE THAT THE SERVER HAD: its digest at {zxid} differs", zxid=at))
     if run[FORCE] or not run[RESTORE_CONFIRMATION]:
         return
     if run.console.interactive:
@@ -227,7 +227,7 @@ def _complete_receipt(run: CommandRun, folder: Folder, restore: str) -> Path | N
         return complete(folder, restore, run.clock())
     except (OSError, LogkeepError, msgspec.MsgspecError) as error:
         ahead = unfinished_path(str(folder.path), restore)
-        run.console.warn(f"the receipt cannot be written ({error}): see {ahead}")
+        run.warn(f"the receipt cannot be written ({error}): see {ahead}")
         return None
 
 
@@ -268,9 +268,7 @@ def _receipt_of(run: CommandRun, ended: RestoreEnd) -> Path | None:
         return None
     receipt = _complete_receipt(run, folder, ended.restore)
     if receipt is None and folder.find(unfinished_path("", ended.restore).name) is None:
-        run.console.warn(
-            "there is no receipt: this restore was started by another program or an earlier version of zkbackup"
-        )
+        run.warn("there is no receipt: this restore was started by another program or an earlier version of zkbackup")
     return receipt
 
 

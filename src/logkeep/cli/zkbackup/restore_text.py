@@ -7,6 +7,7 @@ from typing import Final
 from logkeep.cli.terminal.boxes import BAD, FAIR, GOOD, finding_lines, fit_terminal, title
 from logkeep.cli.terminal.messages import Say, message, words
 from logkeep.cli.terminal.text import TerminalStyle, size
+from logkeep.errors import LogkeepError
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.shell_words import shell_word
 from logkeep.zookeeper.bundle.view import BundleView
@@ -26,7 +27,7 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
     lines = [
         *title(say("Restore plan")),
         say.labelled("Backup", backup),
-        say.labelled("Tree at", f"{path.stands_at}, {', '.join([path.proof, *path.labels])}"),
+        say.labelled("Tree at", f"{path.stands_at}, {', '.join(map(say.sentence, [path.proof, *path.labels]))}"),
         *_left_out(say, path),
         f"            {say.plural(planned.nodes, 'znode')}, {size(planned.size_bytes)}, "
         + say("sessions: {sessions}", sessions=planned.sessions),
@@ -37,9 +38,15 @@ def plan_text(view: BundleView, prepared: PreparedRestore, look: TerminalStyle) 
         *([say.labelled("Epoch", say("{epoch}, in both epoch files", epoch=epoch))] if epoch is not None else []),
         *_unchecked(say, planned.unchecked),
         *finding_lines(say, planned.findings),
-        *(f"{BAD} {say('in the way: ')}{o} ({say('try: ')}{o.remedy})" for o in planned.obstacles),
+        *(_obstacle(say, each) for each in planned.obstacles),
     ]
     return fit_terminal(lines, look)
+
+
+def _obstacle(say: Say, error: LogkeepError) -> str:
+    where = f"{error.subject}: " if error.subject else ""
+    remedy = f"({say('try: ')}{say.sentence(error.remedy)})"
+    return f"{BAD} {say('in the way: ')}{where}{say.sentence(error.what)} {remedy}"
 
 
 def _left_out(say: Say, path: RestorePath) -> list[str]:
@@ -56,7 +63,7 @@ def _replaced(say: Say, held: TargetContents) -> str:
 
 
 def _unchecked(say: Say, unchecked: Sequence[str]) -> list[str]:
-    return [f"{FAIR} {say('not checked: ')}{what}" for what in unchecked]
+    return [f"{FAIR} {say('not checked: ')}{say.sentence(what)}" for what in unchecked]
 
 
 def restored_text(view: BundleView, receipt: RestoreReceipt, kept: Path | None, host: str, look: TerminalStyle) -> str:
@@ -136,6 +143,6 @@ def finish_text(ended: RestoreEnd, look: TerminalStyle, receipt: Path | None = N
         *([say("Kept beside it:"), *(f"  {path}" for path in ended.kept)] if ended.kept else []),
         *_unchecked(say, ended.unchecked),
         *finding_lines(say, ended.findings),
-        *(say("Next: {step}", step=step) for step in ended.next_steps),
+        *(say("Next: {step}", step=say.sentence(step)) for step in ended.next_steps),
     ]
     return fit_terminal(lines, look)

@@ -53,7 +53,7 @@ def verify_text(view: BundleView, checked: Judged, repairs: list[str], look: Ter
         *(say("Snapshots:"), *(_snapshot(say, entry, findings) for entry in info.files.snapshots), ""),
         *(say("Transaction logs:"), *(line for e in info.files.txnlogs for line in _log(say, e, findings)), ""),
         *_coverage(say, checked),
-        *([say("Repairs:"), *(f"  {FAIR} {line}" for line in repairs), ""] if repairs else []),
+        *([say("Repairs:"), *(f"  {FAIR} {say.sentence(line)}" for line in repairs), ""] if repairs else []),
         say("Result: {result}", result=_assessment(say, checked)),
         say("  - Status: {status}, quality {score}/100", status=status, score=checked.score),
         *_proof(say, checked),
@@ -126,10 +126,11 @@ def _log(say: Say, entry: LogEntry, findings: tuple[Finding, ...]) -> list[str]:
     facts = f"({say.plural(entry.transaction_count, 'transaction')}, {size(entry.size)})"
     wrong = _about(entry.name, findings)
     if wrong is not None and wrong.severity is Severity.DAMAGE:
-        return [f"  {entry.name}: {BAD} {wrong.code} {facts}", f"      {wrong.what}"]
+        return [f"  {entry.name}: {BAD} {wrong.code} {facts}", f"      {say.sentence(wrong.what)}"]
+    note = [f"      {say.sentence(entry.note)}"] if entry.note else []
     if entry.status == "damaged":
-        return [f"  {entry.name}: {FAIR} {say('part of a damaged file')} {facts}", f"      {entry.note}"]
-    return [f"  {entry.name}: {GOOD} {say('valid')} {facts}", *([f"      {entry.note}"] if entry.note else [])]
+        return [f"  {entry.name}: {FAIR} {say('part of a damaged file')} {facts}", *note]
+    return [f"  {entry.name}: {GOOD} {say('valid')} {facts}", *note]
 
 
 def _coverage(say: Say, checked: Judged) -> list[str]:
@@ -141,7 +142,7 @@ def _coverage(say: Say, checked: Judged) -> list[str]:
         say("Coverage:"),
         say("  Earliest ZXID: {zxid}", zxid=hex_zxid(first)),
         say("  Latest ZXID: {zxid}", zxid=hex_zxid(last)),
-        *(say("  Can be restored to: {interval}", interval=interval) for interval in intervals),
+        *(say("  Can be restored to: {interval}", interval=say.sentence(str(interval))) for interval in intervals),
         say("  Logs: {state}", state=_logs(say, checked)),
         "",
     ]
@@ -157,7 +158,7 @@ def _logs(say: Say, checked: Judged) -> str:
 
 def _proof(say: Say, checked: Judged) -> list[str]:
     found = checked.verified
-    weaker = [f"  - {FAIR} {label}" for label in found.labels]
+    weaker = [f"  - {FAIR} {say.sentence(label)}" for label in found.labels]
     if not found.transactions:
         return weaker
     transactions, digests = say.plural(found.transactions, "transaction"), say.plural(found.digests_compared, "digest")

@@ -68,13 +68,13 @@ def usable_holdings(view: BundleView, run: CommandRun, *, verify: bool, timeout:
     if verify:
         view.require_intact()
     elif not view.intact:
-        run.console.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
+        run.warn(f"{layout.METADATA}/{layout.INFO}: {CHANGED}")
     objects = check_files(view)
     if verify:
         with at_most(run[timeout]), _progress(run, view, "verify") as progress:
             objects = check_data(view, objects, progress)
     for seen in objects.seen:
-        run.console.warn(f"{seen.finding.where}: {seen.finding.what}")
+        run.warn(f"{seen.finding.where}: {seen.finding.what}")
     return survey(view, without=objects.unusable)
 
 

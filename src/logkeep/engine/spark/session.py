@@ -154,6 +154,7 @@ class EngineSession:
             "SPARK_LOCAL_DIRS": str(self.scratch),
             "SPARK_LAUNCHER_OPTS": _LAUNCHER_OPTIONS,
             "PYTHONSAFEPATH": "1",
+            "PYSPARK_DRIVER_PYTHON": sys.executable,  # plans reads of data sources, also for a cluster
         }
         variables |= {name: str(Path(os.environ[name]).absolute()) for name in _PATH_VARIABLES if os.environ.get(name)}
         if self._settings.secret is not None and not makes_own_secret(self._settings.master):
@@ -268,12 +269,13 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def package_zip(directory: Path) -> Path:
-    """Pack logkeep, as it is imported here, into `directory` for workers on other hosts."""
-    root = Path(errors.__file__).parent
+    """Pack logkeep, as it is imported here, into `directory` for workers on other hosts; with its data source."""
+    package = Path(errors.__file__).parent
     target = directory / "logkeep.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
-        for file in sorted(root.rglob("*")):
-            inside = file.relative_to(root)
-            if file.is_file() and not {"__pycache__", "compiled"} & set(inside.parts):
-                packed.write(file, Path("logkeep") / inside)
+        for root in (package, package.with_name("pyspark_logkeep")):
+            for file in sorted(root.rglob("*")):
+                inside = file.relative_to(root.parent)
+                if file.is_file() and not {"__pycache__", "compiled"} & set(inside.parts):
+                    packed.write(file, inside)
     return target

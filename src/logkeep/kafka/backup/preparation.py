@@ -29,6 +29,8 @@ class PreviousBackup:
     record: ClusterRecord | None = None
     gaps: tuple[KnownGap, ...] = ()
     used: UsedNumbers = field(default_factory=dict)
+    folded_to: Mapping[LogName, int] = field(default_factory=dict)
+    """Below which offset logs were folded."""
 
     tips: Mapping[TopicPartition, ArchivedReach] = field(default_factory=dict)
     """Those of `reached` whose last batch is not in the record, with that batch."""

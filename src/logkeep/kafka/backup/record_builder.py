@@ -91,6 +91,7 @@ def logs_of(
     facts: Facts,
     assembled: Assembled,
     deletions: Mapping[LogName, DeletionTimes | None],
+    folded_to: Mapping[LogName, int] | None = None,
 ) -> tuple[PartitionRecord, ...]:
     """One record for each log; a log without new batches keeps the values of the last backup."""
     open_since = {t.log: t.first_offset for t in reversed(facts.open_transactions)}
@@ -114,6 +115,7 @@ def logs_of(
                 traits=all_joined((old.traits, assembled.traits.get(cut.log, LogTraits()))),
                 last_batch=assembled.last_batches.get(cut.log, old.last_batch),
                 deletions=deletions.get(cut.log),
+                folded_to=min((folded_to or {}).get(cut.log, 0), cut.end),
             )
         )
     return tuple(records)

@@ -85,6 +85,7 @@ from logkeep.kafka.record.documents import (
     reached_in,
     same_cluster,
 )
+from logkeep.kafka.record.folded_over import folded_ends
 from logkeep.kafka.record.lost_burials import lost_burials
 from logkeep.kafka.record.scram import ScramOptions, SealedScram, collect_scram, probe_scram, put_scram, scram_left_out
 from logkeep.kafka.record.stored_record import put_record, read_record
@@ -445,7 +446,8 @@ class _BackupRun:
             TopicPartition(log.topic, log.partition): Range(log.start, log.end)
             for log in (lost_burials(record, burials) if record is not None else ())
         }
-        return replace(base, tips=tips, unproven=unproven, later=self.later, lost=lost)
+        ends = folded_ends(folded, record)
+        return replace(base, tips=tips, unproven=unproven, later=self.later, lost=lost, folded_to=ends)
 
     def _planned(
         self,
@@ -633,7 +635,7 @@ class _BackupRun:
             id=backup_id,
             cluster_id=facts.metadata.cluster_id,
             topics=topics_of(facts),
-            logs=logs_of(base.reached, facts, assembled, passes.times(assembled, buried)),
+            logs=logs_of(base.reached, facts, assembled, passes.times(assembled, buried), base.folded_to),
             open_transactions=facts.open_transactions,
             groups=groups,
             acls=acls_of(facts),

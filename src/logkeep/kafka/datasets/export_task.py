@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from logkeep.errors import TargetUnsafe
 from logkeep.kafka.datasets.format_table import dataset_format
-from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetFormat, DatasetLog, DatasetOptions, RecognisesLast
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportedLog, ExportResult, LogToExport, ReadCounts
 from logkeep.model.work import Progress
@@ -52,11 +53,15 @@ def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
 
 def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:
     form = dataset_format(unit.format)
-    own = form.find_end(unit.target, planned.log).next
-    start = planned.start if own is None else max(planned.start, own)
+    own = form.find_end(unit.target, planned.log)
+    start = planned.start if own.next is None else max(planned.start, own.next)
+    compared = own.last if planned.source.live and isinstance(form, RecognisesLast) else None
+    if compared is not None and compared >= planned.source.start:
+        start = compared
     writer, counts = form.writer(unit.target, planned.log, unit.options), ReadCounts()
     try:
-        for batch in records.read(planned, start, counts, progress) if start < planned.end else ():
+        found = records.read(planned, start, counts, progress) if planned.offsets else iter(())
+        for batch in _after_last(unit.target, form, planned.log, own, found):
             writer.write(batch)
         written = writer.finish()
     except BaseException:
@@ -75,3 +80,22 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         lost=tuple(counts.lost),
         times=counts.times,
     )
+
+
+def _after_last(
+    target: DatasetTarget, form: DatasetFormat, log: DatasetLog, own: DatasetEnd, found: Iterator["pa.RecordBatch"]
+) -> Iterator["pa.RecordBatch"]:
+    """The records behind the last one of the dataset. Raises TargetUnsafe if the source has another one there."""
+    for batch in found:
+        rest = batch
+        if own.last is not None and batch.num_rows and batch.column("offset")[0].as_py() == own.last:
+            if isinstance(form, RecognisesLast) and not form.has_last(target, log, batch.slice(0, 1)):
+                raise TargetUnsafe(
+                    f"{log} has another record at offset {own.last} than the dataset, which ends there: "
+                    "the log lost its end and grew again, or it is another one",
+                    subject=target.url,
+                    remedy=f"--rewrite {log.topic} writes the topic anew; or write to an empty directory or prefix",
+                )
+            rest = batch.slice(1)
+        if rest.num_rows:
+            yield rest

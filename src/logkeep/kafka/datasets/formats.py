@@ -7,7 +7,7 @@ add it to the table.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +80,14 @@ class PartitionWriter(Protocol):
 
     def abort(self) -> None:
         """Close what is open. What is visible already stays; what follows is written again by the next run."""
+
+
+@runtime_checkable
+class RecognisesLast(Protocol):
+    """A format that can compare the last record of a partition. A log that lost its end and grew again has another."""
+
+    def has_last(self, target: "DatasetTarget", log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        """Whether the partition ends with this one record."""
 
 
 class DatasetFormat(Protocol):

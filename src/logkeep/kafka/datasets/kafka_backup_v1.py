@@ -22,7 +22,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
 )
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOptions, WrittenPart
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.v1_end import V1End, find_v1_end
+from logkeep.kafka.datasets.v1_end import V1End, find_v1_end, last_record
 from logkeep.kafka.datasets.v1_segments import GrowingPartition, V1Partition, V1Segment, WholePartition
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class KafkaBackupV1:
             target.remove(name)
         kind = WholePartition if target.directory is None else GrowingPartition
         return V1Writer(log, kind(target, log, end), end, options.segment_bytes)
+
+    def has_last(self, target: DatasetTarget, log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        final = find_v1_end(target, log).final
+        return final is not None and last_record(target, log, final) == encode(record).data.tobytes()
 
     def put_groups(self, target: DatasetTarget, log: DatasetLog, positions: Mapping[str, int]) -> None:
         target.put(f"{log.topic}/{group_file(log.partition)}", encode_groups(positions))

@@ -119,6 +119,14 @@ def _end_of(target: DatasetTarget, log: DatasetLog, segment: ListedSegment) -> S
     return None
 
 
+def last_record(target: DatasetTarget, log: DatasetLog, end: SegmentEnd) -> bytes:
+    """The bytes of the last whole record."""
+    path = f"{log.topic}/{end.segment.name}"
+    entry = target.store.get_range(path + INDEX, end.index_bytes - ENTRY_BYTES, ENTRY_BYTES)
+    _, position, length = _ENTRY.unpack(entry)
+    return target.store.get_range(path + RECORDS, position, length)
+
+
 def _offset_at(target: DatasetTarget, path: str, position: int) -> int | None:
     try:
         (offset,) = _OFFSET.unpack(target.store.get_range(path + RECORDS, position, _OFFSET.size))

@@ -33,6 +33,11 @@ class ExportableLog:
     lost: tuple[Range, ...] = ()
     """Offsets that the source once had, and that were lost before they could be archived."""
 
+    @property
+    def live(self) -> bool:
+        """A log of a cluster may lose its end and grow again; an archived one has another history then."""
+        return self.broker >= 0
+
 
 @dataclass(frozen=True)
 class ExportableLogs:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from logkeep.errors import Damaged, UsageError
 from logkeep.kafka.record.documents import ClusterRecord
-from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text
+from logkeep.kafka.record.folded_over import folded_over_remedy, folded_over_text, known_folds
 from logkeep.kafka.record.lost_burials import LOST_BURIAL, LOST_BURIAL_REMEDY, lost_burials
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.record.unproven_deletions import deletion_findings
@@ -94,7 +94,7 @@ def view_backup(place: SourceRef, entry: BackupEntry) -> KafkaBackupView:
     for fold in folded_over(folded, entry.id, manifest.cut):
         subject = f"{fold.log.name}/{fold.log.partition}"
         raise Damaged(folded_over_text(fold), subject=subject, remedy=folded_over_remedy(fold))
-    folds = folds_by_log(folded, [c.log for c in manifest.cut])
+    folds = known_folds(folds_by_log(folded, [c.log for c in manifest.cut]), record, entry.id)
     dense = frozenset(with_dense(folded, entry.id, ()))
     trimmed = tuple(read_trimmed_cuts(place, entry))
     return KafkaBackupView(place, entry, manifest, record, rows, burials, trimmed, folds, dense)

@@ -93,6 +93,8 @@ class PartitionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     """The last archived batch. Left out if nothing is archived, or by an older release."""
     deletions: DeletionTimes | None = None
     """Left out by an older release, and by a salvage."""
+    folded_to: int = 0
+    """Below this offset the log was folded when the backup was taken; 0, and left out: it was not."""
 
 
 class CommitRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,7 +175,7 @@ def same_cluster(one: ClusterRecord, other: ClusterRecord) -> bool:
     """Whether two records are equal but for the id, the order, the states of groups, and what older releases left out.
 
     The last batch belongs to the end of its log, which is compared. Times of reads do not make two records differ; the
-    offsets whose deletions are unproven do.
+    offsets whose deletions are unproven do. A fold does not: it is in the chain.
     """
     return _essence(one) == _essence(other)
 
@@ -182,7 +184,7 @@ def _essence(record: ClusterRecord) -> dict[str, object]:
     stateless = tuple(msgspec.structs.replace(g, state="") for g in record.groups)
     lists = {
         "topics": record.topics,
-        "logs": tuple(msgspec.structs.replace(r, last_batch=None, deletions=None) for r in record.logs),
+        "logs": tuple(msgspec.structs.replace(r, last_batch=None, deletions=None, folded_to=0) for r in record.logs),
         "unproven": tuple((r.topic, r.partition, span) for r in record.logs if (span := _unproven(r))),
         "open": record.open_transactions,
         "groups": stateless,

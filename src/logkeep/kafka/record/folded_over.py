@@ -1,25 +1,30 @@
-"""Backups whose logs were folded without them, as `info`, `verify`, `status` and restores report them. Pure."""
+"""Backups whose logs were folded without them, as `info`, `verify`, `status` and restores report them; and folds whose
+commits are lost. Pure."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from logkeep.model.findings import Finding, Severity
+from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.folds import folded_over, span_of
+from logkeep.repository.chain.fold import FoldedCut, FoldedLog
 
 if TYPE_CHECKING:
+    from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord
     from logkeep.repository.backups.manifest import Manifest
-    from logkeep.repository.chain.fold import Folded, FoldedLog
+    from logkeep.repository.chain.fold import Folded
 
 FOLDED_OVER = "folded-over"
 
 
-def folded_over_text(fold: "FoldedLog") -> str:
+def folded_over_text(fold: FoldedLog) -> str:
     return (
         f"folded over: offsets {span_of(fold)} were folded while this backup was deleted, and records that only this "
         "backup needed are gone"
     )
 
 
-def folded_over_remedy(fold: "FoldedLog") -> str:
+def folded_over_remedy(fold: FoldedLog) -> str:
     kept = ", ".join(str(cut.id) for cut in fold.cuts[-3:])
     return f"use one of the backups that the fold honoured ({kept}), or a later one, and delete this one"
 
@@ -35,3 +40,38 @@ def folded_over_findings(folded: "Folded", manifest: "Manifest") -> tuple[Findin
         )
         for fold in folded_over(folded, manifest.id, manifest.cut)
     )
+
+
+def _name_of(log: "PartitionRecord") -> LogName:
+    return LogName(Collection.TOPICS, log.topic, log.history, log.partition)
+
+
+def folded_ends(folded: "Folded", last: "ClusterRecord | None") -> dict[LogName, int]:
+    """Below which offset each log was folded: by the chain, and by the last backup, which a repair may have kept while
+    it lost the commit of a fold."""
+    ends = {_name_of(log): log.folded_to for log in (last.logs if last is not None else ()) if log.folded_to}
+    for log, fold in folded.folded_logs().items():
+        ends[log] = max(fold.end, ends.get(log, 0))
+    return ends
+
+
+def known_folds(
+    folds: Mapping[LogName, FoldedLog], record: "ClusterRecord", backup_id: int
+) -> dict[LogName, FoldedLog]:
+    """The folds of a backup's logs; where the commit of one is lost, only the backup's own cut is a restore point."""
+    known = dict(folds)
+    for log in record.logs:
+        name = _name_of(log)
+        if log.folded_to > (known[name].end if name in known else 0):
+            own = FoldedCut(backup_id, log.start, log.end)
+            known[name] = FoldedLog(
+                log=name,
+                start=log.start,
+                end=log.folded_to,
+                last_id=backup_id,
+                generation=0,
+                committed="",
+                dense_to=0,
+                cuts=(own,),
+            )
+    return known

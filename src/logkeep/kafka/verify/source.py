@@ -25,6 +25,7 @@ from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.live import cause_text
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, LogPosition, explain
 from logkeep.kafka.record.documents import PartitionRecord
+from logkeep.kafka.record.folded_over import known_folds
 from logkeep.kafka.record.stored_record import read_record
 from logkeep.kafka.verify.compare_task import NOT_COMPARED, CompareResult, CompareUnit, LivePiece, compare_pieces
 from logkeep.kafka.verify.deleted_keys import LiveState, deleted_keys
@@ -161,7 +162,10 @@ def _folded_units(
     asked: BackupToCheck, decoded: Decoded, states: Mapping[LogName, LiveState], brokers: SettingsBrokers
 ) -> _FoldedLogs:
     chain = read_chain(asked.place)
+    record = read_record(asked.place, asked.manifest)
     folds = folds_by_log(chain, states)
+    folds = known_folds(folds, record, asked.manifest.id) if record is not None else folds
+    folds = {log: fold for log, fold in folds.items() if log in states}
     burials = burials_by_log(chain, asked.manifest.id, folds)
     cuts = {cut.log: cut for cut in asked.manifest.cut}
     taken = {piece.name for piece in decoded.taken}

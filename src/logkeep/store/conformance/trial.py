@@ -1,7 +1,7 @@
 """The arguments of a conformance check: a store, a prefix, a clock, and how much to do."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier
@@ -58,16 +58,16 @@ def raises(kind: type[LogkeepError], call: Callable[[], object]) -> str | None:
     return f"was accepted instead of refused with {kind.slug()}"
 
 
-def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
-    """Start many attempts at once, each with its own connection; returns the numbers of those that won.
+def race(racers: Sequence[Store], attempt: Callable[[Store, int], None], lost: type[LogkeepError]) -> list[int]:
+    """Start an attempt of every racer at once, each with its own connections; returns the numbers of those that won.
 
     An attempt that raises `lost` has lost. A store may answer "busy" (S3 does: 409); then the retrying wrapper finds
     out, as for a real writer. Any other error ends the race and is raised.
     """
-    gate = Barrier(racers)
+    gate = Barrier(len(racers))
 
     def run(number: int) -> bool:
-        own = RetryingStore(another(store))
+        own = RetryingStore(racers[number])
         gate.wait(timeout=60)
         try:
             attempt(own, number)
@@ -75,8 +75,8 @@ def race(store: Store, racers: int, attempt: Callable[[Store, int], None], lost:
             return False
         return True
 
-    with ThreadPoolExecutor(racers) as pool:
-        results = list(pool.map(run, range(racers)))
+    with ThreadPoolExecutor(len(racers)) as pool:
+        results = list(pool.map(run, range(len(racers))))
     return [number for number, won in enumerate(results) if won]
 
 

@@ -12,6 +12,7 @@ import pytest
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.roles import read_role
+from tests.soak_counts import soak_count
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.consumer_view import seen
 from tests.support.kafka.copied_logs import on_disk
@@ -136,7 +137,7 @@ def test_forty_faults(kafka: EmbeddedKafka, topics: Matrix, repo: Filled) -> Non
     """The active instance is killed, stopped or ended, in turn; whoever is gone is started again."""
     pair = Pair(kafka, topics, repo, "forty-faults")
     took: list[float] = []
-    for number in range(20):
+    for number in range(soak_count(40) // 2):
         with pair.instance("a") as a, pair.instance("b") as b:
             pair.write()
             pair.caught_up()

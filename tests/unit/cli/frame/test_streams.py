@@ -125,7 +125,7 @@ def test_no_arguments_show_help_and_fail(tmp_path: Path) -> None:
 def test_help_lists_exit_codes(tmp_path: Path) -> None:
     text = logkeep("change", "--help", home=tmp_path, program=TRIAL).stdout
     exits = text.partition("Exit codes:")[2]
-    assert [int(line.split()[0]) for line in exits.splitlines() if line.strip()] == [0, 1, 2, 3, 10, 40, 130, 143]
+    assert [int(line.split()[0]) for line in exits.splitlines() if line.strip()] == [0, 1, 2, 3, 10, 20, 40, 130, 143]
     assert "-n, --dry-run" in text
     assert "-r, --repo URL" in text
 

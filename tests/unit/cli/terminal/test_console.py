@@ -129,6 +129,24 @@ def test_the_rate_is_that_of_the_last_ten_seconds() -> None:
     assert "/s" not in _words(err), "an attempt is repeated: what was done is lost"
 
 
+def test_no_eta_of_hours_while_a_run_has_stalled() -> None:
+    console, err = _console(width=200)
+    ticks = Ticks()
+    bar = Bar(console, ticks)
+    bar.start("restore", 100 * 1024**2, 4)
+    for step in range(1, 11):
+        ticks.now += 1
+        bar.update(9 * step * 1024**2, 0, 0)
+    assert "ETA 1.1 s" in _words(err)
+    for step in range(1, 11):
+        ticks.now += 1
+        bar.update(90 * 1024**2 + step, 0, 0)
+    assert _words(err) == "0/4 units, 90.0 MiB of 100.0 MiB, 1 B/s"
+    ticks.now += 5
+    bar.update(95 * 1024**2, 0, 0)
+    assert "ETA" in _words(err)
+
+
 def test_no_eta_before_it_means_something() -> None:
     console, err = _console(width=200)
     ticks = Ticks()
@@ -275,3 +293,8 @@ def test_bar_on_a_terminal_leaves_a_clean_screen(tmp_path: Path) -> None:
 def test_errors_are_coloured_on_a_terminal_unless_no_color(tmp_path: Path) -> None:
     assert "\x1b[31merror:\x1b[0m" in _on_terminal(tmp_path, "end", "x")[1]
     assert "\x1b[" not in _on_terminal(tmp_path, "end", "x", NO_COLOR="1")[1]
+
+
+def test_a_number_stays_beside_its_unit() -> None:
+    said = TerminalStyle(width=30).prose("filling up to 23 holes takes 1 s, and 10 KiB")
+    assert said == "filling up to 23 holes takes\n1 s, and 10 KiB"

@@ -13,6 +13,7 @@ import pytest
 
 import logkeep.cli
 from logkeep.cli.frame.command_groups import LazyGroup
+from logkeep.cli.frame.error_text import as_text
 from logkeep.cli.frame.translated_help import TranslatedHelp
 from logkeep.cli.terminal.boxes import title
 from logkeep.cli.terminal.chinese import CHINESE
@@ -20,10 +21,12 @@ from logkeep.cli.terminal.messages import ENGLISH, Say, language_of, words
 from logkeep.cli.terminal.text import TerminalStyle, cell_width
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.cli.zkbackup.main import PROGRAM as ZKBACKUP
+from logkeep.errors import UsageError
 from tests.support.cli.bundle_documents import PROGRAM, put, zkbackup
 from tests.support.cli.processes import clean_environment
 from tests.support.zookeeper.handmade_directories import MadeServer
 
+SOURCES_REMEDY = "run as the user of the server, or as a member of a group that may read its directories"
 ZH = {"LC_ALL": "zh_CN.UTF-8"}
 CJK = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 _SOURCES = Path(logkeep.cli.__file__).parent
@@ -48,8 +51,8 @@ def _fields(text: str) -> list[str]:
 
 
 def test_no_text_is_missing_and_none_is_left_over() -> None:
-    shared = _SOURCES / "terminal" / "boxes.py", _SOURCES / "frame" / "error_text.py"
-    sources = [*(_SOURCES / "zkbackup").glob("*.py"), *shared]
+    shared = ("terminal/boxes.py", "terminal/console.py", "terminal/progress.py", "frame/error_text.py")
+    sources = [*(_SOURCES / "zkbackup").glob("*.py"), *(_SOURCES / each for each in shared)]
     printed = {key for source in sources for key in _keys(source)}
     assert {key for key in printed | _help_texts() if " " in key or key in CHINESE} == set(CHINESE)
 
@@ -148,7 +151,15 @@ def test_a_backup_with_all_its_commands(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "⚠️ 备份完成，有警告: one" in done.stdout
     assert "\n目录:       /" in done.stdout
-    assert not CJK.search(done.stderr)
+    logs, progress = (
+        [line for line in done.stderr.splitlines() if bool(re.match(r"\d{4}-", line)) is logged]
+        for logged in (True, False)
+    )
+    assert logs
+    assert not any(map(CJK.search, logs))
+    assert re.search(r"^快照: 1/1 个单元, .* / .*, 耗时 ", "\n".join(progress), re.MULTILINE)
+    assert "警告 127.0.0.1:1: 无法向服务器询问其最后的 zxid" in done.stdout
+    assert "建议: 请用 --zk-host 指定正在运行的服务器" in done.stdout
     assert (
         "整体评估: ✅ 备份可用" in zkbackup("verify", f"--backup-dir={tmp_path}/out/one", home=tmp_path, env=ZH).stdout
     )
@@ -172,6 +183,15 @@ def test_errors(tmp_path: Path) -> None:
     assert what == " 错误: 备份目录不存在"
     assert where.startswith(" 位置: /")
     assert remedy == " 建议: 使用 --backup-base-dir 指定，或在 zkbackup.yaml 中设置 backup.base_dir"
+
+
+def test_a_long_error_is_wrapped_by_display_width() -> None:
+    error = UsageError("there is no snapshot and no log", subject="/var/zk", remedy=SOURCES_REMEDY)
+    style = TerminalStyle(width=40, unicode=True, language="zh")
+    lines = as_text(error, style, words(style)).splitlines()
+    assert max(map(cell_width, lines)) <= 40
+    assert len(lines) > 3
+    assert all(line.startswith(("       ", " 建议: ")) for line in lines[2:])
 
 
 def test_a_process_with_that_locale(tmp_path: Path) -> None:

@@ -21,10 +21,12 @@ from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.kafka.merge import optimizing
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.record.contents import KafkaReport
+from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
 from logkeep.kafka.verify.records import check_records
 from logkeep.kinds import KAFKA
 from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.ranges import Range
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
@@ -382,6 +384,34 @@ def test_a_backup_whose_commit_is_lost_after_a_fold_is_read_from_the_folded_part
     assert [entry.id for entry in read_chain(place).completed] == ids
     assert source.all_latest() == before
     assert_good(source)
+
+
+def test_a_restore_point_is_refused_although_the_commit_of_the_fold_is_lost(source: CompactedSource) -> None:
+    """The backup after it has the folded objects, and recorded up to where."""
+    place = source.place
+    before = read_chain(place).generation
+    source.fold()
+    lost = [layout.commit(place.source, number) for number in range(before + 1, read_chain(place).generation + 1)]
+    (start, *_), folded_to = sorted(proofs(place)[0].fold.cuts, key=lambda cut: cut.end), 99  # type: ignore[union-attr]
+    source.write([(b"k0", b"later")])
+    newest = source.back_up()
+    for name in lost:
+        place.store.delete(name)
+    repair(place, utc_now, random_token, timedelta(minutes=1), accept_loss=True, dry_run=False)
+    chain = read_chain(place)
+    assert not chain.folds
+    view = view_backup(place, chain.completed[-1])
+    assert view.entry.id == newest
+    assert {fold.end for fold in view.folds.values()} == {folded_to}
+    for end in (start.end, 50):
+        with pytest.raises(UsageError, match=rf"up to offset {end}: offsets \[0, 99\) were folded"):
+            refuse_folded_points(view, {source.log(): Range(0, end)}, None)
+    refuse_folded_points(view, {source.log(): Range(0, folded_to)}, None)
+    manifest = read_manifest(place, view.entry)
+    rows = rows_of(PartReader(place), manifest, served_parts(manifest, chain))
+    report = KAFKA.contents(place, chain, manifest, log_totals(rows))
+    assert isinstance(report, KafkaReport)
+    assert [log.folded_to for log in report.topics[0].logs] == [folded_to, folded_to]
 
 
 def test_a_later_fold_does_not_honour_a_backup_that_was_folded_over(source: CompactedSource) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,10 @@ from logkeep.model.time import rfc3339
 from logkeep.zookeeper.history.around_damage import UNREADABLE, UnreadableTransactions, gaps_between
 from logkeep.zookeeper.history.selection import select_logs
 from logkeep.zookeeper.history.sql_rows import COLUMNS, VIEW, readable_units, rows, units
+from logkeep.zookeeper.model.archived import BackupView
+
+if TYPE_CHECKING:
+    from logkeep.engine.spark.query import QueryResult, ResultSink
 
 Cell = str | int | float | bool | None
 
@@ -53,21 +57,30 @@ def log(run: Run, backup: str) -> LogReport:
     sql = run[SQL]
     if sql is None:
         raise UsageError("no query is given", remedy=f'pass --sql "SELECT …"; `{VIEW}` has: {COLUMNS}')
-    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - help must not load Spark
-
     with opened_backup(run, backup) as view:
-        engine = spark_engine(run)
-        chosen = select_logs(view, lambda _: engine, run[MEMBER])
-        asked = Query(sql, VIEW, COLUMNS, rows, units(view, chosen), run[MOST_ROWS])
-        missing: Sequence[UnreadableTransactions] = gaps_between(chosen)
-        try:
-            found = engine.query(asked)
-        except UNREADABLE:
-            readable = readable_units(view, engine, chosen)
-            found, missing = engine.query(replace(asked, units=readable.units)), readable.missing
-        findings = (*chosen.findings, *(one.finding for one in missing))
+        found, findings = query_transactions(run, view, sql, run[MOST_ROWS])
         cells = tuple(tuple(_cell(value) for value in row) for row in found.rows)
         return LogReport(backup=view.name, columns=found.columns, rows=cells, more=found.more, findings=findings)
+
+
+def query_transactions(
+    run: Run, view: BackupView, sql: str, most: int | None, sink: "ResultSink | None" = None
+) -> "tuple[QueryResult, tuple[Finding, ...]]":
+    """The answer of a query over the view `transactions`, and what it did not see."""
+    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - help must not load Spark
+    from logkeep.engine.spark.query_tables import UnitTable  # noqa: PLC0415
+
+    engine = spark_engine(run)
+    chosen = select_logs(view, lambda _: engine, run[MEMBER])
+    asked = Query(sql, {VIEW: UnitTable(COLUMNS, rows, units(view, chosen))}, most, sink)
+    missing: Sequence[UnreadableTransactions] = gaps_between(chosen)
+    try:
+        found = engine.query(asked)
+    except UNREADABLE:
+        readable = readable_units(view, engine, chosen)
+        found = engine.query(replace(asked, tables={VIEW: UnitTable(COLUMNS, rows, readable.units)}))
+        missing = readable.missing
+    return found, (*chosen.findings, *(one.finding for one in missing))
 
 
 def _cell(value: Any) -> Cell:

@@ -76,7 +76,7 @@ class OpenClusterRecords:
                 at = max(at, reply.part.last + 1)
                 size = int(stretch.batches.sizes.sum())
                 counts.fetched_bytes += size
-                counts.dense_offsets += dense_offsets(stretch.batches, start, planned.end)
+                counts.dense_offsets += dense_offsets(stretch.batches, max(start, planned.start), planned.end)
                 for records in readable(stretch.buffer, chosen(stretch.batches, self._seen(stretch, reply)), view):
                     yield arrow_records(records)
                 progress(size)

@@ -73,7 +73,7 @@ def _text(report: ZooKeeperPlanReport, look: TerminalStyle) -> str:
     headers = ("MEMBER", "HOST", "DATA DIR", "SNAPSHOTS", "LOGS", "UP TO", "EPOCH", "NEW EPOCH")
     rows = [_cells(one, report.tree) for one in report.members]
     lines.append(look.table(headers, rows, right="SNAPSHOTS,LOGS,UP TO,EPOCH,NEW EPOCH", free="DATA DIR"))
-    lines += [look.line(f"NOT CHECKED  {what}") for what in report.unchecked]
+    lines += [look.prose(f"NOT CHECKED  {what}", indent=13) for what in report.unchecked]
     lines += finding_lines(report.findings, look, every=True)
     lines += [look.prose(f"REFUSED {refusal}", indent=len("REFUSED ")) for refusal in report.refusals]
     if report.file is not None:

@@ -152,7 +152,7 @@ def restore_text(report: ZooKeeperRestoreReport, look: TerminalStyle) -> str:
         return plan_text(report, look)
     head = f"{look.state('OK')}  restore {report.restore} of backup {report.backup}: {report.verdict}"
     lines = [head, *tree_lines(report.tree, look), look.line(f"took {took(report.seconds)}")]
-    lines += [look.line(f"NOT CHECKED  {what}") for what in report.unchecked]
+    lines += [look.prose(f"NOT CHECKED  {what}", indent=13) for what in report.unchecked]
     lines += finding_lines(report.findings, look, every=True)
     return "\n".join([*lines, "", *(_step(step, look) for step in report.next_steps)])
 
@@ -175,7 +175,7 @@ def _plan_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterator
         there = f"replaces {held}; kept beside it" if target.snapshots or target.logs else "holds nothing"
         yield look.prose(f"{target.data_dir}: {there}", indent=2)
     for what in report.unchecked:
-        yield look.line(f"NOT CHECKED  {what}")
+        yield look.prose(f"NOT CHECKED  {what}", indent=13)
     yield from finding_lines(report.findings, look, every=True)
     for refusal in report.refusals:
         yield look.prose(f"REFUSED {refusal}", indent=len("REFUSED "))
@@ -215,6 +215,6 @@ def _ended_lines(report: ZooKeeperRestoreReport, look: TerminalStyle) -> Iterato
     yield look.line(f"{state}  restore {report.journal}: {texts.get(report.verdict, report.verdict)}")
     yield from (look.line(f"  {path}") for path in report.data_dirs)
     yield from (look.line(f"kept beside it: {path}") for path in report.kept)
-    yield from (look.line(f"NOT CHECKED  {what}") for what in report.unchecked)
+    yield from (look.prose(f"NOT CHECKED  {what}", indent=13) for what in report.unchecked)
     yield from finding_lines(report.findings, look, every=True)
     yield from (_step(step, look) for step in report.next_steps)

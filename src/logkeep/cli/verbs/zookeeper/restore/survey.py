@@ -52,7 +52,7 @@ def _text(report: SurveyReport, look: TerminalStyle) -> str:
         epochs = f", epoch {max(one.epochs)}" if one.epochs else ""
         lines.append(look.line(f"{one.member}: {one.data_dir} holds {held}{epochs}"))
         lines += [look.prose(f"WARNING {who}: stop it and survey again", indent=8) for who in one.running]
-        lines += [look.line(f"NOT CHECKED  {what}") for what in one.unchecked]
+        lines += [look.prose(f"NOT CHECKED  {what}", indent=13) for what in one.unchecked]
     lines.append(look.line(f"survey of {report.machine} written to {report.file}"))
     lines.append(
         look.prose("next: survey every other host, collect the files, and make one plan from them:  "

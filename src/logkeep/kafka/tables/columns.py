@@ -1,0 +1,74 @@
+"""Records as the columns of Spark's own Kafka source, in exactly the Arrow types that Spark expects.
+
+Times are microseconds in UTC, whatever the session has; a time beyond what Spark can hold becomes its first or last
+one. Names of headers are text there: bytes that are not UTF-8 become U+FFFD, as in Kafka's own client. A record
+without headers has null, as Spark's source gives it.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", HEADER)),
+}
+_LAST_MS = (2**63 - 1) // 1000
+
+
+def spark_columns(records: pa.RecordBatch, topic: str, partition: int, columns: Sequence[str]) -> pa.RecordBatch:
+    """Records of one log, of the schema `formats.datasets.arrow.SCHEMA`."""
+    size = records.num_rows
+    make: dict[str, Callable[[], pa.Array]] = {
+        "key": lambda: records["key"],
+        "value": lambda: records["value"],
+        "topic": lambda: pa.repeat(pa.scalar(topic, pa.string()), size),
+        "partition": lambda: pa.repeat(pa.scalar(partition, pa.int32()), size),
+        "offset": lambda: records["offset"],
+        "timestamp": lambda: _microseconds(records["timestamp"]),
+        "timestampType": lambda: records["timestamp_type"].cast(pa.int32()),
+        "headers": lambda: _headers(records["headers"]),
+    }
+    schema = pa.schema([pa.field(name, TYPES[name]) for name in columns])
+    return pa.RecordBatch.from_arrays([make[name]() for name in columns], schema=schema)
+
+
+def _microseconds(times: pa.Array) -> pa.Array:
+    ms = times.cast(pa.int64()).to_numpy(zero_copy_only=True)
+    us = np.clip(ms, -_LAST_MS, _LAST_MS) * 1000
+    return pa.Array.from_buffers(TYPES["timestamp"], len(us), [None, pa.py_buffer(us)])
+
+
+def _headers(headers: pa.Array) -> pa.Array:
+    counts = pc.list_value_length(headers).to_numpy(zero_copy_only=True)
+    borders = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=borders[1:])
+    names, values = headers.flatten().flatten()
+    pairs = pa.StructArray.from_arrays([_text(names), values], fields=list(HEADER))
+    return pa.Array.from_buffers(
+        TYPES["headers"], len(counts), [_validity(counts > 0), pa.py_buffer(borders)], children=[pairs]
+    )
+
+
+def _validity(there: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def _text(names: pa.Array) -> pa.Array:
+    """Names repeat: each different one is decoded once, where some are not UTF-8."""
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        different = names.dictionary_encode()
+        texts = [name.decode(errors="replace") for name in different.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(different.indices)

@@ -1,0 +1,269 @@
+"""`logkeep sql` and the data source behind it, on one real session; rows are compared with those made by hand."""
+
+import csv
+import io
+import json
+import os
+import random
+from collections.abc import Iterator
+from contextlib import closing, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from logkeep.cli.frame.main import call
+from logkeep.cli.frame.world import World
+from logkeep.cli.terminal.console import standard_console
+from logkeep.config.places import NOWHERE
+from logkeep.engine.spark.engine import SparkEngine
+from logkeep.engine.spark.settings import SparkSettings
+from logkeep.model.cache import cache_dir
+from tests.support.kafka.salvage_steps import salvaged
+from tests.support.kafka.table_logs import START_MS, Row, all_rows, back_up_tables
+
+pytestmark = pytest.mark.xdist_group("spark")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    data: bytes
+    err: str
+
+    @property
+    def out(self) -> str:
+        return self.data.decode()
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The command in this process, with the one session of this file."""
+
+    engine: SparkEngine
+    repo: str
+    first: int
+    second: int
+
+    def sql(self, query: str, *flags: str) -> Said:
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
+        known = {"LOGKEEP_REPO": self.repo, "LOGKEEP_CACHE_DIR": str(cache_dir(os.environ, Path.home()))}
+        with redirect_stdout(out), redirect_stderr(err):
+            world = World(known, standard_console(known, stdin=io.StringIO()), lambda _: NOWHERE)
+            world.spark = self.engine
+            code = call(["sql", query, *flags], world)
+        assert "Traceback" not in err.getvalue(), err.getvalue()
+        assert isinstance(out.buffer, io.BytesIO)
+        return Said(code, out.buffer.getvalue(), err.getvalue())
+
+    def rows(self, query: str, *flags: str) -> list[list[Any]]:
+        said = self.sql(query, "--json", *flags)
+        assert said.code == 0, said.err
+        found: list[list[Any]] = json.loads(said.out)["rows"]
+        return found
+
+    def refused(self, query: str, *flags: str, code: int = 40) -> str:
+        said = self.sql(query, *flags)
+        assert (said.code, said.data) == (code, b""), said.err
+        return said.err
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("sql")
+    backed = back_up_tables(directory)
+    again = salvaged(backed.place, [directory / "source"])[1]
+    second = again.entry.id if again.entry is not None else backed.backup
+    settings = SparkSettings(cache_dir(os.environ, Path.home()), "local[2]")
+    with closing(SparkEngine(settings)) as engine:
+        yield Shell(engine, backed.place.store.url, backed.backup, second)
+
+
+def test_topics_are_tables_and_names_ignore_case(shell: Shell) -> None:
+    assert shell.rows("SELECT partition, count(*) FROM ORDERS GROUP BY 1 ORDER BY 1") == [[0, 390], [1, 390]]
+    assert shell.rows("SELECT count(*), min(offset) FROM `my-topic.x`") == [[390, 0]]
+    assert shell.rows("SELECT topic, count(*) FROM records GROUP BY 1 ORDER BY 1") == [
+        ["UPPER", 390],
+        ["Upper", 390],
+        ["my-topic.x", 390],
+        ["orders", 780],
+    ]
+    joined = "SELECT count(*) FROM orders o JOIN `my-topic.x` x ON o.offset = x.offset WHERE o.partition = 1"
+    assert shell.rows(joined) == [[390]]
+
+
+def test_a_table_shows_bytes_as_text(shell: Shell) -> None:
+    said = shell.sql(
+        "SELECT key, value, headers, timestamp FROM orders WHERE partition = 0 AND offset IN (1, 4)", "--limit", "1"
+    )
+    assert said.code == 0
+    head, row, count = said.out.splitlines()
+    assert head.split() == ["key", "value", "headers", "timestamp"]
+    assert row.startswith('key 1  {"n": 1}  [{"key":"a","value":"MQ=="}')
+    assert "2023-11-14T22:13:20.007Z" in row
+    assert count == "1 row, and more: --limit shows them"
+
+
+def test_every_output_has_all_rows(shell: Shell) -> None:
+    query = "SELECT key, value, topic, partition, offset, timestamp, headers FROM orders ORDER BY partition, offset"
+    expected = [row.spark() for row in all_rows("orders")]
+    lines = [json.loads(line) for line in shell.sql(query, "--output", "jsonl").out.splitlines()]
+    assert [(line["partition"], line["offset"]) for line in lines] == [(row[3], row[4]) for row in expected]
+    rows = list(csv.DictReader(io.StringIO(shell.sql(query, "--output", "csv").out)))
+    assert [(row["topic"], int(row["offset"])) for row in rows] == [(row[2], row[4]) for row in expected]
+    table = pq.read_table(io.BytesIO(shell.sql(query, "--output", "parquet").data))
+    assert [(row["key"], row["value"], row["offset"]) for row in table.to_pylist()] == [
+        (r[0], r[1], r[4]) for r in expected
+    ]
+    assert table.schema.field("timestamp").type.tz == "UTC"
+    assert shell.sql(query, "--output", "csv", "--limit", "3").out.count("\n") == 4
+
+
+def test_the_backup_describes_itself(shell: Shell) -> None:
+    assert shell.rows("SELECT topic, partitions FROM logkeep_topics ORDER BY 1")[-1] == ["orders", 2]
+    assert (
+        shell.rows("SELECT sum(end_offset - start_offset) FROM logkeep_partitions WHERE topic = 'orders'")[0][0] >= 878
+    )
+    assert shell.rows("SELECT count(*) FROM logkeep_groups") == [[0]]
+    assert shell.rows("SELECT count(DISTINCT object) > 0 FROM logkeep_segments") == [[True]]
+
+
+def test_two_backups_are_compared(shell: Shell) -> None:
+    given = ("--backup", str(shell.second), "--as", f"then={shell.first}")
+    assert shell.rows("SELECT * FROM `then.orders` EXCEPT ALL SELECT * FROM orders", *given) == []
+    assert shell.rows("SELECT count(*) FROM `then.logkeep_topics`", *given) == [[4]]
+    assert "--as then=2" in shell.refused("SELECT 1", "--as", "then=1", "--as", "then=2")
+    assert "--as ID" in shell.refused("SELECT 1", "--as", "ID")
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT * FROM oders", "the nearest are: `orders`"),
+        ("SELECT * FROM kafka.orders", "there is no table `kafka`"),
+        ("SELECT * FROM db.orders", "the nearest are: `orders`"),
+        ("SELECT * FROM upper", "several topics are called UPPER and Upper"),
+        ("SELECT * FROM my.topic.x", "there is no table `my.topic.x`"),
+        ("SELECT colour FROM orders", "Spark cannot answer the query"),
+        ("SELECT * FROM my-topic.x", "Spark cannot answer the query"),
+        ("DROP VIEW orders", "Spark cannot answer the query"),
+    ],
+)
+def test_a_wrong_query_is_answered_with_what_is_there(shell: Shell, query: str, says: str) -> None:
+    assert says in shell.refused(query)
+
+
+def test_contradictions_are_refused(shell: Shell) -> None:
+    assert "leave one out" in shell.refused("SELECT 1", "--output", "csv", "--json")
+    assert "no backup has the id 1" in shell.refused("SELECT 1", "--backup", "1")
+    assert "--engine is inline" in shell.refused("SELECT 1", "--engine", "inline")
+
+
+def test_a_table_that_is_read_twice_has_the_rows_of_both(shell: Shell) -> None:
+    """Spark keeps one plan for each frame: filters are not pushed down where that would lose rows."""
+    both = "SELECT * FROM orders WHERE offset = 5 UNION ALL SELECT * FROM orders WHERE offset = 300"
+    assert len(shell.rows(both)) == 4
+    shared = "WITH o AS (SELECT * FROM orders) SELECT (SELECT count(*) FROM o WHERE offset < 5), count(*) FROM o"
+    assert shell.rows(shared) == [[10, 780]]
+
+
+def test_spark_keeps_the_plan_of_filters_which_is_why_pushdown_is_off_by_default(shell: Shell) -> None:
+    shell.rows("SELECT 1")
+    for pushdown, after in (("false", 780), ("true", 2)):
+        frame = _frame(shell, subscribe="orders", pushdown=pushdown)
+        assert frame.where("offset = 5").count() == 2
+        assert frame.count() == after, "a Spark that answers 780 with pushdown has repaired it: make it the default"
+
+
+def _frame(shell: Shell, **options: str) -> DataFrame:
+    spark = SparkSession.active()
+    return spark.read.format("logkeep").options(repo=shell.repo, includeHeaders="true", **options).load()
+
+
+def _collected(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((_plain(row) for row in frame.collect()), key=str)
+
+
+def _plain(row: Any) -> tuple[Any, ...]:
+    return tuple(_cell(value) for value in row)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, list):
+        return tuple(
+            (header["key"], bytes(header["value"]) if header["value"] is not None else None) for header in value
+        )
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _conditions(seed: int, count: int) -> list[str]:
+    """Random filters, also such as are not pushed, and as exclude each other."""
+    rng = random.Random(seed)
+
+    def one() -> str:
+        offset, ms = rng.randrange(-5, 450), START_MS + rng.randrange(-2000, 42_000)
+        time = (_EPOCH + timedelta(milliseconds=ms)).strftime("%Y-%m-%d %H:%M:%S.%f")
+        compared = rng.choice(("<", "<=", ">", ">=", "=", "<>"))
+        return rng.choice(
+            (
+                f"offset {compared} {offset}",
+                f"offset IN ({offset}, {offset + 7}, NULL)",
+                f"timestamp {compared} TIMESTAMP '{time} UTC'",
+                f"partition {compared} {rng.randrange(3)}",
+                f"topic {rng.choice(('=', '<>', '<'))} '{rng.choice(('orders', 'Upper', 'none'))}'",
+                "topic IN ('orders', 'UPPER')",
+                f"(offset < {offset} OR partition = 1)",
+                "key = X'6b65792031'",
+                "value IS NULL",
+                f"NOT (offset BETWEEN {offset} AND {offset + 30})",
+            )
+        )
+
+    return [" AND ".join(one() for _ in range(rng.randint(1, 4))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 22))])
+def test_filters_give_the_same_rows_with_pushdown_and_without(shell: Shell, seed: int) -> None:
+    shell.rows("SELECT 1")  # the session runs
+    spark, answers = SparkSession.active(), list[list[tuple[Any, ...]]]()
+    conditions = _conditions(seed, 8)
+    try:
+        for setting in ("true", "false"):
+            spark.conf.set(_PUSHDOWN, setting)
+            frames = [
+                _frame(shell, pushdown=setting).where(each).withColumn("case", lit(n))
+                for n, each in enumerate(conditions)
+            ]
+            whole = frames[0]
+            for frame in frames[1:]:
+                whole = whole.unionAll(frame)
+            answers.append(_collected(whole))
+    finally:
+        spark.conf.set(_PUSHDOWN, "true")
+    assert answers[0] == answers[1], conditions
+
+
+def test_a_frame_has_the_rows_of_the_log(shell: Shell) -> None:
+    shell.rows("SELECT 1")
+    assert _collected(_frame(shell, subscribe="orders")) == _expected(all_rows("orders"))
+    whole = _frame(shell, subscribe="orders", minPartitions="6", pushdown="true")
+    part = whole.where("partition = 1 AND offset BETWEEN 50 AND 60")
+    rows = [row for row in all_rows("orders") if row.partition == 1 and 50 <= row.offset <= 60]
+    assert _collected(part) == _expected(rows)
+    assert _collected(_frame(shell, subscribe="orders", isolation="all")) == _expected(
+        all_rows("orders", isolation="all")
+    )
+    assert _frame(shell).select("offset").where("topic = 'none'").count() == 0
+
+
+def _expected(rows: list[Row]) -> list[tuple[Any, ...]]:
+    return sorted((row.spark() for row in rows), key=str)
