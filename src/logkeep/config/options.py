@@ -161,6 +161,9 @@ SOURCE_RETENTION: Option[bool] = Option(
     "Trim older backups of a Kafka cluster: of each topic keep what its own retention guarantees.",
     key="retention.source",
 )  # fmt: skip
+OLDER_THAN: Option[timedelta | None] = Option(
+    "older-than", Duration(), None, "Delete segments whose newest record is older than this.", where=Where.FLAG
+)
 TOPIC_RETENTION: Option[tuple[TopicRetention, ...]] = Option(
     "topic-retention", TopicRetentions(), (),
     "Trim topics whose name matches RE to TIME (source, forever or a duration) or SIZE per partition; may be "
