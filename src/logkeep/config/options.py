@@ -478,6 +478,10 @@ IMPORT_FORMAT: Option[str] = Option(
     "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
 )  # fmt: skip
+SHOW_FROM: Option[str | None] = Option(
+    "show-from", Text("URL"), None, "Show records of a dataset or an archive of another tool, not of a backup.",
+    where=Where.FLAG, typed="from",
+)  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
     "restore-from", Text("URL"), None,
     "Restore a dataset or an archive of another tool: it is imported into a scratch repository first.",
