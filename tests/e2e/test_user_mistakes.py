@@ -94,6 +94,16 @@ OTHERS = (
     *(f"zookeeper restore --data-dir {{scratch}} --dry-run -r {{zk}} {name}" for name in ("latest@0x", f"{NUMBER}")),
     *(f"verify --level data -r {{kafka}} --master {name}" for name in ("foo", "local[", "local[0]", "spark://host")),
     *(f"{BACKUP} --bootstrap-servers 127.0.0.1:1 {words}" for words in ("--scram-to age1", "--topics (", "--tag =v")),
+    "kafka export latest -r {kafka} --format kafka-backup-v1",
+    *(
+        f"kafka export latest -r {{kafka}} --format kafka-backup-v1 --to {to}"
+        for to in ("ftp://x", "{text}", "{kafka}")
+    ),
+    f"{BACKUP} --bootstrap-servers 127.0.0.1:1 --segment-bytes 1",
+    f"{BACKUP} --bootstrap-servers 127.0.0.1:1 --to {{scratch}}",
+    "kafka backup --format kafka-backup-v1 --to {scratch}/x --bootstrap-servers 127.0.0.1:1 --tag a",
+    "kafka backup --format kafka-backup-v1 --bootstrap-servers 127.0.0.1:1",
+    "kafka backup --format kafka-backup-v1 --to {scratch}/x --bootstrap-servers 127.0.0.1:1 --follow --dry-run",
     f"{SUBTREE} --zk-host a..b:1",
     f"{BACKUP} --bootstrap-servers {{web}}",
     "zookeeper restore survey --to {scratch}/s.json --data-dir {missing}",

@@ -161,6 +161,9 @@ SOURCE_RETENTION: Option[bool] = Option(
     "Trim older backups of a Kafka cluster: of each topic keep what its own retention guarantees.",
     key="retention.source",
 )  # fmt: skip
+OLDER_THAN: Option[timedelta | None] = Option(
+    "older-than", Duration(), None, "Delete segments whose newest record is older than this.", where=Where.FLAG
+)
 TOPIC_RETENTION: Option[tuple[TopicRetention, ...]] = Option(
     "topic-retention", TopicRetentions(), (),
     "Trim topics whose name matches RE to TIME (source, forever or a duration) or SIZE per partition; may be "
@@ -474,6 +477,10 @@ PARTITION_COUNT: Option[tuple[str, ...]] = Option(
 IMPORT_FORMAT: Option[str] = Option(
     "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
+)  # fmt: skip
+SHOW_FROM: Option[str | None] = Option(
+    "show-from", Text("URL"), None, "Show records of a dataset or an archive of another tool, not of a backup.",
+    where=Where.FLAG, typed="from",
 )  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
     "restore-from", Text("URL"), None,

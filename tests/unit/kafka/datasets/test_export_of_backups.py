@@ -6,12 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.errors import FormatTooNew, Locked, TargetUnsafe
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import FormatTooNew, Locked, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.documents import DOCUMENT
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.rewrite import rewrite_target
+from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
+from logkeep.kafka.datasets.sources.export_sources import BackupSource
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.scan.open_backup import open_backup
+from logkeep.kafka.scan.values import ScanIsolation
+from logkeep.model.time import random_token, utc_now
+from logkeep.store.memory import MemoryStore
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.dataset_exports import Datasets
-from tests.support.kafka.v1_reader import groups, segments
+from tests.support.kafka.v1_reader import groups, records, segments
 from tests.support.kafka.whole_backups import new_place
 
 
@@ -122,3 +133,40 @@ def test_an_empty_directory_is_a_target(source: CompactedSource, dataset: Datase
     source.back_up()
     dataset.root.mkdir()
     assert dataset.of_backup(source.place).sum("records") == 4
+
+
+def test_a_bucket_is_continued_and_has_whole_objects(source: CompactedSource, tmp_path: Path) -> None:
+    source.back_up()
+    store = MemoryStore()
+    options = ExportOptions("kafka-backup-v1", "committed", DatasetOptions(1 << 20))
+    for expected in (4, 1, 0):
+        with open_backup(source.place, "latest", "export", utc_now, random_token) as view:
+            wanted = BackupSource.of(view, ExportSelection(), ScanIsolation.COMMITTED)
+            done = DatasetExport(DatasetTarget(store), options).run(wanted, lambda _: InlineEngine())
+        assert done.sum("records") == expected
+        if expected == 4:
+            source.write([(b"d", b"5")])
+            source.back_up()
+    for info in store.list("state/"):
+        path = tmp_path / "read" / info.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(store.get(info.name, 1 << 20))
+    assert [each.offset for each in records(tmp_path / "read" / "state", 0)] == [0, 1, 2, 5, 7]
+    with pytest.raises(UsageError, match="bucket"):
+        rewrite_target(DatasetTarget(store))
+
+
+def test_chosen_partitions_only(source: CompactedSource, dataset: Datasets) -> None:
+    source.back_up()
+    with open_backup(source.place, "latest", "export", utc_now, random_token) as view:
+        for partitions in (("9",), ("other:0",), ("x",)):
+            with pytest.raises(UsageError):
+                BackupSource.of(view, ExportSelection(partitions=partitions), ScanIsolation.COMMITTED)
+        with pytest.raises(UsageError, match="no topic matches"):
+            BackupSource.of(view, ExportSelection(("nothing",)), ScanIsolation.COMMITTED)
+        wanted = BackupSource.of(view, ExportSelection(partitions=("state:1",)), ScanIsolation.COMMITTED)
+        dataset.task().run(wanted, lambda _: InlineEngine())
+    assert sorted(path.name for path in (dataset.root / "state").iterdir()) == [
+        "consumer_offsets_partition_001",
+        "index_partition_001",
+    ]

@@ -195,7 +195,7 @@ def partition_ranges(texts: Sequence[str], names: Mapping[str, str]) -> dict[str
         if not _NUMBERS.fullmatch(numbers):
             raise UsageError(f"{text!r} is not a list of partitions", remedy="write --partitions 0,3-5 or TOPIC:0,3-5")
         if topic and topic not in names:
-            raise UsageError(f"{topic} is not among the topics to restore", subject=f"--partitions {text}")
+            raise UsageError(f"{topic} is not among the selected topics", subject=f"--partitions {text}")
         found.setdefault(topic, []).extend(map(_range, numbers.split(",")))
     return found
 

@@ -1,0 +1,69 @@
+"""What a dataset has, by names, sizes and indexes. Reads no record."""
+
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from logkeep.formats.datasets.kafka_backup_v1 import ENTRY_BYTES, MAGIC
+from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
+from logkeep.kafka.importing.kafka_backup_v1 import V1Files
+from logkeep.kafka.importing.reader import PartitionReader
+from logkeep.store.base import Store
+
+
+class DatasetPartition(msgspec.Struct, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+    first: int | None
+    last: int | None
+    """Offsets of the first and the last record; null if there is none, or if nothing but the records says it."""
+    files: int
+    """With records."""
+    stored_bytes: int
+    """Of those files."""
+
+
+def contents_of(dataset: ExistingDataset) -> Iterator[DatasetPartition]:
+    for (topic, number), files in dataset.v1.items():
+        yield _of_v1(dataset.target.store, topic, number, files)
+    for each in dataset.reader.partitions if dataset.reader is not None else ():
+        yield _of_reader(each)
+
+
+def _of_v1(store: Store, topic: str, number: int, files: V1Files) -> DatasetPartition:
+    return DatasetPartition(
+        topic=topic,
+        partition=number,
+        first=next((o for start in sorted(files.indexes) if (o := _entry(store, files, start, 0)) is not None), None),
+        last=next(
+            (o for start in sorted(files.indexes, reverse=True) if (o := _entry(store, files, start, -1)) is not None),
+            None,
+        ),
+        files=len(files.records),
+        stored_bytes=sum(info.size for info in files.records.values()),
+    )
+
+
+def _entry(store: Store, files: V1Files, start: int, which: int) -> int | None:
+    """The offset in the first (0) or last (-1) entry of a segment's index; None if it has no whole entry."""
+    index = files.indexes[start]
+    count = (index.size - len(MAGIC)) // ENTRY_BYTES
+    if count < 1:
+        return None
+    at = len(MAGIC) + (which % count) * ENTRY_BYTES
+    (offset,) = struct.unpack(">q", store.get_range(index.name, at, 8))
+    return int(offset) if offset >= 0 else None
+
+
+def _of_reader(reader: PartitionReader) -> DatasetPartition:
+    span = reader.span
+    empty = span is None or span.start == span.end
+    return DatasetPartition(
+        topic=reader.topic,
+        partition=reader.partition,
+        first=None if empty or span is None else span.start,
+        last=None if empty or span is None else span.end - 1,
+        files=1,
+        stored_bytes=reader.size_bytes,
+    )
