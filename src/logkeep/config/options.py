@@ -332,12 +332,21 @@ SEGMENT_BYTES: Option[int] = Option(
     key="kafka.segment_bytes",
 )  # fmt: skip
 DATASET_FORMAT: Option[str | None] = Option(
-    "dataset-format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.",
-    where=Where.FLAG, typed="format",
+    "dataset-format", OneOf(("kafka-backup-v1", "avro", "parquet")), None,
+    "Write a dataset in this format, for other tools.", where=Where.FLAG, typed="format",
 )  # fmt: skip
 DATASET_URL: Option[str | None] = Option(
     "dataset-url", Text("URL"), None, "With --format: the directory or bucket of the dataset.",
     where=Where.FLAG, typed="to",
+)  # fmt: skip
+AVRO_SCHEMA: Option[str] = Option(
+    "avro-schema", OneOf(("faithful", "seed001")), "faithful",
+    "With --format avro: all that a record has, or the documented schema, which cannot hold everything.",
+    where=Where.FLAG,
+)  # fmt: skip
+AVRO_CODEC: Option[str] = Option(
+    "avro-codec", OneOf(("null", "deflate", "snappy", "zstandard")), "deflate",
+    "With --format avro: compression of blocks.", where=Where.FLAG,
 )  # fmt: skip
 REWRITE: Option[tuple[str, ...]] = Option(
     "rewrite", TextList("TOPIC"), (),
