@@ -19,6 +19,9 @@ from logkeep.store.memory import MemoryStore
 from logkeep.store.retrying import RetryingStore
 from logkeep.store.throttled import ThrottledStore, TokenBucket
 from tests.support.cli.in_process import Here
+from tests.support.datasets.oso_files import write_archive
+from tests.support.datasets.trivadis_files import write_bucket
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
 from tests.support.metered_store import MeteredStore
@@ -103,6 +106,29 @@ def test_a_bucket_keeps_metadata_with_the_object(kind: str, servers: dict[str, S
     assert store.get(name, 100) == b"an index"
     assert server.client().head_object(Bucket="conformance", Key=name)["Metadata"] == wanted
     store.delete(name)
+
+
+@pytest.mark.xdist_group("s3")
+@pytest.mark.parametrize("tool", ("kafka-backup-v1", "oso", "trivadis"))
+def test_archives_of_other_tools_are_imported_from_a_bucket(
+    tool: str, servers: dict[str, S3Server], tmp_path: Path
+) -> None:
+    records, local = [HandRecord(o, b"k", b"v", 5) for o in range(40)], tmp_path / "archive"
+    if tool == "oso":
+        write_archive(local, {("orders", 0): [records[:20], records[20:]]})
+    elif tool == "trivadis":
+        write_bucket(local, {("orders", 0): [records[:20], records[20:]]})
+    else:
+        write_partition(local, "orders", 0, {0: records[:20], 20: records[20:]})
+    url = servers["seaweed"].url("conformance", f"{tool}-{random_token()}")
+    store = open_store(url)
+    for file in (f for f in local.rglob("*") if f.is_file()):
+        store.put_new(str(file.relative_to(local)), file.read_bytes())
+    here = Here(tmp_path, ENVIRONMENT)
+    here.run("init")
+    done = here.json("kafka", "import", url)
+    assert (done["format"], done["new_offsets"], done["records"]) == (tool, 40, 40)
+    assert here.json("verify", "--level", "records")["verdict"] == "good"
 
 
 @pytest.mark.xdist_group("s3")

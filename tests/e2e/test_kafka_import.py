@@ -62,6 +62,8 @@ def test_an_import_is_a_backup_and_a_second_one_adds_only_what_is_new(commands: 
     assert (third["changed"], third["new_offsets"], third["records"]) == (True, 20, 100)
     backups = commands.json("list", "--source", "old")["backups"]
     assert [(b["id"], b["records"]) for b in backups] == [(first["id"], 80), (third["id"], 100)]
+    assert commands.json("prune", "--source", "old", "--keep-last", "1", "--yes")["deleted"]
+    assert commands.json("verify", "--source", "old", "--level", "records")["verdict"] == "good"
     groups = commands.json("info", "latest", "--source", "old", "--all")["kafka"]["groups"]
     assert sorted((g["name"], g["lag"]) for g in groups) == [("ahead", 0), ("readers", 0)]
 

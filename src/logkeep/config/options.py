@@ -161,6 +161,9 @@ SOURCE_RETENTION: Option[bool] = Option(
     "Trim older backups of a Kafka cluster: of each topic keep what its own retention guarantees.",
     key="retention.source",
 )  # fmt: skip
+OLDER_THAN: Option[timedelta | None] = Option(
+    "older-than", Duration(), None, "Delete segments whose newest record is older than this.", where=Where.FLAG
+)
 TOPIC_RETENTION: Option[tuple[TopicRetention, ...]] = Option(
     "topic-retention", TopicRetentions(), (),
     "Trim topics whose name matches RE to TIME (source, forever or a duration) or SIZE per partition; may be "
@@ -329,12 +332,21 @@ SEGMENT_BYTES: Option[int] = Option(
     key="kafka.segment_bytes",
 )  # fmt: skip
 DATASET_FORMAT: Option[str | None] = Option(
-    "dataset-format", OneOf(("kafka-backup-v1",)), None, "Write a dataset in this format, for other tools.",
-    where=Where.FLAG, typed="format",
+    "dataset-format", OneOf(("kafka-backup-v1", "avro", "parquet")), None,
+    "Write a dataset in this format, for other tools.", where=Where.FLAG, typed="format",
 )  # fmt: skip
 DATASET_URL: Option[str | None] = Option(
     "dataset-url", Text("URL"), None, "With --format: the directory or bucket of the dataset.",
     where=Where.FLAG, typed="to",
+)  # fmt: skip
+AVRO_SCHEMA: Option[str] = Option(
+    "avro-schema", OneOf(("faithful", "seed001")), "faithful",
+    "With --format avro: all that a record has, or the documented schema, which cannot hold everything.",
+    where=Where.FLAG,
+)  # fmt: skip
+AVRO_CODEC: Option[str] = Option(
+    "avro-codec", OneOf(("null", "deflate", "snappy", "zstandard")), "deflate",
+    "With --format avro: compression of blocks.", where=Where.FLAG,
 )  # fmt: skip
 REWRITE: Option[tuple[str, ...]] = Option(
     "rewrite", TextList("TOPIC"), (),
@@ -474,6 +486,10 @@ PARTITION_COUNT: Option[tuple[str, ...]] = Option(
 IMPORT_FORMAT: Option[str] = Option(
     "import-format", OneOf(("auto", "kafka-backup-v1", "oso", "avro", "parquet", "trivadis")), "auto",
     "Format of what is imported; auto recognises it by its bytes.", where=Where.FLAG, typed="format",
+)  # fmt: skip
+SHOW_FROM: Option[str | None] = Option(
+    "show-from", Text("URL"), None, "Show records of a dataset or an archive of another tool, not of a backup.",
+    where=Where.FLAG, typed="from",
 )  # fmt: skip
 RESTORE_FROM: Option[str | None] = Option(
     "restore-from", Text("URL"), None,

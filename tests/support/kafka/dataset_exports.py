@@ -34,10 +34,14 @@ class Datasets:
     isolation: str = "committed"
     segment_bytes: int = 1 << 20
     form: str = "kafka-backup-v1"
+    schema: str = ""
+    codec: str = ""
     engine: InlineEngine = field(default_factory=InlineEngine)
 
     def task(self, *rewrite: str) -> DatasetExport:
-        options = ExportOptions(self.form, self.isolation, DatasetOptions(self.segment_bytes), rewrite)
+        options = ExportOptions(
+            self.form, self.isolation, DatasetOptions(self.segment_bytes, self.schema, self.codec), rewrite
+        )
         target = DatasetTarget(LocalStore(self.root), self.root)
         return DatasetExport(target, options, partial(create_place, str(self.root)))
 

@@ -209,6 +209,30 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.kafka.declarations:FOLD",
     ),
     VerbEntry(
+        "kafka dataset verify",
+        "logkeep.cli.verbs.kafka.datasets.check:verify",
+        "Check a dataset: read every record, and compare every index with the records.",
+        "logkeep.cli.verbs.kafka.datasets.upkeep_declarations:VERIFY",
+    ),
+    VerbEntry(
+        "kafka dataset info",
+        "logkeep.cli.verbs.kafka.datasets.check:info",
+        "Show what a dataset has: format, topics, partitions, offsets, groups. Reads no record.",
+        "logkeep.cli.verbs.kafka.datasets.upkeep_declarations:INFO",
+    ),
+    VerbEntry(
+        "kafka dataset reindex",
+        "logkeep.cli.verbs.kafka.datasets.change:reindex",
+        "Write both kinds of index of a kafka-backup-v1 dataset again from its records.",
+        "logkeep.cli.verbs.kafka.datasets.upkeep_declarations:REINDEX",
+    ),
+    VerbEntry(
+        "kafka dataset prune",
+        "logkeep.cli.verbs.kafka.datasets.change:prune",
+        "Delete the oldest segments of a dataset by the age of their records.",
+        "logkeep.cli.verbs.kafka.datasets.upkeep_declarations:PRUNE",
+    ),
+    VerbEntry(
         "kafka optimize",
         "logkeep.cli.verbs.optimize:optimize_kafka",
         "Merge the small objects of frequent backups into larger ones, for all backups at once.",
@@ -305,6 +329,7 @@ VERBS: tuple[VerbEntry, ...] = (
 GROUPS: dict[str, str] = {
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
+    "kafka dataset": "Check, describe, index again and prune datasets.",
     "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",

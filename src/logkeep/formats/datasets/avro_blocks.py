@@ -21,9 +21,10 @@ from logkeep.formats.zstd_frames import MAGIC as ZSTD_MAGIC
 from logkeep.formats.zstd_frames import window_bytes
 
 PIECE_BYTES = 1 << 20
-_LARGEST_HEADER = 1 << 20
+_USUAL_HEADER, _LARGEST_HEADER = 8 << 10, 1 << 20
 _LARGEST_SNAPPY = 256 << 20
 _LARGEST_WINDOW = 32 << 20
+_TAIL_BYTES = 256 << 10
 _NUMBER_BYTES = 10
 _ZLIB_CHECKSUM_BYTES = 4
 """fastavro leaves some bytes of zlib's checksum behind the deflated ones."""
@@ -58,31 +59,36 @@ class AvroBlock:
 def read_header(file: BinaryIO, subject: str = "") -> AvroHeader:
     """Raises UsageError for what is no Avro file of a known codec, FormatTooNew, and Damaged."""
     file.seek(0)
-    data = file.read(_LARGEST_HEADER)
+    data = file.read(_USUAL_HEADER)
     if data[: len(MAGIC)] != MAGIC:
         raise UsageError("this is no Avro file", subject=subject, remedy="name a file that begins with 'Obj' and 01")
-    metadata, at = _metadata(data, subject)
-    sync = data[at : at + SYNC_BYTES]
-    if len(sync) < SYNC_BYTES:
-        raise _torn(0, subject)
+    try:
+        metadata, at = _metadata(data, subject)
+    except Damaged:
+        data += file.read(_LARGEST_HEADER)
+        metadata, at = _metadata(data, subject)
+    sync = data[at - SYNC_BYTES : at]
     codec, label = metadata.get(CODEC_KEY, b"null"), metadata.get(LABEL_KEY, b"").decode(errors="replace")
     if codec.decode(errors="replace") not in list(AvroCodec):
         raise UsageError(f"its codec is {codec.decode(errors='replace')!r:.40}", subject=subject, remedy=_CODECS)
     if label and label not in LABELS.values():
         raise FormatTooNew(f"its format is {label!r:.40}, which this release does not know", subject=subject)
-    return AvroHeader(metadata.get(SCHEMA_KEY, b""), AvroCodec(codec.decode()), label, sync, at + SYNC_BYTES)
+    return AvroHeader(metadata.get(SCHEMA_KEY, b""), AvroCodec(codec.decode()), label, sync, at)
 
 
 _CODECS = f"write it with one of {', '.join(AvroCodec)}"
 
 
 def _metadata(data: bytes, subject: str) -> tuple[dict[str, bytes], int]:
+    """The metadata, and the byte after the sync marker behind it."""
     found: dict[str, bytes] = {}
     at = len(MAGIC)
     while True:
         count, at = _header_number(data, at, subject)
+        if count == 0 and at + SYNC_BYTES <= len(data):
+            return found, at + SYNC_BYTES
         if count == 0:
-            return found, at
+            raise _torn(0, subject)
         if count < 0:
             count, (_, at) = -count, _header_number(data, at, subject)
         if count > len(data):
@@ -117,10 +123,10 @@ def parse_number(data: bytes, at: int) -> tuple[int, int] | None:
     return None
 
 
-def blocks(file: BinaryIO, header: AvroHeader, subject: str = "") -> Iterator[AvroBlock]:
-    """Every whole block. Raises Damaged where the file is torn, or a block is not followed by the sync marker."""
+def blocks(file: BinaryIO, header: AvroHeader, at: int, subject: str = "") -> Iterator[AvroBlock]:
+    """Every whole block from `at` on, where one begins. Raises Damaged where the file is torn, or a block is not
+    followed by the sync marker."""
     size = file.seek(0, 2)
-    at = header.size
     while at < size:
         block = _block(file, at, size, subject)
         file.seek(block.end - SYNC_BYTES)
@@ -128,6 +134,32 @@ def blocks(file: BinaryIO, header: AvroHeader, subject: str = "") -> Iterator[Av
             raise Damaged(f"the block at byte {at} is not followed by the sync marker", subject=subject)
         yield block
         at = block.end
+
+
+def last_block_at(file: BinaryIO, header: AvroHeader, subject: str = "") -> int:
+    """Where the last block begins; the end of the file if it has none. Reads backwards. Raises Damaged."""
+    size = file.seek(0, 2)
+    step = _TAIL_BYTES
+    while True:
+        begin = max(size - step, header.size - SYNC_BYTES)
+        file.seek(begin)
+        tail = file.read(size - begin)
+        found = tail.rfind(header.sync, 0, len(tail) - 1)
+        while found >= 0:
+            at = begin + found + SYNC_BYTES
+            if at == size or _ends_at(file, at, size, subject):
+                return at
+            found = tail.rfind(header.sync, 0, found + SYNC_BYTES - 1)
+        if begin < header.size:
+            raise _torn(size, subject) if size > header.size else Damaged("it has no block", subject=subject)
+        step *= 8
+
+
+def _ends_at(file: BinaryIO, at: int, end: int, subject: str) -> bool:
+    try:
+        return _block(file, at, end, subject).end == end
+    except Damaged:
+        return False
 
 
 def _block(file: BinaryIO, at: int, size: int, subject: str) -> AvroBlock:
@@ -152,13 +184,38 @@ def _torn(at: int, subject: str) -> Damaged:
     return Damaged(f"the file ends inside of {what}", subject=subject)
 
 
-def plain_pieces(file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: str = "") -> Iterator[bytes]:
+@dataclass(frozen=True)
+class StoredPiece:
+    """Bytes of a file that need not be unpacked."""
+
+    file: BinaryIO
+    at: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        self.file.seek(self.at)
+        return self.file.read(self.size)
+
+    def read_into(self, place: memoryview) -> None:
+        self.file.seek(self.at)
+        if hasattr(self.file, "readinto") and self.file.readinto(place) == self.size:
+            return
+        place[:] = self.read()
+
+
+def plain_pieces(
+    file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: str = ""
+) -> Iterator[bytes | StoredPiece]:
     """The plain bytes of a block, in order; never an empty piece. Raises Damaged."""
-    packed = _stored_pieces(file, block)
+    stored = _stored_pieces(file, block)
+    packed = (piece.read() for piece in stored)
     try:
         match codec:
             case AvroCodec.NULL:
-                yield from packed
+                yield from stored
             case AvroCodec.DEFLATE:
                 yield from _inflated(packed)
             case AvroCodec.SNAPPY:
@@ -170,10 +227,9 @@ def plain_pieces(file: BinaryIO, codec: AvroCodec, block: AvroBlock, subject: st
         raise Damaged(f"the block at byte {block.at} cannot be unpacked{reason}", subject=subject) from error
 
 
-def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[bytes]:
-    for at in range(block.data_at, block.data_at + block.size, PIECE_BYTES):
-        file.seek(at)
-        yield file.read(min(PIECE_BYTES, block.data_at + block.size - at))
+def _stored_pieces(file: BinaryIO, block: AvroBlock) -> Iterator[StoredPiece]:
+    end = block.data_at + block.size
+    return (StoredPiece(file, at, min(PIECE_BYTES, end - at)) for at in range(block.data_at, end, PIECE_BYTES))
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:

@@ -42,10 +42,10 @@ def file_header(schema: AvroSchema, codec: AvroCodec, sync: bytes) -> bytes:
     return MAGIC + number(len(metadata)) + entries + number(0) + sync
 
 
-def block(codec: AvroCodec, records: int, plain: memoryview, sync: bytes) -> bytes:
-    """One block of records."""
+def block(codec: AvroCodec, records: int, plain: memoryview, sync: bytes) -> tuple[bytes | memoryview, ...]:
+    """One block of records, in pieces; without a codec one of them is `plain` itself."""
     data = _packed(codec, plain)
-    return b"".join((number(records), number(len(data)), data, sync))
+    return number(records), number(len(data)), data, sync
 
 
 def _packed(codec: AvroCodec, plain: memoryview) -> bytes | memoryview:

@@ -18,8 +18,17 @@ import pyarrow as pa
 
 from logkeep.errors import Damaged
 from logkeep.formats.datasets import avro_kernels as k
-from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.datasets.avro_blocks import AvroBlock, AvroHeader, blocks, plain_pieces, read_header
+from logkeep.formats.datasets.arrow import HEADER, HEADERS, SCHEMA
+from logkeep.formats.datasets.avro_blocks import (
+    PIECE_BYTES,
+    AvroBlock,
+    AvroHeader,
+    StoredPiece,
+    blocks,
+    last_block_at,
+    plain_pieces,
+    read_header,
+)
 from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_schemas import FIELD_NAMES, read_program
 from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
@@ -27,8 +36,9 @@ from logkeep.formats.datasets.record_parts import BytesAt, headers_column, recor
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
 _MOST_ROWS = 1 << 15
-_TOGETHER_BYTES = 1 << 20
+_TOGETHER_BYTES, _FIRST_BYTES, _LARGE_BYTES = 4 << 20, 4 << 20, 16 << 20
 _LARGEST_RECORD = 2 * k.LARGEST_PIECE
+_NO_HEADERS = pa.array([], HEADER)
 _FAULTS = {
     k.SHORT: "a record is longer than its block",
     k.BAD: "a record is malformed",
@@ -50,7 +60,17 @@ class AvroFile:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """All records, in order, as `arrow.SCHEMA`. Raises Damaged with the byte of the block."""
-        window = _Window(self._file, self.header, self._subject)
+        return self._records_from(self.header.size)
+
+    def last_offset(self) -> int | None:
+        """Read from the end of the file: of its last block alone. None if it has no record."""
+        last = None
+        for batch in self._records_from(last_block_at(self._file, self.header, self._subject)):
+            last = batch.column("offset")[-1].as_py()
+        return last
+
+    def _records_from(self, at: int) -> Iterator[pa.RecordBatch]:
+        window = _Window(self._file, self.header, at, self._subject)
         rows = np.empty((_MOST_ROWS, k.READ_COLUMNS), np.int64)
         before = -1
         while window.fill():
@@ -90,9 +110,12 @@ class AvroFile:
     def _headers(self, data: Bytes, rows: Longs) -> pa.Array:
         in_list = rows[:, k.LIST_COUNT] >= 0
         counts = np.maximum(np.where(in_list, rows[:, k.LIST_COUNT], rows[:, k.MAP_COUNT]), 0)
-        found = np.empty((int(counts.sum()), k.HEADER_COLUMNS), np.int64)
-        if len(found):
-            k.header_entries(data, rows, found, -1, self._list_null)
+        total = int(counts.sum())
+        if not total:
+            nothing = pa.py_buffer(np.zeros(len(rows) + 1, np.int32))
+            return pa.Array.from_buffers(HEADERS, len(rows), [None, nothing], children=[_NO_HEADERS])
+        found = np.empty((total, k.HEADER_COLUMNS), np.int64)
+        k.header_entries(data, rows, found, -1, self._list_null)
         names = BytesAt(found[:, k.NAME_AT], found[:, k.NAME_SIZE])
         return headers_column(data, counts, names, BytesAt(found[:, k.HEADER_AT], found[:, k.HEADER_SIZE]))
 
@@ -105,28 +128,32 @@ class AvroFile:
 class _Window:
     """Plain bytes of some blocks, the last of which may be open. It grows only by bytes that are there."""
 
-    def __init__(self, file: BinaryIO, header: AvroHeader, subject: str) -> None:
+    def __init__(self, file: BinaryIO, header: AvroHeader, at: int, subject: str) -> None:
         self._file, self._header, self._subject = file, header, subject
-        self._unread = blocks(file, header, subject)
-        self._pieces: Iterator[bytes] = iter(())
+        self._unread = blocks(file, header, at, subject)
+        self._pieces: Iterator[bytes | StoredPiece] = iter(())
         self._parts: list[_Part] = []
         self._error: Damaged | None = None
         self._decoded, self._wanted = 0, _TOGETHER_BYTES
-        self.data: Bytes = np.frombuffer(b"", np.uint8)
+        self._buffer, self._end = np.empty(_FIRST_BYTES, np.uint8), 0
+
+    @property
+    def data(self) -> Bytes:
+        shown = self._buffer[: self._end]
+        shown.flags.writeable = False
+        return shown
 
     def fill(self) -> bool:
         """Read until there is enough to decode; False at the end of the file. Raises Damaged, after all records."""
-        pieces, size = [self.data.data] if len(self.data) else [], len(self.data)
         try:
-            while self._error is None and size < self._wanted:
+            while self._error is None and self._end < self._wanted:
                 if not self._parts or not self._parts[-1].open:
                     block = next(self._unread)
                     self._pieces = plain_pieces(self._file, self._header.codec, block, self._subject)
-                    self._parts.append(_Part(block, size, size, block.records))
+                    self._parts.append(_Part(block, self._end, self._end, block.records))
                 elif piece := next(self._pieces, b""):
-                    pieces.append(memoryview(piece))
-                    size += len(piece)
-                    self._parts[-1].end = size
+                    self._append(piece)
+                    self._parts[-1].end = self._end
                 else:
                     self._parts[-1].open = False
         except StopIteration:
@@ -135,11 +162,25 @@ class _Window:
             self._error = error
             if self._parts and self._parts[-1].open:
                 self._parts.pop()
-        if pieces:
-            self.data = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
         if self._error is not None and not self._parts:
             raise self._error
         return bool(self._parts)
+
+    def _append(self, piece: bytes | StoredPiece) -> None:
+        after = self._end + len(piece)
+        if after > len(self._buffer):
+            self._resize(max(after, min(2 * len(self._buffer), self._wanted + PIECE_BYTES)))
+        place = self._buffer[self._end : after].data
+        if isinstance(piece, bytes):
+            place[:] = piece
+        else:
+            piece.read_into(place)
+        self._end = after
+
+    def _resize(self, size: int) -> None:
+        larger = np.empty(size, np.uint8)
+        larger[: self._end] = self._buffer[: self._end]
+        self._buffer = larger
 
     def decode(self, program: Longs, topic: Bytes, partition: int, before: int, rows: Longs) -> int:
         """How many rows are filled in. They refer to `data`, until `drop_decoded`."""
@@ -161,7 +202,7 @@ class _Window:
 
     def _extend_or_fail(self, at: int, why: int, field: int) -> None:
         part = next((part for part in self._parts if part.left or part.end > at), self._parts[-1])
-        missing = len(self.data) - at
+        missing = self._end - at
         if why == k.SHORT and part.open and missing < _LARGEST_RECORD:
             self._wanted = max(_TOGETHER_BYTES, 2 * missing)
             return
@@ -171,7 +212,12 @@ class _Window:
         self._parts = []
 
     def drop_decoded(self) -> None:
-        self.data = self.data[self._decoded :]
+        """What is left moves to the front; the memory of a large record is not kept."""
+        rest = self._buffer[self._decoded : self._end].copy()
+        self._end = len(rest)
+        if len(self._buffer) > _LARGE_BYTES > self._wanted:
+            self._buffer = np.empty(max(_FIRST_BYTES, len(rest)), np.uint8)
+        self._buffer[: len(rest)] = rest
         for part in self._parts:
             part.start, part.end = part.start - self._decoded, part.end - self._decoded
         self._parts = [part for part in self._parts if part.left or part.open or part.end > 0]

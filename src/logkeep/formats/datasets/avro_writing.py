@@ -3,9 +3,9 @@
 The bytes of a file depend on its records, its options and nothing else: not on how many records are given at a time. A
 block ends after the record that brings its plain bytes to `BLOCK_BYTES`.
 
-The schema `seed001` cannot hold everything. What it cannot hold is written as closely as possible and counted by kind:
-a null value becomes empty, of repeated headers the last is kept, a null header becomes empty, a name that is not UTF-8
-is written with U+FFFD in place of what is wrong, and an append time loses its type.
+The schema `seed001` cannot hold everything. What it cannot hold is written as closely as possible, and the records are
+counted by kind: a null value becomes empty, of repeated headers the last is kept, a null header becomes empty, a name
+that is not UTF-8 is written with U+FFFD in place of what is wrong, and an append time loses its type.
 """
 
 from collections import Counter
@@ -22,6 +22,7 @@ from logkeep.formats.datasets.avro_container import AvroCodec, block, file_heade
 from logkeep.formats.datasets.avro_schemas import AvroSchema
 from logkeep.formats.datasets.batch_spans import BatchSpans, batch_spans
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
+from logkeep.formats.kafka.records import Flags
 
 BLOCK_BYTES = 256 << 10
 _RECORD_ROOM, _HEADER_ROOM = 64, 44
@@ -51,6 +52,7 @@ class AvroFileWriter:
         self._sync = sync_marker(topic, partition, first_offset)
         self._prefix = np.frombuffer(piece(topic.encode()) + number(partition), np.uint8)
         self._held, self._held_records = b"", 0
+        self._out = np.empty(0, np.uint8)
         self.losses: Counter[AvroLoss] = Counter()
 
     def begin(self) -> bytes:
@@ -59,7 +61,7 @@ class AvroFileWriter:
     def add(self, batch: pa.RecordBatch) -> bytes:
         """The blocks that these records complete. Records have the columns of `arrow.SCHEMA`."""
         plain, ends = self._encoded(batch)
-        done, first = bytearray(), 0
+        done, first = list[bytes | memoryview](), 0
         while first < len(ends):
             before = int(ends[first - 1]) if first else 0
             last = int(np.searchsorted(ends, before + BLOCK_BYTES - len(self._held)))
@@ -69,19 +71,20 @@ class AvroFileWriter:
                 break
             done += self._block(plain[before : int(ends[last])], last + 1 - first)
             first = last + 1
-        return bytes(done)
+        return b"".join(done)
 
     def end(self) -> bytes:
         """The last block, if records are left."""
-        return self._block(memoryview(b""), 0) if self._held_records else b""
+        return b"".join(self._block(memoryview(b""), 0)) if self._held_records else b""
 
-    def _block(self, plain: memoryview, records: int) -> bytes:
-        whole = memoryview(self._held + plain.tobytes()) if self._held else plain
+    def _block(self, plain: memoryview, records: int) -> tuple[bytes | memoryview, ...]:
+        whole = memoryview(b"".join((self._held, plain))) if self._held else plain
         made = block(self._options.codec, self._held_records + records, whole, self._sync)
         self._held, self._held_records = b"", 0
         return made
 
     def _encoded(self, batch: pa.RecordBatch) -> tuple[memoryview, Longs]:
+        """The records, valid until the next call, and where each ends."""
         faithful = self._options.schema == AvroSchema.FAITHFUL
         spans = batch_spans(batch)
         text = _mark_headers(spans)
@@ -92,12 +95,13 @@ class AvroFileWriter:
                 spans = _with_text_names(batch, text)
                 _mark_headers(spans)
             self.losses.update(_losses(spans, text))
-        out = np.empty(self._room(spans), np.uint8)
-        ends = np.empty(len(spans), np.int64)
+        room, ends = self._room(spans), np.empty(len(spans), np.int64)
+        if room > len(self._out):
+            self._out = np.empty(room, np.uint8)
         data = spans.keys, spans.values, spans.names, spans.contents
-        if k.encode_rows(self._prefix, spans.rows, spans.headers, *data, int(faithful), out, ends) < 0:
+        if k.encode_rows(self._prefix, spans.rows, spans.headers, *data, int(faithful), self._out, ends) < 0:
             raise ValueError("the columns of the records contradict each other")
-        return out.data, ends
+        return self._out.data, ends
 
     def _room(self, spans: BatchSpans) -> int:
         headers = np.maximum(spans.headers[:, [k.NAME_SIZE, k.HEADER_SIZE]], 0).sum()
@@ -144,14 +148,21 @@ def _with_text_names(batch: pa.RecordBatch, text: Bytes) -> BatchSpans:
 
 
 def _losses(spans: BatchSpans, text: Bytes) -> Counter[AvroLoss]:
-    """Of a repeated header nothing else is counted: it is not in the file."""
+    """How many records lose something, by kind. Of a repeated header nothing else is counted: it is not in the file."""
     kept = spans.headers[:, k.IN_MAP] == 1
     null = spans.headers[:, k.HEADER_SIZE] < 0
     counts = {
-        AvroLoss.NULL_VALUES: (spans.rows[:, k.VALUE_SIZE] < 0).sum(),
-        AvroLoss.REPEATED_HEADERS: (~kept).sum(),
-        AvroLoss.NULL_HEADERS: (kept & null).sum(),
-        AvroLoss.HEADER_NAMES: (kept & (text == 0)).sum(),
-        AvroLoss.APPEND_TIMES: (spans.rows[:, k.KIND] == APPEND_TIME).sum(),
+        AvroLoss.NULL_VALUES: int((spans.rows[:, k.VALUE_SIZE] < 0).sum()),
+        AvroLoss.REPEATED_HEADERS: _records_with(spans, ~kept),
+        AvroLoss.NULL_HEADERS: _records_with(spans, kept & null),
+        AvroLoss.HEADER_NAMES: _records_with(spans, kept & (text == 0)),
+        AvroLoss.APPEND_TIMES: int((spans.rows[:, k.KIND] == APPEND_TIME).sum()),
     }
-    return Counter({kind: int(count) for kind, count in counts.items() if count})
+    return Counter({kind: count for kind, count in counts.items() if count})
+
+
+def _records_with(spans: BatchSpans, headers: Flags) -> int:
+    """How many records have at least one of these headers."""
+    found = np.zeros(len(headers) + 1, np.int64)
+    np.cumsum(headers, out=found[1:])
+    return int((found[spans.rows[:, k.HEADERS_END]] > found[spans.rows[:, k.HEADERS_FROM]]).sum())

@@ -1,6 +1,6 @@
 """Columns of records in Arrow, as the arrays that kernels take. Nothing is copied but numbers.
 
-Bytes are read-only, whoever owns them, and numbers are not: kernels are compiled for each kind of array.
+Bytes are read-only, also where their owner may write, and numbers are not: kernels are compiled for each kind of array.
 """
 
 from typing import NamedTuple

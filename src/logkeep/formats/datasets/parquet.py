@@ -12,7 +12,7 @@ Reading is safe for any bytes: `parquet_pages` checks footer and pages before th
 """
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,7 @@ FILE_SCHEMA = pa.schema(
     ]
 )
 _WRITTEN_SCHEMA = FILE_SCHEMA.set(2, pa.field("topic", _TOPIC, nullable=False))
+_NAME_COLUMNS = [FILE_SCHEMA.get_field_index(name) for name in ("topic", "partition", "offset")]
 _INDEXED = ["key", "topic", "partition", "offset", "timestamp", "timestampType"]
 
 
@@ -164,6 +165,25 @@ class ParquetRecords:
     @property
     def row_count(self) -> int:
         return int(self._file.metadata.num_rows)
+
+    def last_offset(self) -> int | None:
+        """By the footer's statistics. None if there is no record, or the file has no statistics."""
+        groups = self._file.metadata.num_row_groups
+        found = self._offsets(groups - 1) if groups else None
+        return int(found.max) if found is not None and found.has_min_max else None
+
+    def first_names(self) -> tuple[str, int, int] | None:
+        """Topic, partition and offset of the first record, by the footer's statistics."""
+        if not self._file.metadata.num_row_groups:
+            return None
+        columns = [self._file.metadata.row_group(0).column(i).statistics for i in _NAME_COLUMNS]
+        if any(each is None or not each.has_min_max for each in columns):
+            return None
+        topic, partition, offset = (each.min for each in columns)
+        return str(topic), int(partition), int(offset)
+
+    def _offsets(self, group: int) -> Any:
+        return self._file.metadata.row_group(group).column(FILE_SCHEMA.get_field_index("offset")).statistics
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """All records, in order, as `arrow.SCHEMA`. Raises Damaged."""

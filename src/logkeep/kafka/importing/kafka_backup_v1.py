@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMAT = "kafka-backup-v1"
 _INDEX_LIMIT, _GROUPS_LIMIT = 256 << 20, 64 << 20
 EXPIRED, UNLISTED, TORN_INDEX = "segments-expired", "segment-not-listed", "partition-index-torn"
-_LABEL = ToolLabel(
+LABEL = ToolLabel(
     FORMAT,
     "itadventurer kafka-backup, or a tool that writes its format",
     unknown=(
@@ -34,7 +34,7 @@ _LABEL = ToolLabel(
 
 
 @dataclass(frozen=True)
-class _Listed:
+class ListedReader:
     """A segment: its two files if they are there, and its first offset according to the partition index (-1: none)."""
 
     start: int
@@ -48,7 +48,7 @@ class V1PartitionReader:
 
     topic: str
     partition: int
-    segments: tuple[_Listed, ...]
+    segments: tuple[ListedReader, ...]
     torn_index_bytes: int = 0
 
     @property
@@ -62,7 +62,7 @@ class V1PartitionReader:
     def scans(self, notes: ReadNotes, start: int = 0) -> Iterator[tuple[V1SegmentReader, v1.V1Records, int]]:
         """All records with their places in the files. Segments that end before `start` are not read."""
         self._note_files(notes)
-        above, missing, begun = -1, list[_Listed](), False
+        above, missing, begun = -1, list[ListedReader](), False
         for index, each in enumerate(self.segments):
             if each.segment is None:
                 missing.append(each)
@@ -95,13 +95,13 @@ class V1PartitionReader:
         notes.add(UNLISTED, len(unlisted), unlisted[0].records if unlisted else "")
 
 
-def _gap(missing: Iterable[_Listed]) -> str:
+def _gap(missing: Iterable[ListedReader]) -> str:
     names = ", ".join(str(m.start) for m in missing)
     return f"the partition index lists segments that are not there (from offset {names})"
 
 
 @dataclass
-class _Files:
+class V1Files:
     """The files of one partition, as the listing has them."""
 
     records: dict[int, ObjectInfo] = field(default_factory=dict)
@@ -112,25 +112,25 @@ class _Files:
 
 def open_kafka_backup_v1(store: Store, objects: Iterable[ObjectInfo]) -> DatasetReader:
     """The dataset in a directory or bucket. Raises Damaged, FormatTooNew or UsageError for files that are not its."""
-    files = _files(objects)
-    partitions = tuple(_partition(store, topic, number, f) for (topic, number), f in sorted(files.items()))
+    files = v1_files(objects)
+    partitions = tuple(v1_partition(store, topic, number, f) for (topic, number), f in sorted(files.items()))
     counts: dict[str, int] = {}
     for topic, number in files:
         counts[topic] = max(counts.get(topic, 0), number + 1)
     groups, findings = _groups(store, files)
     topics = tuple(DatasetTopic(name, None) for name in sorted(counts))
     read: tuple[PartitionReader, ...] = partitions
-    return DatasetReader(_LABEL, topics, read, groups, findings)
+    return DatasetReader(LABEL, topics, read, groups, findings)
 
 
-def _files(objects: Iterable[ObjectInfo]) -> dict[tuple[str, int], _Files]:
-    found: dict[tuple[str, int], _Files] = {}
+def v1_files(objects: Iterable[ObjectInfo]) -> dict[tuple[str, int], V1Files]:
+    found: dict[tuple[str, int], V1Files] = {}
     for info in objects:
         topic, _, name = info.name.rpartition("/")
         parsed = v1.file_name(name)
         if not topic or "/" in topic or parsed is None:
             continue
-        files = found.setdefault((topic, parsed.partition), _Files())
+        files = found.setdefault((topic, parsed.partition), V1Files())
         if parsed.kind == "records":
             _once(files.records, parsed.start, info)
         elif parsed.kind == "index":
@@ -148,19 +148,19 @@ def _once(files: dict[int, ObjectInfo], start: int, info: ObjectInfo) -> None:
     files[start] = info
 
 
-def _partition(store: Store, topic: str, number: int, files: _Files) -> V1PartitionReader:
+def v1_partition(store: Store, topic: str, number: int, files: V1Files) -> V1PartitionReader:
     entries, torn = list[v1.IndexedSegment](), 0
     if files.listing is not None:
         entries, torn = v1.partition_index(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
     first = {e.named: e.first for e in entries}
     segments = tuple(
-        _Listed(start, _segment(store, files, start), first.get(start, -1))
+        ListedReader(start, _segment(store, files, start), first.get(start, -1))
         for start in sorted({*files.records, *first})
     )
     return V1PartitionReader(topic, number, segments, torn)
 
 
-def _segment(store: Store, files: _Files, start: int) -> V1SegmentReader | None:
+def _segment(store: Store, files: V1Files, start: int) -> V1SegmentReader | None:
     records, index = files.records.get(start), files.indexes.get(start)
     if records is None or (records.size == 0 and not index):
         return None
@@ -168,7 +168,7 @@ def _segment(store: Store, files: _Files, start: int) -> V1SegmentReader | None:
 
 
 def _groups(
-    store: Store, files: dict[tuple[str, int], _Files]
+    store: Store, files: dict[tuple[str, int], V1Files]
 ) -> tuple[dict[str, dict[tuple[str, int], int]], tuple[Finding, ...]]:
     found: dict[str, dict[tuple[str, int], int]] = {}
     findings = list[Finding]()

@@ -120,7 +120,7 @@ class _Finder:
                 return
 
     def result(self) -> tuple[tuple[FoundRecord, ...], bool]:
-        records = [record for partition, batch in self._found for record in _records(partition, batch)]
+        records = [record for partition, batch in self._found for record in found_in(partition, batch)]
         limit = self._asked.limit
         if self._asked.last:
             records.sort(key=lambda r: (r.time_ms, r.partition, r.offset))
@@ -128,7 +128,7 @@ class _Finder:
         return tuple(records[:limit]), len(records) > limit
 
 
-def _records(partition: int, batch: pa.RecordBatch) -> Iterator[FoundRecord]:
+def found_in(partition: int, batch: pa.RecordBatch) -> Iterator[FoundRecord]:
     times = np.asarray(batch["timestamp"].cast(pa.int64())).tolist()
     rows = zip(
         *(batch[name].to_pylist() for name in ("offset", "timestamp_type", "key", "value", "headers")), strict=True

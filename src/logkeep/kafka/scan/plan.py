@@ -95,14 +95,14 @@ def _topics(view: KafkaBackupView, wanted: ScanSelection) -> set[str]:
     return {name for name in there if selects(name, is_internal(name, internal.get(name, False)))}
 
 
-def no_topic(name: str, there: Iterable[str], subject: str) -> UsageError:
+def no_topic(name: str, there: Iterable[str], subject: str, where: str = "the backup") -> UsageError:
     """Names the nearest topics."""
     known = sorted(there)
     near = get_close_matches(name, known, n=_SHOWN, cutoff=0.5) or known[:_SHOWN]
     return UsageError(
-        f"there is no topic {name!r} in the backup",
+        f"there is no topic {name!r} in {where}",
         subject=subject,
-        remedy=f"the nearest are: {', '.join(near)}" if near else "the backup has no topics",
+        remedy=f"the nearest are: {', '.join(near)}" if near else f"{where} has no topics",
     )
 
 

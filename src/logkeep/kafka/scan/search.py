@@ -40,6 +40,19 @@ class RecordSearch:
             found = found.chosen(_with_header(found, self.header, self.header_value))
         return found
 
+    def in_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same for records that are Arrow already."""
+        wanted = np.ones(batch.num_rows, np.bool_)
+        if self.key is not None:
+            wanted &= _flags(pc.equal(batch["key"], pa.scalar(self.key, pa.binary())))
+        if self.contains is not None:
+            wanted &= _flags(pc.match_substring(batch["key"], self.contains)) | _flags(
+                pc.match_substring(batch["value"], self.contains)
+            )
+        if self.header is not None:
+            wanted &= _rows_with_header(batch["headers"], self.header, self.header_value)
+        return batch if wanted.all() else batch.take(pa.array(np.flatnonzero(wanted)))
+
 
 def _with_key(records: RecordColumns, key: bytes) -> Flags:
     rows = np.flatnonzero(records.spans[:, k.KEY_SIZE] == len(key))
@@ -72,13 +85,16 @@ def _containing(records: RecordColumns, text: bytes) -> Flags:
 
 
 def _with_header(records: RecordColumns, name: bytes, value: bytes | None) -> Flags:
-    headers = arrow_records(records, ("headers",)).column(0)
+    return _rows_with_header(arrow_records(records, ("headers",)).column(0), name, value)
+
+
+def _rows_with_header(headers: pa.ListArray, name: bytes, value: bytes | None) -> Flags:
     pairs = headers.flatten()
     fits = _flags(pc.equal(pairs.field("key"), pa.scalar(name, pa.binary())))
     if value is not None:
         fits &= _flags(pc.equal(pairs.field("value"), pa.scalar(value, pa.binary())))
     rows = pc.list_parent_indices(headers).to_numpy()[fits]
-    found = np.zeros(len(records), np.bool_)
+    found = np.zeros(len(headers), np.bool_)
     found[rows] = True
     return found
 

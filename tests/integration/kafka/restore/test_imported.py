@@ -72,3 +72,27 @@ def test_an_archive_of_oso_comes_back_through_a_scratch_repository(scene: Scene,
     assert [p.name for p in (tmp_path / "scratch").iterdir()] == ["logkeep-scratch.lock"]
     said = scene.commands.error("kafka", "restore", "latest", *words, *target, code=40)
     assert "--from names what is restored" in said
+
+
+def test_a_cluster_goes_through_a_dataset_and_comes_back(scene: Scene, tmp_path: Path) -> None:
+    """Aborted transactions, null and empty, repeated headers: 0 differences for a read-committed consumer."""
+    topic = scene.topics.create("through-a-dataset", 2, {"retention.ms": "-1"})
+    producer = scene.topics.producer(transactional_id="through-a-dataset")
+    producer.init_transactions(30)
+    headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", None), ("", b"")]
+    for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        for key in (None, b"", b"k"):
+            for value in (None, b"", b"v" * 1000):
+                producer.produce(topic, value, key, 0, headers=headers, timestamp=T)
+        producer.flush(30)
+        end(30)
+    words = ("--bootstrap-servers", scene.kafka.bootstrap, "--topics", topic)
+    dataset = tmp_path / "dataset"
+    scene.commands.json("kafka", "backup", *words, "--format", "kafka-backup-v1", "--to", str(dataset))
+    scene.commands.json("kafka", "import", str(dataset), "--source", "through")
+    restored = scene.restore("--source", "through", "--offsets", "preserve", "--keep-all")
+    assert not troubles(restored)
+    assert len(seen(scene.kafka.bootstrap, topic, 0)) == 18
+    assert seen(scene.target.bootstrap, topic, 0) == seen(scene.kafka.bootstrap, topic, 0)
+    assert bounds(scene.target, topic, 1) == (0, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli.in_process import Here
+from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.whole_backups import new_place
@@ -126,6 +127,31 @@ def test_a_directory_with_schemas_decodes_too(here: Here, tmp_path: Path) -> Non
     assert here.error("kafka", "show", "state", "--schema-dir", str(tmp_path), code=40)["message"].startswith(
         "no file in it is named after a schema id"
     )
+
+
+def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Path) -> None:
+    root = tmp_path / "dataset"
+    for number in (0, 1):
+        made = [HandRecord(10 * number + n, b"k%d" % n, b"v%d" % n, 1000 * n + number) for n in range(5)]
+        write_partition(root, "t", number, {made[0].offset: made[:2], made[2].offset: made[2:]})
+    there = ("--from", str(root))
+    assert offsets(here.json("kafka", "show", "t", *there)) == [
+        *((0, n) for n in range(5)),
+        *((1, 10 + n) for n in range(5)),
+    ]
+    assert offsets(here.json("kafka", "show", "t:1:12", *there)) == [(1, 12)]
+    assert here.json("kafka", "show", "t:1:99", *there)["notes"] == [
+        "there is no record to show at offset 99: the dataset has none there"
+    ]
+    assert offsets(here.json("kafka", "show", "t:1:12", "--limit", "2", *there)) == [(1, 12), (1, 13)]
+    assert offsets(here.json("kafka", "show", "t", "--last", "3", *there)) == [(1, 13), (0, 4), (1, 14)]
+    assert offsets(here.json("kafka", "show", "t", "--key", "k3", *there)) == [(0, 3), (1, 13)]
+    assert offsets(here.json("kafka", "show", "t", "--contains", "v2", "--limit", "1", *there)) == [(0, 2)]
+    window = ("--since", "1970-01-01T00:00:01Z", "--until", "1970-01-01T00:00:02Z")
+    assert offsets(here.json("kafka", "show", "t", *window, *there)) == [(0, 1), (1, 11)]
+    assert "10 records of t, dataset of " in here.run("kafka", "show", "t", *there).stdout
+    assert here.error("kafka", "show", "tt", *there, code=40)["message"] == "there is no topic 'tt' in the dataset"
+    assert here.error("kafka", "show", "t:7", *there, code=40)["message"] == "t has no partition 7 in the dataset"
 
 
 @pytest.mark.parametrize(

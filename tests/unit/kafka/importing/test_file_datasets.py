@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 from logkeep.errors import Damaged, LogkeepError
+from logkeep.formats.datasets.arrow import SCHEMA as SCHEMA_OF_RECORDS
+from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_schemas import AvroSchema
+from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.java_values import decoded
+from logkeep.formats.datasets.parquet import ParquetFileWriter
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.store.local import LocalStore
@@ -24,6 +30,7 @@ from tests.support.datasets.trivadis_files import (
     write_file,
 )
 from tests.support.datasets.v1_files import HandRecord
+from tests.support.kafka.arrow_samples import PARTITION, TOPIC, sample
 from tests.unit.kafka.importing.test_oso_reading import plain
 
 JAVA = [
@@ -141,3 +148,22 @@ def test_the_reader_agrees_with_fastavro(tmp_path: Path) -> None:
     ours = [row["offset"] for batch in AvroFile(BytesIO(file.read_bytes())).records() for row in batch.to_pylist()]
     theirs: list[Any] = list(fastavro.reader(BytesIO(file.read_bytes()), SCHEMA))
     assert ours == [row["offset"] for row in theirs]
+
+
+@pytest.mark.parametrize("ending", ["data", "parquet"])
+def test_files_that_logkeep_wrote_come_back_whole(tmp_path: Path, ending: str) -> None:
+    """Null and empty, repeated headers, names that are no text, append times."""
+    parts = [sample(40, 1), sample(40, 2, first=2 * 10**10)]
+    folder = tmp_path / "topics" / TOPIC / f"partition={PARTITION}"
+    folder.mkdir(parents=True)
+    for part in parts:
+        first, options = part.column("offset")[0].as_py(), AvroOptions(AvroSchema.FAITHFUL, AvroCodec.DEFLATE)
+        avro, columns = AvroFileWriter(TOPIC, PARTITION, first, options), ParquetFileWriter(TOPIC, PARTITION)
+        writer = columns if ending == "parquet" else avro
+        data = writer.begin() + writer.add(part) + writer.end()
+        (folder / f"{TOPIC}+{PARTITION}-{first:020d}.{ending}").write_bytes(data)
+    notes = ReadNotes()
+    reader = open_dataset(LocalStore(str(tmp_path)))
+    found = pa.Table.from_batches(list(reader.records(TOPIC, PARTITION, 0, notes)), SCHEMA_OF_RECORDS)
+    assert found.combine_chunks().equals(pa.Table.from_batches(parts, SCHEMA_OF_RECORDS).combine_chunks())
+    assert (notes.doubts, notes.lost, reader.label.format) == ((), [], "parquet" if ending == "parquet" else "avro")

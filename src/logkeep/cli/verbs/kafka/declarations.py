@@ -9,6 +9,8 @@ from logkeep.config.options import (
     ALL,
     ALLOW_GAPS,
     AT_TIME,
+    AVRO_CODEC,
+    AVRO_SCHEMA,
     BACKUP_ID,
     BROKERS,
     BY_RECORD,
@@ -73,6 +75,7 @@ from logkeep.config.options import (
     SCRAM_TO,
     SCRATCH,
     SEGMENT_BYTES,
+    SHOW_FROM,
     SINCE,
     STANDBY,
     STORE_OPTIONS,
@@ -127,6 +130,8 @@ BACKUP = Declaration(
         PARTITIONS,
         ISOLATION,
         REWRITE,
+        AVRO_SCHEMA,
+        AVRO_CODEC,
         SEGMENT_BYTES,
         COMPRESSION,
         ALLOW_GAPS,
@@ -336,6 +341,8 @@ SHOW_RECORDS = Declaration(
     Keys and values that name a schema (Confluent's framing) are decoded by the registry that was archived with this
     backup: its topic `_schemas`, or what `kafka backup --registry` read. Where something cannot be decoded, its row
     says why. With --key, the partition of Kafka's hash is searched first; others only if the key is not there.
+
+    With --from, records of a dataset that `kafka import` would take. It has no registry: use --schema-dir.
     """,
     options=(
         *STORE_OPTIONS,
@@ -347,6 +354,7 @@ SHOW_RECORDS = Declaration(
         RECORD_HEADER,
         MOST_ROWS,
         ISOLATION,
+        SHOW_FROM,
         DECODE,
         SCHEMA_DIR,
         SCHEMAS_TOPIC,

@@ -9,6 +9,7 @@ import msgspec
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.datasets.restore_from import NOT_RESUMED, imported, refuse_without_from
@@ -44,6 +45,7 @@ from logkeep.config.options import (
     RESTORE_FROM,
     RESTORED_GROUPS,
     RESUME_RESTORE,
+    STATE_DIR,
     TO_LOG_DIRS,
     TOPIC_SELECTION,
     TOPICS,
@@ -107,7 +109,13 @@ _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that have no effect on any other restore."""
 
 
-@verb(RESTORE, next_step=after_restore, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
+def _next_step(run: Run, report: KafkaRestoreReport) -> NextStep | None:
+    """The receipt of a restore with --from is removed with its scratch repository, unless it is kept elsewhere."""
+    gone = run[RESTORE_FROM] is not None and run[STATE_DIR] is None
+    return None if gone else after_restore(run, report)
+
+
+@verb(RESTORE, next_step=_next_step, report=KafkaRestoreReport, text=restore_text, exit_code=_code, metrics=_metrics)
 def restore(run: Run, backup: str | None) -> KafkaRestoreReport:
     refuse_contradictions(run)
     if (dataset := run[RESTORE_FROM]) is not None:

@@ -21,6 +21,7 @@ from logkeep.config.options import (
     RECORD_KEY,
     SCHEMA_DIR,
     SCHEMAS_TOPIC,
+    SHOW_FROM,
     SINCE,
     UNTIL,
 )
@@ -49,6 +50,9 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
     question = _question(run, records)
     directory = run[SCHEMA_DIR]
     schemas = None if directory is None else read_directory(directory)
+    dataset: str | None = run[SHOW_FROM]
+    if dataset is not None:
+        return _of_dataset(run, question, dataset, schemas)
     counters = ScanCounters()
     with open_backup(chosen_source(run), backup, "show", run.clock, run.token) as view:
         found = find_records(view, question, counters)
@@ -66,6 +70,29 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
             stored_bytes=counters.stored_bytes,
             requests=counters.requests,
         )
+
+
+def _of_dataset(run: Run, question: "RecordQuestion", url: str, schemas: SchemaSource | None) -> ShowReport:
+    from logkeep.cli.verbs.kafka.datasets.import_ import opened_dataset  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.kafka.importing.find_records import find_in_dataset  # noqa: PLC0415
+    from logkeep.kafka.importing.recognise import AUTO  # noqa: PLC0415
+
+    reader = opened_dataset(run, url, AUTO)
+    found = find_in_dataset(reader, question, url)
+    decoder = RecordDecoder(DecodeMode(run[DECODE]), schemas)
+    absent = "the dataset has none there" if question.exactly and not found.records else None
+    return ShowReport(
+        id=None,
+        source=reader.label.tool,
+        topic=question.topic,
+        offset=question.offset if question.exactly else None,
+        records=tuple(_shown(record, decoder) for record in found.records),
+        more=found.more,
+        searched=found.searched,
+        notes=tuple(_notes(question, found, absent)),
+        stored_bytes=None,
+        requests=None,
+    )
 
 
 def _question(run: Run, text: str) -> "RecordQuestion":

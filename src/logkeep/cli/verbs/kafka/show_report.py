@@ -31,8 +31,10 @@ class ShownRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShowReport(msgspec.Struct, frozen=True, kw_only=True):
-    id: int
+    id: int | None
+    """The backup; null: a dataset."""
     source: str
+    """The source of the backup, or the tool that wrote the dataset."""
     topic: str
     offset: int | None
     """The only offset that was asked for; null: several."""
@@ -42,9 +44,9 @@ class ShowReport(msgspec.Struct, frozen=True, kw_only=True):
     searched: tuple[int, ...]
     """The partitions that were read, in order."""
     notes: tuple[str, ...]
-    stored_bytes: int
-    """Read from the store."""
-    requests: int
+    stored_bytes: int | None
+    """Read from the store; null: a dataset."""
+    requests: int | None
 
 
 def show_text(report: ShowReport, look: TerminalStyle) -> str:
@@ -64,8 +66,10 @@ def _table(report: ShowReport, look: TerminalStyle) -> Iterator[str]:
         headers = _HEADERS if any(r.headers for r in report.records) else _HEADERS[:-1]
         yield look.table(headers, [row[: len(headers)] for row in rows], right="PART,OFFSET", free="VALUE,HEADERS")
     more = "; there are more: --limit or --last shows them" if report.more else ""
-    read = f"{size(report.stored_bytes)} read"
-    yield look.text(f"{plural(len(report.records), 'record')} of {report.topic}, backup {report.id}, {read}{more}")
+    where = f"dataset of {report.source}"
+    if report.stored_bytes is not None:
+        where = f"backup {report.id}, {size(report.stored_bytes)} read"
+    yield look.text(f"{plural(len(report.records), 'record')} of {report.topic}, {where}{more}")
 
 
 def cell(found: DecodedBytes | None) -> str:

@@ -6,6 +6,8 @@ from logkeep.cli.frame.exit_codes import STORE_EXITS
 from logkeep.cli.frame.verb import Declaration
 from logkeep.config.options import (
     ALLOW_GAPS,
+    AVRO_CODEC,
+    AVRO_SCHEMA,
     DATASET_FORMAT,
     DATASET_URL,
     ENGINE_OPTIONS,
@@ -44,6 +46,8 @@ EXPORT = Declaration(
         PARTITIONS,
         ISOLATION,
         REWRITE,
+        AVRO_SCHEMA,
+        AVRO_CODEC,
         ALLOW_GAPS,
         SEGMENT_BYTES,
         *ENGINE_OPTIONS,
@@ -58,5 +62,6 @@ EXPORT = Declaration(
     examples=(
         "logkeep kafka export latest --format kafka-backup-v1 --to /srv/dataset",
         "logkeep kafka export --format kafka-backup-v1 --to s3://bucket/dataset --topics 'orders.*' --dry-run",
+        "logkeep kafka export --format parquet --to /srv/tables",
     ),
 )

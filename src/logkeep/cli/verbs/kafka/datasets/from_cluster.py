@@ -12,6 +12,8 @@ from logkeep.cli.wiring import WarmEngines, chosen_engine, refuse_contradictions
 from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALLOW_GAPS,
+    AVRO_CODEC,
+    AVRO_SCHEMA,
     BACKUP_ID,
     CATCH_UP_BYTES,
     CLIENT_RACK,
@@ -56,7 +58,7 @@ _OF_A_REPOSITORY = (
     COMPRESSION, COMPACTED, GENERATION_DAYS, CATCH_UP_BYTES, ACCEPT_DELETIONS, RESUME, STANDBY, INSTANCE, INSTANCE_ROLE,
     COORDINATION_TOPIC, TAG, LEASE_TTL,
 )  # fmt: skip
-_OF_A_DATASET = (DATASET_URL, PARTITIONS, ISOLATION, REWRITE)
+_OF_A_DATASET = (DATASET_URL, PARTITIONS, ISOLATION, REWRITE, AVRO_SCHEMA, AVRO_CODEC)
 
 
 class DatasetRoundReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ from functools import partial
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.wiring import opened_store, use_directories
 from logkeep.config.options import (
+    AVRO_CODEC,
+    AVRO_SCHEMA,
     DATASET_FORMAT,
     DATASET_URL,
     EXCLUDE,
@@ -17,6 +19,7 @@ from logkeep.config.options import (
     TOPICS,
 )
 from logkeep.errors import UsageError
+from logkeep.kafka.datasets.format_table import AVRO
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.selection import ExportSelection
@@ -34,8 +37,17 @@ def wanted_export(run: Run) -> DatasetExport:
         raise UsageError("--limit-upload is for a dataset in a bucket", remedy="use --limit-download")
     if root is not None:
         use_directories(run, root, written=True)
-    options = ExportOptions(name, run[ISOLATION], DatasetOptions(run[SEGMENT_BYTES]), run[REWRITE])
+    options = ExportOptions(name, run[ISOLATION], _files(run, name), run[REWRITE])
     return DatasetExport(DatasetTarget(opened_store(run, url), root), options, partial(create_place, url))
+
+
+def _files(run: Run, name: str) -> DatasetOptions:
+    if name == AVRO:
+        return DatasetOptions(run[SEGMENT_BYTES], run[AVRO_SCHEMA], run[AVRO_CODEC])
+    for option in (AVRO_SCHEMA, AVRO_CODEC):
+        if run.settings.typed(option):
+            raise UsageError(f"--{option.name} is for --format avro", remedy=f"remove --{option.name}")
+    return DatasetOptions(run[SEGMENT_BYTES])
 
 
 def wanted_logs(run: Run) -> ExportSelection:

@@ -1,0 +1,200 @@
+"""How fast does one core write and read records as Avro, Parquet and kafka-backup-v1? Ratios to libraries, in one run.
+
+    python -m benchmarks.formats [--megabytes 16] [--rounds 5]
+
+Records have keys of 16 bytes, JSON-like values of 100 B and 1 kB, and no headers; they are Arrow columns, in batches of
+8,192. CPU seconds of this process, best of `--rounds`; the two sides of a ratio take turns. A ratio above 1 means that
+ours is faster.
+
+    avro null      against fastavro, which writes from dictionaries that are ready and reads into dictionaries
+    avro deflate   against zlib alone on the same blocks, at the same level
+    parquet        against pyarrow alone: the same table, written with the same settings; the same file, read
+    v1             the writer of datasets into a directory against SHA-256 and a plain write of the same bytes
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import random
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from logkeep.formats.datasets.arrow import SCHEMA
+from logkeep.formats.datasets.avro_blocks import blocks, read_header
+from logkeep.formats.datasets.avro_container import DEFLATE_LEVEL, AvroCodec
+from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
+from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
+from logkeep.formats.jit import compile_from_now_on
+from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.kafka_backup_v1 import KafkaBackupV1
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.store.local import LocalStore
+
+_TOPIC = "orders"
+_TOGETHER = 8192
+_FASTAVRO_RECORDS = 10_000
+"""Of which its speed is measured: it takes long."""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--megabytes", type=int, default=16)
+    options.add_argument("--rounds", type=int, default=5)
+    given = options.parse_args()
+    compile_from_now_on()
+    print(f"{'':24}{'M rec/s':>9}{'other':>9}{'ratio':>8}")
+    for size in (100, 1000):
+        batch = _records(size, given.megabytes * 1_000_000 // (size + 40))
+        parts = [batch.slice(at, _TOGETHER) for at in range(0, batch.num_rows, _TOGETHER)]
+        _avro(size, parts, given.rounds)
+        _deflate(size, parts, given.rounds)
+        _parquet(size, parts, given.rounds)
+        _v1(size, parts, given.rounds)
+
+
+def _records(size: int, count: int) -> pa.RecordBatch:
+    chance = random.Random(1)
+    columns: list[Any] = [list(range(count)), [1_700_000_000_000 + i for i in range(count)], [0] * count]
+    columns += [[b"%016d" % (i % 999) for i in range(count)], [_value(chance, size) for _ in range(count)]]
+    columns += [[[]] * count]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _value(chance: random.Random, size: int) -> bytes:
+    text = b'{"id":%d,"name":"%x","note":"' % (chance.getrandbits(30), chance.getrandbits(64))
+    return text + b"lorem ipsum " * ((size - len(text)) // 12)
+
+
+def _avro_file(parts: list[pa.RecordBatch], codec: AvroCodec) -> bytes:
+    writer = AvroFileWriter(_TOPIC, 0, 0, AvroOptions(codec=codec))
+    return b"".join([writer.begin(), *map(writer.add, parts), writer.end()])
+
+
+def _avro(size: int, parts: list[pa.RecordBatch], rounds: int) -> None:
+    data = _avro_file(parts, AvroCodec.NULL)
+    some = data if _count(parts) <= _FASTAVRO_RECORDS else _avro_file([parts[0]], AvroCodec.NULL)
+    records: Any = list(fastavro.reader(io.BytesIO(some)))
+    schema = fastavro.parse_schema(json.loads(schema_text(AvroSchema.FAITHFUL)))
+
+    def their_write() -> None:
+        fastavro.writer(io.BytesIO(), schema, records, codec="null")
+
+    ours, theirs = _both(lambda: _avro_file(parts, AvroCodec.NULL), their_write, rounds)
+    _row(f"avro null write {size}", _count(parts) / ours, len(records) / theirs)
+    ours, theirs = _both(lambda: _read_avro(data), lambda: list(fastavro.reader(io.BytesIO(some))), rounds)
+    _row(f"avro null read {size}", _count(parts) / ours, len(records) / theirs)
+
+
+def _read_avro(data: bytes) -> int:
+    return sum(batch.num_rows for batch in AvroFile(io.BytesIO(data)).records())
+
+
+def _deflate(size: int, parts: list[pa.RecordBatch], rounds: int) -> None:
+    data, plain = _avro_file(parts, AvroCodec.DEFLATE), _blocks(_avro_file(parts, AvroCodec.NULL))
+    packed = _blocks(data)
+    ours, theirs = _both(
+        lambda: _avro_file(parts, AvroCodec.DEFLATE),
+        lambda: [zlib.compress(block, DEFLATE_LEVEL, wbits=-15) for block in plain],
+        rounds,
+    )
+    _row(f"avro deflate write {size}", _count(parts) / ours, _count(parts) / theirs)
+    ours, theirs = _both(
+        lambda: _read_avro(data), lambda: [zlib.decompress(block, wbits=-15) for block in packed], rounds
+    )
+    _row(f"avro deflate read {size}", _count(parts) / ours, _count(parts) / theirs)
+
+
+def _blocks(data: bytes) -> list[bytes]:
+    header = read_header(io.BytesIO(data))
+    return [data[b.data_at : b.data_at + b.size] for b in blocks(io.BytesIO(data), header, header.size)]
+
+
+def _parquet_file(parts: list[pa.RecordBatch]) -> bytes:
+    writer = ParquetFileWriter(_TOPIC, 0)
+    return b"".join([writer.begin(), *map(writer.add, parts), writer.end()])
+
+
+def _parquet(size: int, parts: list[pa.RecordBatch], rounds: int) -> None:
+    data = _parquet_file(parts)
+    table = pq.read_table(io.BytesIO(data), use_threads=False).combine_chunks()
+
+    def their_write() -> None:
+        pq.write_table(
+            table,
+            pa.BufferOutputStream(),
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["topic", "partition", "timestampType"],
+            write_page_index=True,
+        )
+
+    ours, theirs = _both(lambda: _parquet_file(parts), their_write, rounds)
+    _row(f"parquet write {size}", _count(parts) / ours, _count(parts) / theirs)
+    ours, theirs = _both(
+        lambda: sum(batch.num_rows for batch in ParquetRecords(io.BytesIO(data)).records()),
+        lambda: pq.read_table(io.BytesIO(data), use_threads=False),
+        rounds,
+    )
+    _row(f"parquet read {size}", _count(parts) / ours, _count(parts) / theirs)
+
+
+def _v1(size: int, parts: list[pa.RecordBatch], rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "dataset")
+        _write_v1(root, parts)
+        files = [path.read_bytes() for path in root.rglob("*") if path.is_file()]
+
+        def plain() -> None:
+            for number, data in enumerate(files):
+                hashlib.sha256(data).digest()
+                Path(folder, str(number)).write_bytes(data)
+
+        ours, theirs = _both(lambda: _write_v1(root, parts), plain, rounds)
+    _row(f"v1 write {size}", _count(parts) / ours, _count(parts) / theirs)
+
+
+def _write_v1(root: Path, parts: list[pa.RecordBatch]) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    writer = KafkaBackupV1().writer(
+        DatasetTarget(LocalStore(root), root), DatasetLog(_TOPIC, 0), DatasetOptions(1 << 30)
+    )
+    for part in parts:
+        writer.write(part)
+    writer.finish()
+
+
+def _count(parts: list[pa.RecordBatch]) -> int:
+    return sum(part.num_rows for part in parts)
+
+
+def _both(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """The least CPU seconds of each; they take turns, so that a busy machine slows down both."""
+    best = [float("inf")] * 2
+    for _ in range(rounds + 1):
+        for number, work in enumerate((ours, theirs)):
+            began = time.process_time()
+            work()
+            best[number] = min(best[number], time.process_time() - began)
+    return best[0], best[1]
+
+
+def _row(label: str, ours: float, theirs: float) -> None:
+    print(f"{label:24}{ours / 1e6:>9.2f}{theirs / 1e6:>9.2f}{ours / theirs:>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Datasets that exist: checked, described, indexed again, and shortened by age."""

@@ -1,0 +1,74 @@
+"""A dataset that exists: recognised, its document read, its partitions with their files."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from logkeep.errors import Damaged, UnsafeName
+from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets
+from logkeep.kafka.datasets.documents import DatasetDocument, read_document
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
+from logkeep.kafka.importing.reader import DatasetReader
+from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.record.documents import TopicRecord
+from logkeep.store.base import ObjectInfo
+
+
+@dataclass(frozen=True)
+class ExistingDataset:
+    """Either files of kafka-backup-v1, whose indexes may be wrong, or the reader of another format."""
+
+    target: DatasetTarget
+    format: str
+    document: DatasetDocument | None
+    """What a run of ours noted; None in datasets of other tools."""
+    v1: Mapping[tuple[str, int], V1Files] = field(default_factory=dict)
+    reader: DatasetReader | None = None
+
+    @property
+    def topics(self) -> dict[str, TopicRecord]:
+        """Those whose configs are known."""
+        return {each.name: each for each in self.document.topics} if self.document is not None else {}
+
+    @property
+    def tool(self) -> str:
+        """Which tool wrote it, as far as the files say."""
+        if self.document is not None:
+            return "logkeep"
+        return self.reader.label.tool if self.reader is not None else LABEL.tool
+
+    @property
+    def cluster_id(self) -> str:
+        if self.document is not None:
+            return self.document.cluster_id
+        return self.reader.cluster_id if self.reader is not None else ""
+
+    def groups(self) -> set[str]:
+        """Names of all groups that have a position. Reads their files."""
+        if self.reader is not None:
+            return set(self.reader.groups)
+        found = set[str]()
+        for files in self.v1.values():
+            with suppress(Damaged):
+                data = self.target.read(files.groups.name) if files.groups else None
+                found.update(group_offsets(data or b"", ""))
+        return found
+
+
+def open_existing(target: DatasetTarget) -> ExistingDataset:
+    """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
+    foreign = list[str]()
+    objects = list(target.store.list("", foreign=foreign))
+    if foreign:
+        remedy = "remove it, or copy the dataset without it"
+        raise UnsafeName("it is a link, or its name is not one of a dataset", subject=foreign[0], remedy=remedy)
+    document = read_document(target)
+    if any(map(_of_v1, objects)):
+        return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
+    reader = open_dataset(target.store)
+    return ExistingDataset(target, reader.label.format, document, reader=reader)
+
+
+def _of_v1(info: ObjectInfo) -> bool:
+    return info.name.count("/") == 1 and file_name(info.name.rpartition("/")[2]) is not None

@@ -1,0 +1,108 @@
+"""Deletes the oldest segments of a dataset by the age of their records.
+
+Of each partition, segments go from the oldest on, as long as the largest time of a record in them is older than the
+limit. The last one always stays. A segment in which no record has a time stays, and so do all after it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, parse_partition_index, partition_index
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.deletion_times import rule_of
+from logkeep.kafka.retention.guarantee import guarantee_of
+from logkeep.kafka.retention.rules import NO_LIMIT
+
+if TYPE_CHECKING:
+    from logkeep.kafka.record.documents import TopicRecord
+
+
+class DatasetSegment(NamedTuple):
+    """The files of one segment."""
+
+    first: int
+    """The offset in its name."""
+    names: tuple[str, ...]
+    """In the order in which they are deleted."""
+    size_bytes: int
+
+
+class TopicPolicy(NamedTuple):
+    """What is known of a topic's retention, and what follows."""
+
+    keep_ms: int | None
+    """Records younger than this stay; None: all stay."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class PrunedPartition:
+    topic: str
+    partition: int
+    segments: tuple[DatasetSegment, ...]
+    """Deleted, or to be deleted."""
+    kept: int
+    reason: str
+    """Why nothing, or nothing more, is deleted."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.segments)
+
+
+NO_TIME = -1
+"""As the largest time of a segment: no record has one."""
+
+
+def topic_policy(
+    topic: "TopicRecord | None", older_than_ms: int | None, *, by_source: bool, named: bool
+) -> TopicPolicy:
+    """What a topic may lose. `topic`: None if the dataset does not say its configs. `named`: by the user. Pure."""
+    if topic is None:
+        if by_source:
+            return TopicPolicy(None, "the dataset does not say its retention.ms; use --older-than")
+        unknown = "the dataset does not say whether it is compacted; name it with --topics"
+        return TopicPolicy(older_than_ms, "") if named else TopicPolicy(None, unknown)
+    if rule_of(topic).compacts:
+        return TopicPolicy(None, "it is compacted")
+    if not by_source:
+        return TopicPolicy(older_than_ms, "")
+    keeps = guarantee_of(topic, brokers_known=True)
+    if not keeps.deletes or keeps.time_ms >= NO_LIMIT:
+        return TopicPolicy(None, "its source keeps it for ever")
+    return TopicPolicy(keeps.time_ms, "")
+
+
+def plan_prune(
+    segments: Sequence[DatasetSegment], limit_ms: int, latest: Callable[[DatasetSegment], int]
+) -> tuple[tuple[DatasetSegment, ...], str]:
+    """The segments that go, and why the next one stays. `latest`: the largest time in a segment. Pure but for that."""
+    for count, segment in enumerate(segments):
+        if count == len(segments) - 1:
+            return tuple(segments[:count]), "the last segment of a partition stays"
+        found = latest(segment)
+        if found == NO_TIME:
+            return tuple(segments[:count]), f"no record of the segment from offset {segment.first} has a time"
+        if found >= limit_ms:
+            return tuple(segments[:count]), ""
+    return (), ""
+
+
+def delete_segments(target: DatasetTarget, pruned: PrunedPartition) -> Iterator[str]:
+    """The partition index of kafka-backup-v1 forgets the segments first: a run that is killed leaves segments that the
+    next one deletes."""
+    name = f"{pruned.topic}/{partition_index(pruned.partition)}"
+    data = target.read(name) if pruned.segments else None
+    if data is not None:
+        gone = {each.first for each in pruned.segments}
+        left = [each for each in parse_partition_index(data, name).segments if _named_start(each) not in gone]
+        target.put(name, MAGIC + b"".join(each.encoded() for each in left))
+    for segment in pruned.segments:
+        for each in segment.names:
+            target.remove(each)
+            yield each
+
+
+def _named_start(segment: ListedSegment) -> int:
+    return int(segment.name.rpartition("_")[2])

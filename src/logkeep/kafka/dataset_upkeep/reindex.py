@@ -1,0 +1,107 @@
+"""Writes the indexes of a kafka-backup-v1 dataset again from its records.
+
+An existing index helps to find records after a torn write, where it fits them. It is kept as it is if it lists records
+that cannot be read: without it nothing would show that they are lost. The same holds for a partition index that lists
+segments in the middle which are not there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.datasets.kafka_backup_v1 import MAGIC as FIRST_BYTE
+from logkeep.formats.datasets.kafka_backup_v1 import ListedSegment, partition_index, segment_name
+from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, found_records, open_partition, readable_index
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.importing.kafka_backup_v1 import V1Files
+from logkeep.kafka.importing.reader import ReadNotes
+from logkeep.kafka.importing.v1_segment import V1SegmentReader
+from logkeep.model.findings import Finding, Severity
+
+_ENTRY = np.dtype(">i8")
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """One index: what it has now, or would have."""
+
+    name: str
+    entries: int
+    written: bool
+    """Whether it was not the same before; in a dry run, whether it would be written."""
+    kept: Finding | None = None
+    """Why it was left as it was."""
+
+
+def reindex_partition(
+    target: DatasetTarget, topic: str, number: int, files: V1Files, *, dry_run: bool
+) -> Iterator[IndexResult]:
+    """Indexes of segments, then that of the partition."""
+    opened = open_partition(target.store, topic, number, files)
+    listed, last = list[ListedSegment](), -1
+    for each in opened.reader.segments:
+        if each.segment is None:
+            continue
+        found = _Segment(each.segment, last)
+        if found.entries:
+            name = f"{topic}/{segment_name(number, each.start)}_index"
+            yield _segment_index(target, found, name, dry_run=dry_run)
+            listed.append(ListedSegment(segment_name(number, each.start), each.start))
+            last = found.last
+    yield _partition_index(target, opened, listed, dry_run=dry_run)
+
+
+class _Segment:
+    """The records of one segment as the bytes of its index: 24 for each record."""
+
+    def __init__(self, segment: V1SegmentReader, above: int) -> None:
+        reader, _ = readable_index(segment)
+        self.last, self.notes, pieces = above, ReadNotes(), [FIRST_BYTE]
+        for records, base in found_records(reader, self.notes, above):
+            numbers = records.numbers
+            rows = np.column_stack((records.offsets, numbers[:, k.POSITION] + base, numbers[:, k.LENGTH]))
+            pieces.append(rows.astype(_ENTRY).tobytes())
+            self.last = int(records.offsets[-1])
+        self.index = b"".join(pieces)
+        self.entries = len(self.index) // v1.ENTRY_BYTES
+
+
+def _segment_index(target: DatasetTarget, found: _Segment, name: str, *, dry_run: bool) -> IndexResult:
+    if found.notes.lost:
+        gap = found.notes.lost[0]
+        what = f"it lists records from offset {gap.start} on that cannot be read; it was left as it is"
+        return IndexResult(name, found.entries, False, _kept("records-lost", name, what))
+    changed = target.read(name) != found.index
+    if changed and not dry_run:
+        target.put(name, found.index)
+    return IndexResult(name, found.entries, changed)
+
+
+def _partition_index(
+    target: DatasetTarget, opened: OpenedPartition, listed: list[ListedSegment], *, dry_run: bool
+) -> IndexResult:
+    reader = opened.reader
+    name = f"{reader.topic}/{partition_index(reader.partition)}"
+    there = [position for position, each in enumerate(reader.segments) if each.segment]
+    lost = [s.start for s in reader.segments[there[0] :] if s.segment is None] if there else []
+    if lost:
+        what = f"it lists the segment from offset {lost[0]}, which is not there; it was left as it is"
+        return IndexResult(name, len(listed), False, _kept("gap", name, what))
+    data = FIRST_BYTE + b"".join(each.encoded() for each in listed)
+    changed = target.read(name) != data
+    if changed and not dry_run:
+        target.put(name, data)
+    return IndexResult(name, len(listed), changed)
+
+
+def _kept(code: str, name: str, what: str) -> Finding:
+    return Finding(
+        code=code,
+        severity=Severity.DAMAGE,
+        where=name,
+        what=what,
+        remedy="copy the missing files from where they were written, or delete this index and run reindex again",
+    )

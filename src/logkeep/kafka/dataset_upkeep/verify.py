@@ -1,0 +1,192 @@
+"""Checks a dataset: every record is read, and every index is compared with the records.
+
+What an index lists and the records do not have is damage. What can be read but is not indexed, or lies between records,
+is a warning: nothing is lost, and `reindex` repairs it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from logkeep.errors import Damaged, LogkeepError
+from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets.binary_spans import numbers
+from logkeep.kafka.dataset_upkeep.v1_segments import (
+    WRONG_FILE,
+    OpenedPartition,
+    found_records,
+    open_partition,
+    readable_index,
+)
+from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
+from logkeep.kafka.importing.reader import PartitionReader, ReadNotes
+from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
+from logkeep.model.findings import Finding, Severity, error_finding
+from logkeep.model.plurals import plural
+from logkeep.store.base import Store
+
+GAP = "gap"
+_REINDEX = "`logkeep kafka dataset reindex` writes the indexes again from the records"
+_CUT_LATER = "the next export or backup into the dataset cuts them off"
+_TEXTS = {
+    TORN_BYTES: ("byte between records belongs to none", "bytes between records belong to none", ""),
+    TORN_TAIL: ("byte after the last record belongs to none", "bytes after the last record belong to none", _CUT_LATER),
+    UNINDEXED: ("record is not in the index", "records are not in the index", _REINDEX),
+    INDEX_UNFIT: ("entry of the index does not fit", "entries of the index do not fit", _REINDEX),
+    EXPIRED: ("leading segment is listed and was deleted", "leading segments are listed and were deleted", _REINDEX),
+    UNLISTED: ("segment is not in the partition index", "segments are not in the partition index", _REINDEX),
+    TORN_INDEX: ("byte of a torn entry is at the end", "bytes of a torn entry are at the end", _REINDEX),
+}  # fmt: skip
+"""What is reported after the number, for one and for several, and what to do."""
+
+
+@dataclass(frozen=True)
+class CheckedPartition:
+    """What was found in one partition."""
+
+    topic: str
+    partition: int
+    records: int
+    first: int
+    last: int
+    """Offsets of the first and the last record; -1 if there is none."""
+    size_bytes: int
+    findings: tuple[Finding, ...]
+
+
+def check_v1(store: Store, topic: str, number: int, files: V1Files) -> CheckedPartition:
+    """One partition of kafka-backup-v1, by all of its files."""
+    opened = open_partition(store, topic, number, files)
+    findings = [*opened.findings]
+    records, first, last = 0, -1, -1
+    before = list[int]()
+    """Starts of listed segments that are not there, since the last one that is."""
+    for listed in opened.reader.segments:
+        if listed.segment is None:
+            before.append(listed.start)
+            continue
+        if before and records:
+            findings.append(_missing(opened, before))
+        segment, wrong = readable_index(listed.segment)
+        findings += [wrong] if wrong else []
+        notes, inside = ReadNotes(), 0
+        try:
+            for part, _ in found_records(segment, notes, last):
+                first = int(part.offsets[0]) if first < 0 else first
+                last, inside = int(part.offsets[-1]), inside + len(part)
+        except WRONG_FILE as error:
+            findings.append(error_finding(error, segment.records))
+        if not inside and records:
+            findings.append(_empty(segment.records))
+        findings += _reported(notes, segment.records)
+        before, records = [], records + inside
+    if before and records:
+        findings.append(_missing(opened, before))
+    findings += _listing(opened) + _groups(store, topic, number, files, last)
+    return CheckedPartition(topic, number, records, first, last, opened.reader.size_bytes, tuple(findings))
+
+
+def check_partition(reader: PartitionReader) -> CheckedPartition:
+    """One partition of any other format."""
+    notes, records, first, last = ReadNotes(), 0, -1, -1
+    findings = list[Finding]()
+    try:
+        for batch in reader.records(notes):
+            if not batch.num_rows:
+                continue
+            offsets = numbers(batch, "offset")
+            begin, end = int(offsets[0]), int(offsets[-1])
+            if begin <= last:
+                raise Damaged(f"offset {begin} follows offset {last}", subject=f"{reader.topic}/{reader.partition}")
+            first = begin if first < 0 else first
+            last, records = end, records + batch.num_rows
+    except LogkeepError as error:
+        findings.append(error_finding(error, f"{reader.topic}/{reader.partition}"))
+    for gap in notes.lost:
+        findings.append(_gap(f"{reader.topic}/{reader.partition}", gap.start, gap.end, gap.reason))
+    findings += [_doubt(each.code, each.count, each.first) for each in notes.doubts]
+    return CheckedPartition(reader.topic, reader.partition, records, first, last, reader.size_bytes, tuple(findings))
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """10 for damage, 21 for a gap, 2 for anything else that was found."""
+    some = list(findings)
+    if any(f.severity is Severity.DAMAGE and f.code != GAP for f in some):
+        return 10
+    if any(f.code == GAP for f in some):
+        return 21
+    return 2 if some else 0
+
+
+def _reported(notes: ReadNotes, name: str) -> list[Finding]:
+    """Of one segment. Records that its index lists were there: without them the file is damaged."""
+    lost = [
+        Finding(
+            code="records-lost",
+            severity=Severity.DAMAGE,
+            where=name,
+            what=f"offsets {gap.start} to {gap.end - 1}: {gap.reason}",
+            remedy="copy the file again from where it was written",
+        )
+        for gap in notes.lost
+    ]
+    return [*lost, *(_doubt(each.code, each.count, each.first) for each in notes.doubts)]
+
+
+def _doubt(code: str, count: int, where: str) -> Finding:
+    one, several, remedy = _TEXTS.get(code, ("time", "times", ""))
+    return Finding(code=code, severity=Severity.WARNING, where=where, what=plural(count, one, several), remedy=remedy)
+
+
+def _missing(opened: OpenedPartition, starts: Sequence[int]) -> Finding:
+    where = f"{opened.reader.topic}/{opened.reader.partition}"
+    named = ", ".join(map(str, starts))
+    return _gap(where, starts[0], -1, f"segments are listed and not there (from offset {named})")
+
+
+def _gap(where: str, start: int, end: int, reason: str) -> Finding:
+    span = f"offsets {start} to {end - 1}: " if end > start else ""
+    return Finding(code=GAP, severity=Severity.DAMAGE, where=where, what=f"{span}{reason}")
+
+
+def _empty(name: str) -> Finding:
+    return Finding(
+        code="segment-empty",
+        severity=Severity.WARNING,
+        where=name,
+        what="it has no whole record and follows another segment: the tool's own restore never ends there",
+        remedy=_REINDEX,
+    )
+
+
+def _listing(opened: OpenedPartition) -> list[Finding]:
+    """The partition index against the segments that are there."""
+    reader, where = opened.reader, opened.files.listing.name if opened.files.listing else ""
+    if not opened.index_readable:
+        return []
+    found = [_doubt(TORN_INDEX, reader.torn_index_bytes, where)] if reader.torn_index_bytes else []
+    there = [position for position, each in enumerate(reader.segments) if each.segment]
+    expired = sum(each.segment is None for each in reader.segments[: there[0]]) if there else len(reader.segments)
+    found += [_doubt(EXPIRED, expired, where)] if expired else []
+    unlisted = [each.segment for each in reader.segments if each.segment and each.first < 0]
+    found += [_doubt(UNLISTED, len(unlisted), unlisted[0].records)] if unlisted else []
+    return found
+
+
+def _groups(store: Store, topic: str, number: int, files: V1Files, last: int) -> list[Finding]:
+    where = files.groups.name if files.groups else f"{topic}, partition {number}"
+    try:
+        if files.groups is None or not files.groups.size:
+            what = "it has no file of groups, or an empty one: the tool's own restore fails"
+            return [_group_finding("group-file-missing", where, what, "write `{}` into it")]
+        positions = v1.group_offsets(store.get(files.groups.name, files.groups.size), where)
+    except Damaged as error:
+        return [_group_finding("group-file-unreadable", where, error.what, error.remedy)]
+    above = sorted(name for name, offset in positions.items() if offset > last + 1)
+    if not above:
+        return []
+    what = f"{plural(len(above), 'group is', 'groups are')} at offsets above the last record, such as {above[0]!r}"
+    return [_group_finding("group-above-end", where, what, "")]
+
+
+def _group_finding(code: str, where: str, what: str, remedy: str) -> Finding:
+    return Finding(code=code, severity=Severity.WARNING, where=where, what=what, remedy=remedy)

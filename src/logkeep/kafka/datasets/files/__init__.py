@@ -1,0 +1,1 @@
+"""Datasets whose partitions are whole files with records: Avro and Parquet."""

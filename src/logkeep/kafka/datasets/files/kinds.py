@@ -1,0 +1,87 @@
+"""What differs between datasets of Avro files and of Parquet files: how one file is made, and where it ends."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from logkeep.errors import UsageError
+from logkeep.formats.datasets.avro_container import AvroCodec, sync_marker
+from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_schemas import AvroSchema
+from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
+from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RecordFileWriter(Protocol):
+    """The bytes of one file, in order."""
+
+    def begin(self) -> bytes: ...
+    def add(self, batch: "pa.RecordBatch") -> bytes: ...
+    def end(self) -> bytes: ...
+
+
+class RecordFileKind(Protocol):
+    """Objects of it are picklable and have no state."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ending(self) -> str:
+        """Of file names, with its dot."""
+
+    def schema(self, options: DatasetOptions) -> str:
+        """As `DatasetFormat.schema`."""
+
+    def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> RecordFileWriter: ...
+
+    def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
+        """What the file cannot hold, by kind."""
+
+    def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
+        """Of a file of ours, from its end; None if it is another file. Raises Damaged, UsageError."""
+
+
+class AvroKind:
+    name, ending = "avro", ".data"
+
+    def schema(self, options: DatasetOptions) -> str:
+        return self._options(options).schema
+
+    def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> AvroFileWriter:
+        return AvroFileWriter(log.topic, log.partition, first_offset, self._options(options))
+
+    def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
+        return {str(kind): count for kind, count in writer.losses.items()} if isinstance(writer, AvroFileWriter) else {}
+
+    def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
+        opened = AvroFile(file)
+        is_ours = opened.header.sync == sync_marker(log.topic, log.partition, first_offset)
+        return opened.last_offset() if is_ours else None
+
+    def _options(self, options: DatasetOptions) -> AvroOptions:
+        try:
+            return AvroOptions(
+                AvroSchema(options.schema or AvroSchema.FAITHFUL), AvroCodec(options.codec or AvroCodec.DEFLATE)
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+class ParquetKind:
+    name, ending = "parquet", ".parquet"
+
+    def schema(self, options: DatasetOptions) -> str:
+        return ""
+
+    def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> ParquetFileWriter:
+        return ParquetFileWriter(log.topic, log.partition)
+
+    def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
+        return {}
+
+    def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
+        opened = ParquetRecords(file)
+        return opened.last_offset() if opened.first_names() == (log.topic, log.partition, first_offset) else None

@@ -1,0 +1,73 @@
+"""Datasets of whole files, Avro or Parquet: which partitions there are, and where each ends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from logkeep.errors import Damaged, TargetUnsafe, UsageError
+from logkeep.kafka.datasets.files.kinds import AvroKind, ParquetKind, RecordFileKind
+from logkeep.kafka.datasets.files.names import EMPTY, TOPICS, first_offset_of, folder, log_of
+from logkeep.kafka.datasets.files.object_file import open_object
+from logkeep.kafka.datasets.files.writer import FilesWriter
+from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOptions
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.store.base import ObjectInfo
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """The `DatasetFormat`."""
+
+    kind: RecordFileKind
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def schema(self, options: DatasetOptions) -> str:
+        return self.kind.schema(options)
+
+    def root(self, topic: str) -> str:
+        return f"{TOPICS}{topic}/"
+
+    def logs(self, target: DatasetTarget) -> frozenset[DatasetLog]:
+        found = (log_of(info.name, self.kind.ending) for info in target.names(TOPICS))
+        return frozenset(log for log in found if log is not None)
+
+    def find_end(self, target: DatasetTarget, log: DatasetLog) -> DatasetEnd:
+        files, size, is_empty = None, 0, False
+        for info in target.names(folder(log)):
+            if info.name.endswith(f"/{EMPTY}"):
+                is_empty = True
+            elif first_offset_of(info.name, log, self.kind.ending) is not None:
+                files, size = info, size + info.size
+            else:
+                raise _unsafe(target, info.name, "this is no file of the dataset")
+        if files is None:
+            return DatasetEnd(joined=is_empty)
+        return DatasetEnd(joined=True, last=self._last_offset(target, log, files), records_bytes=size)
+
+    def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> FilesWriter:
+        joined = any(True for _ in target.names(folder(log)))
+        return FilesWriter(target, log, self.kind, options, joined=joined)
+
+    def put_groups(self, target: DatasetTarget, log: DatasetLog, positions: Mapping[str, int]) -> None:
+        """These formats have no place for groups; the dataset's own documents have."""
+
+    def _last_offset(self, target: DatasetTarget, log: DatasetLog, info: ObjectInfo) -> int:
+        first = first_offset_of(info.name, log, self.kind.ending)
+        try:
+            with open_object(target.store, info.name, info.size) as file:
+                last = self.kind.last_offset(file, log, first or 0)
+        except (Damaged, UsageError) as error:
+            raise _unsafe(target, info.name, error.what) from error
+        if last is None:
+            raise _unsafe(target, info.name, "this file is of another topic, partition or offset, or has no record")
+        return last
+
+
+def _unsafe(target: DatasetTarget, name: str, what: str) -> TargetUnsafe:
+    remedy = "remove the file, or write to an empty directory"
+    return TargetUnsafe(what, subject=f"{target.url}/{name}", remedy=remedy)
+
+
+AVRO, PARQUET = RecordFiles(AvroKind()), RecordFiles(ParquetKind())

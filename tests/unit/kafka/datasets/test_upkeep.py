@@ -1,0 +1,241 @@
+"""Datasets in kafka-backup-v1 that exist: verify names what is wrong, reindex writes the same bytes, prune by age."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from logkeep.kafka.dataset_upkeep.prune import (
+    DatasetSegment,
+    PrunedPartition,
+    TopicPolicy,
+    delete_segments,
+    plan_prune,
+    topic_policy,
+)
+from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
+from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_v1, exit_code
+from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.importing.kafka_backup_v1 import v1_files
+from logkeep.kafka.record.documents import TopicRecord
+from logkeep.store.local import LocalStore
+from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition
+
+TEN = [HandRecord(offset, b"k%d" % offset, b"v" * offset, 1000 + offset) for offset in range(10, 20)]
+PARTITION_INDEX = "t/index_partition_000"
+SEGMENT_INDEX = f"t/{segment_name(0, 14)}_index"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_partition(tmp_path / "d", "t", 0, {10: TEN[:4], 14: TEN[4:8], 18: TEN[8:]})
+    write_partition(tmp_path / "d", "t", 1, {10: TEN[:2]})
+    for number in (0, 1):
+        (tmp_path / "d" / "t" / f"consumer_offsets_partition_{number:03d}").write_bytes(b'{"g":11}')
+    return tmp_path / "d"
+
+
+def checked(root: Path, partition: int = 0) -> CheckedPartition:
+    store = LocalStore(root)
+    return check_v1(store, "t", partition, v1_files(store.list(""))["t", partition])
+
+
+def codes(root: Path, partition: int = 0) -> list[str]:
+    return [each.code for each in checked(root, partition).findings]
+
+
+def reindexed(root: Path, *, dry_run: bool = False) -> list[IndexResult]:
+    target = DatasetTarget(LocalStore(root), root)
+    files = v1_files(target.names(""))
+    return [
+        each
+        for (topic, number), some in files.items()
+        for each in reindex_partition(target, topic, number, some, dry_run=dry_run)
+    ]
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*_*") if p.is_file()}
+
+
+def test_a_good_dataset_has_no_finding_and_reindex_changes_nothing(root: Path) -> None:
+    found = checked(root)
+    assert (found.records, found.first, found.last, found.findings) == (10, 10, 19, ())
+    assert exit_code(found.findings) == 0
+    assert not any(each.written for each in reindexed(root))
+
+
+@pytest.mark.parametrize("name", [PARTITION_INDEX, SEGMENT_INDEX])
+def test_an_index_that_is_missing_or_cut_anywhere_is_found_and_written_again(root: Path, name: str) -> None:
+    good, before = (root / name).read_bytes(), content(root)
+    (root / name).unlink()
+    for size in (None, *range(len(good))):
+        if size is not None:
+            (root / name).write_bytes(good[:size])
+        found = checked(root)
+        assert found.findings, size
+        assert (found.records, exit_code(found.findings)) == (10, 2)
+        assert [each.name for each in reindexed(root, dry_run=True) if each.written] == [name]
+        reindexed(root)
+        assert content(root) == before, size
+
+
+def test_indexes_of_another_partition(root: Path) -> None:
+    before = content(root)
+    for name, other in ((PARTITION_INDEX, "t/index_partition_001"), (SEGMENT_INDEX, f"t/{segment_name(1, 10)}_index")):
+        shutil.copy(root / other, root / name)
+        assert checked(root).records == 10
+        assert exit_code(checked(root).findings) == 2
+        reindexed(root)
+        assert content(root) == before, name
+
+
+def test_other_bytes_in_place_of_an_index(root: Path) -> None:
+    before = content(root)
+    for name in (PARTITION_INDEX, SEGMENT_INDEX):
+        (root / name).write_bytes(b"hello")
+        assert len(codes(root)) == 1
+        reindexed(root)
+        assert content(root) == before
+
+
+def test_records_that_the_index_lists_and_that_are_gone_are_damage_and_the_index_stays(root: Path) -> None:
+    records = root / f"t/{segment_name(0, 14)}_records"
+    records.write_bytes(records.read_bytes()[:-3])
+    found = checked(root)
+    assert exit_code(found.findings) == 10
+    lost = next(f for f in found.findings if f.code == "records-lost")
+    assert "offsets 17 to 17" in lost.what
+    before = content(root)
+    kept = [each for each in reindexed(root) if each.kept]
+    assert [each.name for each in kept] == [SEGMENT_INDEX]
+    assert content(root) == before
+
+
+def test_segments_that_are_gone_leading_ones_expired_others_a_gap(root: Path) -> None:
+    for ending in ("records", "index"):
+        (root / f"t/{segment_name(0, 10)}_{ending}").unlink()
+    assert (codes(root), exit_code(checked(root).findings)) == (["segments-expired"], 2)
+    assert [each.name for each in reindexed(root) if each.written] == [PARTITION_INDEX]
+    assert codes(root) == []
+    shutil.rmtree(root)
+    write_partition(root, "t", 0, {10: TEN[:4], 14: TEN[4:8], 18: TEN[8:]})
+    (root / "t/consumer_offsets_partition_000").write_bytes(b"{}")
+    for ending in ("records", "index"):
+        (root / f"t/{segment_name(0, 14)}_{ending}").unlink()
+    assert (codes(root), exit_code(checked(root).findings)) == (["gap"], 21)
+    (kept,) = (each.kept for each in reindexed(root) if each.kept)
+    assert kept is not None
+    assert codes(root) == ["gap"], "the partition index still shows it"
+
+
+def test_torn_bytes_between_records_are_reported_and_records_after_them_stay_indexed(root: Path) -> None:
+    records, index = root / f"t/{segment_name(0, 18)}_records", root / f"t/{segment_name(0, 18)}_index"
+    data, entries = records.read_bytes(), bytearray(index.read_bytes())
+    second = int.from_bytes(entries[33:41], "big")
+    records.write_bytes(data[:second] + b"\0\1\2" + data[second:])
+    entries[33:41] = (second + 3).to_bytes(8, "big")
+    index.write_bytes(entries)
+    found = checked(root)
+    assert ([f.code for f in found.findings], found.records) == (["torn-bytes"], 10)
+    assert not any(each.written for each in reindexed(root))
+
+
+@pytest.mark.parametrize(
+    ("positions", "found"),
+    [
+        (b'{"g":20}', []),
+        (b'{"g":21}', ["group-above-end"]),
+        (b"", ["group-file-missing"]),
+        (b"[]", ["group-file-unreadable"]),
+    ],
+)
+def test_files_of_groups(root: Path, positions: bytes, found: list[str]) -> None:
+    (root / "t/consumer_offsets_partition_000").write_bytes(positions)
+    assert codes(root) == found
+
+
+def test_a_second_file_without_a_record(root: Path) -> None:
+    write_partition(root, "t", 0, {10: TEN[:4], 14: TEN[4:8], 18: TEN[8:], 20: []})
+    assert "segment-empty" in codes(root)
+    reindexed(root)
+    assert PARTITION_INDEX in {each.name for each in reindexed(root, dry_run=True)}
+
+
+SEGMENTS = tuple(DatasetSegment(first, (f"{first}",), 100) for first in (0, 10, 20, 30))
+
+
+@pytest.mark.parametrize(
+    ("latest", "gone"),
+    [
+        ((1, 2, 3, 4), (0, 10, 20)),  # the last one stays, however old
+        ((1, 99, 3, 4), (0,)),  # what follows a young one stays: it would leave a hole
+        ((100, 2, 3, 4), ()),
+        ((-1, 2, 3, 4), ()),  # no times
+        ((99, 100, 3, 4), (0,)),
+    ],
+)
+def test_which_segments_go(latest: tuple[int, ...], gone: tuple[int, ...]) -> None:
+    times = dict(zip((s.first for s in SEGMENTS), latest, strict=True))
+    limit = 50 if 99 in latest and latest[0] == 1 else 100
+    found, _ = plan_prune(SEGMENTS, limit, lambda segment: times[segment.first])
+    assert tuple(each.first for each in found) == gone
+
+
+@pytest.mark.parametrize(
+    ("configs", "by_source", "named", "keep"),
+    [
+        ({}, False, False, 7),
+        ({"cleanup.policy": "compact"}, False, True, None),
+        ({"cleanup.policy": "delete,compact"}, True, True, None),
+        (None, False, False, None),
+        (None, False, True, 7),
+        (None, True, True, None),
+        ({"retention.ms": "5"}, True, False, 5),
+        ({"retention.ms": "-1"}, True, False, None),
+        ({}, True, False, 604800000),
+    ],
+)
+def test_what_a_topic_may_lose(configs: dict[str, str] | None, by_source: bool, named: bool, keep: int | None) -> None:
+    topic = None if configs is None else TopicRecord("t", "id", False, 1, 1, configs)
+    found: TopicPolicy = topic_policy(topic, 7, by_source=by_source, named=named)
+    assert found.keep_ms == keep
+    assert bool(found.reason) == (keep is None)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_a_prune_that_is_killed_after_any_step_is_completed_by_the_next(root: Path, tmp_path: Path) -> None:
+    def pruned(at: Path, stop: Callable[[], None] = lambda: None) -> None:
+        target = DatasetTarget(LocalStore(at), at)
+        segments = tuple(
+            DatasetSegment(start, tuple(f"t/{segment_name(0, start)}_{end}" for end in ("index", "records")), 1)
+            for start in (10, 14)
+            if any(info.name.startswith(f"t/{segment_name(0, start)}") for info in target.names(""))
+        )
+        for _ in delete_segments(target, PrunedPartition("t", 0, segments, 1, "")):
+            stop()
+
+    for step in range(4):
+        copy = tmp_path / f"c{step}"
+        shutil.copytree(root, copy)
+        left = step
+
+        def stop() -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+
+        with pytest.raises(Killed):
+            pruned(copy, stop)
+        assert checked(copy).last == 19
+        assert exit_code(checked(copy).findings) in {0, 2}
+        pruned(copy)
+        assert codes(copy) == []
+        assert sorted(content(copy)) == sorted(
+            name for name in content(root) if segment_name(0, 10) not in name and segment_name(0, 14) not in name
+        )
