@@ -1,6 +1,6 @@
-"""Programs of a user of Spark, run by the tests as processes of their own: sessions without any setting of ours.
+"""A program of a user of Spark, run by the tests as a process of its own: a session without any setting of ours.
 
-`python -m tests.integration.spark.table_program plain REPO` or `… judge REPO BROKERS TOPICS JARS` prints one document.
+`python -m tests.integration.spark.table_program REPO` prints one JSON document.
 """
 
 import json
@@ -8,9 +8,7 @@ import sys
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-
-LEVELS = ("read_committed", "read_uncommitted")
+from pyspark.sql import SparkSession
 
 
 def plain(repo: str) -> dict[str, Any]:
@@ -37,30 +35,5 @@ def _error(spark: SparkSession, repo: str, **options: str) -> str:
     return ""
 
 
-def judge(repo: str, brokers: str, topics: str, jars: str) -> dict[str, Any]:
-    """Spark's own Kafka source on the live topics against ours on the backup, by the same options."""
-    spark = SparkSession.builder.master("local[2]").config("spark.jars", jars).getOrCreate()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    answer: dict[str, Any] = {}
-    for topic in topics.split(","):
-        for level in LEVELS:
-            job = {"kafka.bootstrap.servers": brokers, "kafka.isolation.level": level, "subscribe": topic}
-            job |= {"includeHeaders": "true"}
-            live = spark.read.format("kafka").options(**job).load()
-            ours = spark.read.format("logkeep").options(**job, repo=repo).load()
-            answer[f"{topic} {level}"] = _differences(live, ours)
-    return answer
-
-
-def _differences(live: DataFrame, ours: DataFrame) -> dict[str, Any]:
-    live, ours = live.cache(), ours.cache()
-    return {
-        "same schema": live.schema == ours.schema,
-        "records": live.count(),
-        "only live": live.exceptAll(ours).count(),
-        "only ours": ours.exceptAll(live).count(),
-    }
-
-
 if __name__ == "__main__":
-    print(json.dumps(plain(*sys.argv[2:]) if sys.argv[1] == "plain" else judge(*sys.argv[2:])))
+    print(json.dumps(plain(*sys.argv[1:])))
