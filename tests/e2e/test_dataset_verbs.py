@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.parquet import ParquetFileWriter
 from tests.support.cli.processes import logkeep
 from tests.support.datasets.v1_files import HandRecord, segment_name, write_partition
+from tests.support.kafka.arrow_rows import record_batch
 
 DAY_MS = 86_400_000
 
@@ -71,6 +74,28 @@ def test_prune_by_age_leaves_the_last_segment_and_topics_of_unknown_policy(datas
     left = called(tmp_path, "verify", str(dataset))
     assert [(p["first"], p["last"]) for p in left["partitions"]] == [(24, 29), (10, 17)]
     assert left["findings"] == []
+
+
+@pytest.mark.parametrize("ending", ["data", "parquet"])
+def test_files_of_avro_and_parquet(tmp_path: Path, ending: str) -> None:
+    now, folder = int(time.time() * 1000), tmp_path / "d" / "topics" / "t" / "partition=0"
+    folder.mkdir(parents=True)
+    for first, days in ((0, 30), (10, 20), (20, 1)):
+        avro = AvroFileWriter("t", 0, first, AvroOptions())
+        writer = ParquetFileWriter("t", 0) if ending == "parquet" else avro
+        rows = record_batch([(o, now - days * DAY_MS, 0, b"k", b"v", []) for o in range(first, first + 10)])
+        (folder / f"t+0-{first:020d}.{ending}").write_bytes(writer.begin() + writer.add(rows) + writer.end())
+    (found,) = called(tmp_path, "info", "d")["partitions"]
+    assert (found["first"], found["files"]) == (0, 3)
+    pruned = called(tmp_path, "prune", "d", "--older-than", "25d", "--topics", "t", "-y")
+    assert pruned["partitions"][0]["first_offsets"] == [0]
+    left = called(tmp_path, "verify", "d")
+    assert [(p["first"], p["last"], p["records"]) for p in left["partitions"]] == [(10, 29, 20)]
+    last = sorted(folder.iterdir())[-1]
+    last.write_bytes(last.read_bytes()[:-5])
+    broken = called(tmp_path, "verify", "d", code=10)["findings"][0]
+    assert last.name in broken["where"]
+    assert logkeep("kafka", "dataset", "reindex", "d", "-y", home=tmp_path).returncode == 40
 
 
 @pytest.mark.parametrize(

@@ -719,6 +719,22 @@ SQL_AS: Option[tuple[str, ...]] = Option(
     where=Where.FLAG,
     typed="as",
 )
+SQL_FROM: Option[str | None] = Option(
+    "sql-from",
+    Text("URL"),
+    None,
+    "Query a dataset or an archive of another tool in place of a backup.",
+    where=Where.FLAG,
+    typed="from",
+)
+SQL_DECODE: Option[bool] = Option(
+    "sql-decode",
+    Bool(),
+    False,
+    "Add the columns key_json and value_json, decoded with the archived schemas.",
+    where=Where.FLAG,
+    typed="decode",
+)
 SQL_OUTPUT: Option[str] = Option(
     "sql-output",
     OneOf(("table", "csv", "jsonl", "parquet")),

@@ -201,9 +201,9 @@ def _salvage(stage: Stage) -> None:
 
 
 def _import(stage: Stage) -> None:
-    dataset = stage.directory / "dataset"
+    dataset = stage.directory / "dataset-to-import"
     write_partition(dataset, "orders", 0, {0: [HandRecord(o, b"k", b"v") for o in range(60)]})
-    done = stage.on_cluster("kafka", "import", str(dataset), *stage.init("imported"))
+    done = stage.on_cluster("kafka", "import", str(dataset), *stage.init("from-dataset"))
     assert done["new_offsets"] == 60
 
 

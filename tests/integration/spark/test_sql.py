@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import struct
 from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -141,6 +142,25 @@ def test_two_backups_are_compared(shell: Shell) -> None:
     assert shell.rows("SELECT count(*) FROM `then.logkeep_topics`", *given) == [[4]]
     assert "--as then=2" in shell.refused("SELECT 1", "--as", "then=1", "--as", "then=2")
     assert "--as ID" in shell.refused("SELECT 1", "--as", "ID")
+
+
+def test_values_are_decoded(shell: Shell) -> None:
+    query = "SELECT value_json, parse_json(value_json):n::int, key_json FROM orders WHERE partition = 0 AND offset = 1"
+    assert shell.rows(query, "--decode") == [['{"n": 1}', 1, None]]
+
+
+def test_a_dataset_is_queried_too(shell: Shell, tmp_path: Path) -> None:
+    """One record, its bytes written by hand."""
+    topic, name = tmp_path / "sold", "segment_partition_000_from_offset_0000000000"
+    topic.mkdir()
+    record = struct.pack(">qiqi1si1si", 7, 0, START_MS, 1, b"k", 1, b"v", 0)
+    (topic / f"{name}_records").write_bytes(b"\1" + record)
+    (topic / f"{name}_index").write_bytes(b"\1" + struct.pack(">qqq", 7, 1, len(record)))
+    (topic / "index_partition_000").write_bytes(b"\1" + struct.pack(">i", len(name)) + name.encode() + bytes(8))
+    (topic / "consumer_offsets_partition_000").write_text("{}")
+    assert shell.rows("SELECT key, value, offset FROM sold", "--from", str(tmp_path)) == [["k", "v", 7]]
+    assert "the nearest are: `sold`" in shell.refused("SELECT * FROM solt", "--from", str(tmp_path))
+    assert "leave them out" in shell.refused("SELECT 1", "--from", str(tmp_path), "--as", "then=1")
 
 
 @pytest.mark.parametrize(

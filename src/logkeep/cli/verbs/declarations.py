@@ -18,6 +18,8 @@ from logkeep.config.options import (
     SHOW_KEYS,
     SQL_AS,
     SQL_BACKUP,
+    SQL_DECODE,
+    SQL_FROM,
     SQL_LIMIT,
     SQL_OUTPUT,
     STORE_OPTIONS,
@@ -112,12 +114,14 @@ SQL_QUERY = Declaration(
     a read-committed consumer would not see is left out. Filters by topic, partition, offset and timestamp limit what is
     read.
 
+    With --from the topics of a dataset are the tables, and `records`; every query reads whole topics.
+
     A ZooKeeper source has one table, `transactions`: see `zookeeper log`.
 
     Key and value are bytes: `CAST(value AS STRING)`. In a table they are text where they are UTF-8, else 0x…; in csv
     and jsonl they are base64. Needs Spark.
     """,
-    options=(*STORE_OPTIONS, SQL_BACKUP, SQL_AS, SQL_OUTPUT, SQL_LIMIT, MEMBER, *ENGINE_OPTIONS),
+    options=(*STORE_OPTIONS, SQL_BACKUP, SQL_AS, SQL_FROM, SQL_DECODE, SQL_OUTPUT, SQL_LIMIT, MEMBER, *ENGINE_OPTIONS),
     arguments=(click.Argument(["query"], metavar="QUERY"),),
     exits=(10, 20, 50, *STORE_EXITS),
     examples=(

@@ -11,12 +11,14 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural
 from logkeep.cli.verbs.declarations import SQL_QUERY
 from logkeep.cli.verbs.restore_text import finding_lines
-from logkeep.cli.wiring import chosen_source, spark_engine
-from logkeep.config.options import JSON, SQL_AS, SQL_BACKUP, SQL_LIMIT, SQL_OUTPUT
+from logkeep.cli.wiring import chosen_source, opened_store, spark_engine, use_directories
+from logkeep.config.options import JSON, SQL_AS, SQL_BACKUP, SQL_DECODE, SQL_FROM, SQL_LIMIT, SQL_OUTPUT
 from logkeep.errors import Damaged, UsageError
 from logkeep.kinds import KAFKA, ZOOKEEPER, kind_of
 from logkeep.model.findings import Finding, Severity
 from logkeep.repository.chain.commits import SourceRef
+from logkeep.store.access import local_root
+from logkeep.store.readonly import ReadOnlyStore
 
 if TYPE_CHECKING:
     from logkeep.engine.spark.query import QueryResult, ResultSink
@@ -29,7 +31,9 @@ _MOST_IN_A_TABLE = 1000
 
 class SqlReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
+    """Empty for a dataset."""
     backup: str
+    """Its id; the URL of a dataset."""
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...] = ()
     """Bytes are text where they are UTF-8, else `0x…`; other types that JSON does not have are text."""
@@ -58,6 +62,8 @@ def _exit_code(report: SqlReport) -> int:
 @verb(SQL_QUERY, report=SqlReport, text=_text, exit_code=_exit_code)
 def sql(run: Run, query: str) -> SqlReport:
     _refuse_contradictions(run)
+    if (url := run[SQL_FROM]) is not None:
+        return _query_dataset(run, url, query)
     place = chosen_source(run)
     kind = kind_of(place)
     if kind not in (KAFKA, ZOOKEEPER):
@@ -73,6 +79,8 @@ def _refuse_contradictions(run: Run) -> None:
     form = run[SQL_OUTPUT]
     if form != "table" and run[JSON]:
         raise UsageError(f"--output {form} and --json both go to stdout", remedy="leave one out")
+    if run[SQL_FROM] is not None and (run[SQL_AS] or run[SQL_DECODE] or run.settings.typed(SQL_BACKUP)):
+        raise UsageError("--from names a dataset; --backup, --as and --decode are for backups", remedy="leave them out")
     if form == "parquet" and run.console.answers_a_person:
         raise UsageError("Parquet is not for a terminal", remedy="add > result.parquet")
 
@@ -87,11 +95,28 @@ def _query_kafka(run: Run, place: SourceRef, query: str) -> SqlReport:
             name: held.enter_context(open_backup(place, backup, "sql", run.clock, run.token))
             for name, backup in {"": run[SQL_BACKUP], **_other_backups(run)}.items()
         }
-        tables = _tables(views)
+        tables = _tables(views, decode=run[SQL_DECODE])
         sink = _sink(run)
         found = engine.query(Query(query, tables, _most(run), sink))
     findings = tuple(_gaps(views.values()))
     return _report(run, place.source, str(views[""].entry.id), found, findings)
+
+
+def _query_dataset(run: Run, url: str, query: str) -> SqlReport:
+    from logkeep.engine.spark.query import Query  # noqa: PLC0415 - as above
+    from logkeep.engine.spark.query_tables import QueryTable, UnitTable  # noqa: PLC0415
+    from logkeep.kafka.importing.recognise import open_dataset  # noqa: PLC0415
+    from logkeep.kafka.importing.table_rows import SCHEMA, dataset_rows, dataset_tables  # noqa: PLC0415
+
+    store = ReadOnlyStore(opened_store(run, url))
+    reader = open_dataset(store)
+    if (root := local_root(url)) is not None:
+        use_directories(run, root)
+    tables: dict[str, QueryTable] = {
+        name: UnitTable(SCHEMA, dataset_rows, units) for name, units in dataset_tables(reader).items()
+    }
+    found = spark_engine(run).query(Query(query, tables, _most(run), _sink(run)))
+    return _report(run, "", store.url, found, reader.findings)
 
 
 def _query_zookeeper(run: Run, query: str) -> SqlReport:
@@ -131,15 +156,18 @@ def _other_backups(run: Run) -> dict[str, str]:
     return found
 
 
-def _tables(views: "Mapping[str, KafkaBackupView]") -> "dict[str, QueryTable]":
+def _tables(views: "Mapping[str, KafkaBackupView]", *, decode: bool) -> "dict[str, QueryTable]":
     from logkeep.engine.spark.query_tables import ReadyTable  # noqa: PLC0415
     from logkeep.kafka.tables.catalogue import CATALOGUE  # noqa: PLC0415
 
     tables: dict[str, QueryTable] = {}
     for name, view in views.items():
         prefix = f"{name}." if name else ""
-        own: dict[str, QueryTable] = {topic.name: _records(view, subscribe=topic.name) for topic in view.record.topics}
-        own["records"] = _records(view)
+        options = {"includeHeaders": "true", "decode": str(decode).lower()}
+        own: dict[str, QueryTable] = {
+            topic.name: _records(view, {**options, "subscribe": topic.name}) for topic in view.record.topics
+        }
+        own["records"] = _records(view, options)
         own |= {
             table: ReadyTable("", lambda make=make, view=view: make(view))  # type: ignore[misc]
             for table, make in CATALOGUE.items()
@@ -151,12 +179,12 @@ def _tables(views: "Mapping[str, KafkaBackupView]") -> "dict[str, QueryTable]":
     return tables
 
 
-def _records(view: "KafkaBackupView", **selection: str) -> "QueryTable":
+def _records(view: "KafkaBackupView", options: Mapping[str, str]) -> "QueryTable":
     from logkeep.engine.spark.query_tables import SourceTable  # noqa: PLC0415
 
     place = view.place
-    options = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
-    return SourceTable("", "logkeep", {**options, "includeHeaders": "true", **selection})
+    named = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
+    return SourceTable("", "logkeep", {**options, **named})
 
 
 def _gaps(views: "Iterable[KafkaBackupView]") -> Iterable[Finding]:

@@ -7,6 +7,8 @@ import msgspec
 
 from logkeep.formats.datasets.kafka_backup_v1 import ENTRY_BYTES, MAGIC
 from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
+from logkeep.kafka.dataset_upkeep.segments import first_offset
+from logkeep.kafka.importing.files import FilesPartitionReader
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files
 from logkeep.kafka.importing.reader import PartitionReader
 from logkeep.store.base import Store
@@ -57,13 +59,16 @@ def _entry(store: Store, files: V1Files, start: int, which: int) -> int | None:
 
 
 def _of_reader(reader: PartitionReader) -> DatasetPartition:
-    span = reader.span
-    empty = span is None or span.start == span.end
+    span, first, files = reader.span, None, 1
+    if isinstance(reader, FilesPartitionReader):
+        files = len(reader.files)
+        first = first_offset(reader.files[0].name) if reader.files else None
+    known = span if span is not None and span.start < span.end else None
     return DatasetPartition(
         topic=reader.topic,
         partition=reader.partition,
-        first=None if empty or span is None else span.start,
-        last=None if empty or span is None else span.end - 1,
-        files=1,
+        first=known.start if known else first,
+        last=known.end - 1 if known else None,
+        files=files,
         stored_bytes=reader.size_bytes,
     )

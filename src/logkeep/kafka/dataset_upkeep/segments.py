@@ -1,41 +1,42 @@
 """The segments of each partition of a dataset, oldest first, and the largest time of a record in one."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from logkeep.errors import UsageError
 from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.datasets.binary_spans import numbers
+from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import NO_TIME, DatasetSegment
 from logkeep.kafka.dataset_upkeep.v1_segments import found_records, readable_index
+from logkeep.kafka.importing.files import AVRO, PARQUET, FilesPartitionReader
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files, v1_partition
 from logkeep.kafka.importing.reader import ReadNotes
 
 Log = tuple[str, int]
+_NUMBER = re.compile(r"-([0-9]+)\.[a-z]+")
 
 
 def segments_of(dataset: ExistingDataset) -> dict[Log, tuple[DatasetSegment, ...]]:
-    """Raises UsageError for the formats of other tools: those tools delete their own files."""
-    if not dataset.v1:
+    """Raises UsageError for the archives of other tools: those tools delete their own files."""
+    if dataset.v1:
+        return {log: _v1(files) for log, files in dataset.v1.items()}
+    if dataset.format not in {AVRO, PARQUET}:
         remedy = "delete old segments with the tool that wrote it"
-        raise UsageError(f"a dataset in the format {dataset.format} is not pruned", remedy=remedy)
-    return {log: _v1(files) for log, files in dataset.v1.items()}
+        raise UsageError(f"an archive in the format {dataset.format} is not pruned", remedy=remedy)
+    return {log: _files(reader) for log, reader in _readers(dataset).items()}
 
 
 def latest_time(dataset: ExistingDataset, log: Log) -> Callable[[DatasetSegment], int]:
-    """A function that reads a segment."""
+    """A function that reads the records of a segment."""
+    times = _v1_times if dataset.v1 else _file_times
 
     def read(segment: DatasetSegment) -> int:
-        files = V1Files(
-            records={segment.first: dataset.v1[log].records[segment.first]},
-            indexes={s: i for s, i in dataset.v1[log].indexes.items() if s == segment.first},
-        )
-        (listed,) = v1_partition(dataset.target.store, *log, files).segments
-        latest = NO_TIME
-        for records, _ in found_records(readable_index(listed.segment)[0], ReadNotes(), -1) if listed.segment else ():
-            latest = max(latest, int(np.max(records.numbers[:, k.TIME])))
-        return latest
+        return max((int(np.max(some)) for some in times(dataset, log, segment)), default=NO_TIME)
 
     return read
 
@@ -50,3 +51,38 @@ def _v1(files: V1Files) -> tuple[DatasetSegment, ...]:
         )
         for start in sorted(files.records)
     )
+
+
+def _v1_times(dataset: ExistingDataset, log: Log, segment: DatasetSegment) -> Iterator[Longs]:
+    files = dataset.v1[log]
+    own = V1Files(
+        records={segment.first: files.records[segment.first]},
+        indexes={start: info for start, info in files.indexes.items() if start == segment.first},
+    )
+    (listed,) = v1_partition(dataset.target.store, *log, own).segments
+    if listed.segment is not None:
+        for records, _ in found_records(readable_index(listed.segment)[0], ReadNotes(), -1):
+            yield records.numbers[:, k.TIME]
+
+
+def _readers(dataset: ExistingDataset) -> dict[Log, FilesPartitionReader]:
+    some = dataset.reader.partitions if dataset.reader is not None else ()
+    return {(each.topic, each.partition): each for each in some if isinstance(each, FilesPartitionReader)}
+
+
+def _files(reader: FilesPartitionReader) -> tuple[DatasetSegment, ...]:
+    return tuple(DatasetSegment(first_offset(info.name), (info.name,), info.size) for info in reader.files)
+
+
+def first_offset(name: str) -> int:
+    """The number in the name of a file."""
+    found = _NUMBER.search(name.rpartition("/")[2])
+    return int(found[1]) if found else -1
+
+
+def _file_times(dataset: ExistingDataset, log: Log, segment: DatasetSegment) -> Iterator[Longs]:
+    reader = _readers(dataset)[log]
+    alone = replace(reader, files=tuple(info for info in reader.files if info.name in segment.names))
+    for batch in alone.records(ReadNotes()):
+        if batch.num_rows:
+            yield numbers(batch, "timestamp")

@@ -6,6 +6,7 @@ without headers has null, as Spark's source gives it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,17 @@ TYPES = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestampType": pa.int32(),
     "headers": pa.list_(pa.field("element", HEADER)),
+    "key_json": pa.string(),
+    "value_json": pa.string(),
 }
+MakeJson = Callable[[pa.RecordBatch, str], pa.Array]
+"""Decodes the keys or the values of records."""
 _LAST_MS = (2**63 - 1) // 1000
 
 
-def spark_columns(records: pa.RecordBatch, topic: str, partition: int, columns: Sequence[str]) -> pa.RecordBatch:
+def spark_columns(
+    records: pa.RecordBatch, topic: str, partition: int, columns: Sequence[str], as_json: MakeJson | None = None
+) -> pa.RecordBatch:
     """Records of one log, of the schema `formats.datasets.arrow.SCHEMA`."""
     size = records.num_rows
     make: dict[str, Callable[[], pa.Array]] = {
@@ -39,6 +46,8 @@ def spark_columns(records: pa.RecordBatch, topic: str, partition: int, columns: 
         "timestampType": lambda: records["timestamp_type"].cast(pa.int32()),
         "headers": lambda: _headers(records["headers"]),
     }
+    if as_json is not None:
+        make |= {f"{name}_json": partial(as_json, records, name) for name in ("key", "value")}
     schema = pa.schema([pa.field(name, TYPES[name]) for name in columns])
     return pa.RecordBatch.from_arrays([make[name]() for name in columns], schema=schema)
 

@@ -10,6 +10,7 @@ from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.scan.open_backup import complete_by
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.tables.columns import spark_columns
+from logkeep.kafka.tables.decoding import JsonColumns
 from logkeep.kafka.tables.filters import bounds_of
 from logkeep.kafka.tables.options import TableOptions, parse_options
 from logkeep.kafka.tables.plan import TableUnit, plan_units
@@ -44,9 +45,10 @@ class KafkaTables:
         return plan_units(open_view(wanted), wanted, bounds_of(filters))
 
     def rows(self, unit: TableUnit) -> Iterator[pa.RecordBatch]:
+        as_json = JsonColumns(unit.schemas).column
         for each in unit.ranges:
             for records in read_range(each):
-                yield spark_columns(records, each.log.name, each.log.partition, unit.columns)
+                yield spark_columns(records, each.log.name, each.log.partition, unit.columns, as_json)
 
 
 def open_view(wanted: TableOptions) -> KafkaBackupView:

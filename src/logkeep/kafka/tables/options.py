@@ -27,12 +27,14 @@ COLUMNS: Final = {
     "headers": "array<struct<key: string, value: binary>>",
 }
 """Names and types of Spark's Kafka source, in its order."""
+DECODED: Final = {"key_json": "string", "value_json": "string"}
+"""Columns that the option `decode` adds."""
 Isolation = Literal["committed", "all"]
 TopicPartitions = Mapping[str, Mapping[int, int]]
 """A number for each partition of each topic."""
 
 _SELECTIONS = ("subscribe", "subscribePattern", "assign")
-_OWN = ("repo", "source", "versionAsOf", "timestampAsOf", "isolation", "columns", "pushdown")
+_OWN = ("repo", "source", "versionAsOf", "timestampAsOf", "isolation", "columns", "pushdown", "decode")
 _OF_KAFKA = (
     *_SELECTIONS,
     *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
@@ -80,7 +82,13 @@ class TableOptions:
     @property
     def schema(self) -> str:
         """Column names and types, as Spark writes them."""
-        return ", ".join(f"{name} {COLUMNS[name]}" for name in self.columns)
+        types = COLUMNS | DECODED
+        return ", ".join(f"{name} {types[name]}" for name in self.columns)
+
+    @property
+    def decoded(self) -> bool:
+        """Whether keys or values are decoded."""
+        return not DECODED.keys().isdisjoint(self.columns)
 
 
 def parse_options(options: Mapping[str, str]) -> TableOptions:
@@ -248,13 +256,15 @@ def _one_of(taken: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
 
 
 def _columns(taken: Mapping[str, str]) -> tuple[str, ...]:
-    """All but the headers, which `includeHeaders` adds; or those that `columns` lists, in its order."""
+    """All but the headers, which `includeHeaders` adds, and those that `decode` adds; or those that `columns` lists."""
+    decoded = tuple(DECODED) if _flag(taken, "decode") else ()
     if "columns" not in taken:
-        return tuple(COLUMNS) if _flag(taken, "includeHeaders") else TableOptions.columns
+        return (*(COLUMNS if _flag(taken, "includeHeaders") else TableOptions.columns), *decoded)
     if "includeHeaders" in taken:
         raise UsageError("columns and includeHeaders exclude each other", remedy="add headers to columns")
-    spelt = {name.lower(): name for name in COLUMNS}
+    known = (*COLUMNS, *DECODED)
+    spelt = {name.lower(): name for name in known}
     wanted = [name.strip().lower() for name in taken["columns"].split(",")]
     if wrong := [name for name in wanted if name not in spelt]:
-        raise UsageError(f"there is no column {wrong[0]!r}", remedy=f"the columns are: {', '.join(COLUMNS)}")
-    return tuple(dict.fromkeys(spelt[name] for name in wanted))
+        raise UsageError(f"there is no column {wrong[0]!r}", remedy=f"the columns are: {', '.join(known)}")
+    return tuple(dict.fromkeys((*(spelt[name] for name in wanted), *decoded)))

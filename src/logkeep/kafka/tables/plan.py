@@ -7,9 +7,11 @@ import msgspec
 
 from logkeep.errors import UsageError
 from logkeep.kafka.record.backup_view import KafkaBackupView
+from logkeep.kafka.registry.schema_source import RegistrySchemas
 from logkeep.kafka.scan.plan import ScanSelection, narrowed, plan_scan, selected_cuts, split
 from logkeep.kafka.scan.times import first_offset_at
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
+from logkeep.kafka.tables.decoding import archived_schemas
 from logkeep.kafka.tables.filters import Bounds
 from logkeep.kafka.tables.offsets import wanted_ranges
 from logkeep.kafka.tables.options import TableOptions
@@ -28,6 +30,8 @@ class TableUnit:
 
     ranges: tuple[ScanRange, ...]
     columns: tuple[str, ...]
+    schemas: RegistrySchemas | None = None
+    """Where keys or values are decoded, and the backup has a registry."""
 
 
 def plan_units(view: KafkaBackupView, options: TableOptions, bounds: Bounds) -> list[TableUnit]:
@@ -42,7 +46,8 @@ def plan_units(view: KafkaBackupView, options: TableOptions, bounds: Bounds) -> 
     kept = {log: _narrowed(span, bounds) for log, span in wanted.items() if bounds.has_log(log.name, log.partition)}
     ranges = plan_scan(view, _selection(view, options, kept, bounds))
     recent = [found for each in ranges if (found := without_older(each)) is not None]
-    return [TableUnit(some, options.columns) for some in bundles(recent, options.min_partitions)]
+    schemas = archived_schemas(view) if options.decoded else None
+    return [TableUnit(some, options.columns, schemas) for some in bundles(recent, options.min_partitions)]
 
 
 def _selected(view: KafkaBackupView, options: TableOptions) -> dict[LogName, Range]:

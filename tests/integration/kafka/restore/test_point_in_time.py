@@ -5,6 +5,8 @@ import time
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.repository.restores import list_restores
+from tests.integration.kafka.restore.drivers import Drivers, Point
 from tests.integration.kafka.restore.scene import Scene, bounds, read, troubles, write
 from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.client_readers import messages
@@ -233,3 +235,30 @@ def test_replicas(backed: Scene) -> None:
     words = ("--topics", "plain-other", "--rename", "plain-other=replicas")
     assert "--replication-factor" in backed.refused(*words, "--replication-factor", "3", code=31)
     assert backed.restore(*words, "--replication-factor", "1")["verdict"] == "proven"
+
+
+def test_a_relative_time_is_that_of_the_first_run_also_when_it_is_resumed(
+    kafka: EmbeddedKafka, target: EmbeddedKafka, topics: Matrix, repo: Filled, forks: Drivers
+) -> None:
+    """A record every tenth of a second: any later moment would restore more of them."""
+    scene = Scene(kafka, target, topics, repo)
+    topics.create("relative", 1, {"retention.ms": "-1"})
+    begin = int(time.time() * 1000) - 30 * 60_000
+    times = range(begin - 1_000, begin + 300_000, 100)
+    put(kafka.port, "relative", 0, [batch_at([(at, Slow(0, 0, b"k", b"%d" % at)) for at in times])])
+    scene.back_up("relative")
+    words = scene.restore_words("--topics", "relative", "--until-time=-30m", "--yes", "--json")
+    began = _half_an_hour_ago()
+    assert forks.run(scene.commands, *words, point=Point("store", 1, "plan.json")).killed
+    ended = _half_an_hour_ago()
+    (begun,) = list_restores(repo.place())
+    assert "--until-time cannot change it" in scene.refused("--resume", str(begun.id), "--until-time=-30m", code=40)
+    resumed = scene.restore("--resume", str(begun.id))
+    assert resumed["verdict"] == "proven"
+    until_ms = int(scene.commands.json("receipts", "show", str(begun.id))["options"]["until-time"])
+    assert began <= until_ms <= ended, "the moment of the first run, as an absolute time"
+    assert [int(value) for value in read(target, "relative")] == [at for at in times if at < until_ms]
+
+
+def _half_an_hour_ago() -> float:
+    return (time.time() - 30 * 60) * 1000

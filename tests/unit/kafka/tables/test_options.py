@@ -63,6 +63,9 @@ def test_a_job_changes_its_format_and_adds_the_repository() -> None:
         ({"kafka.isolation.level": "read_uncommitted"}, {"isolation": "all"}),
         ({"kafka.isolation.level": "read_uncommitted", "isolation": "committed"}, {"isolation": "committed"}),
         ({"PushDown": "TRUE"}, {"pushdown": True}),
+        ({"decode": "true"}, {"decoded": True, "columns": (*TableOptions.columns, "key_json", "value_json")}),
+        ({"columns": "offset,Value_JSON"}, {"decoded": True, "columns": ("offset", "value_json")}),
+        ({"columns": "offset"}, {"decoded": False}),
         ({"columns": "Offset,timestamptype"}, {"columns": ("offset", "timestampType")}),
     ],
 )

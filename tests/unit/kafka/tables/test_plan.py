@@ -1,5 +1,6 @@
 """What a table reads of a backup: the rows that options and filters ask for, and few others."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def backed(tmp_path_factory: pytest.TempPathFactory) -> Backed:
 
 def _read(backed: Backed, *filters: ColumnFilter, **options: str) -> list[tuple[Any, ...]]:
     given = {"repo": backed.place.store.url, "includeHeaders": "true", **options}
+    given = {name: value for name, value in given.items() if value}
     units = KafkaTables().units(given, filters)
     batches = [batch for unit in units for batch in KafkaTables().rows(unit)]
     return [tuple(_plain(v) for v in row.values()) for batch in batches for row in batch.to_pylist()]
@@ -151,3 +153,30 @@ def test_the_catalogue_describes_the_backup(backed: Backed) -> None:
     assert {row["topic"] for row in made["logkeep_segments"]} == {"orders", "my-topic.x", "Upper", "UPPER"}
     for row in made["logkeep_segments"]:
         assert backed.place.store.head(row["object"]).size == row["stored_bytes"]
+
+
+def test_keys_and_values_are_decoded_with_the_archived_schemas(tmp_path: Path) -> None:
+    """By the schema of a framed value; plain JSON as it is; anything else is null."""
+    key = b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
+    fields = '[{"name":"n","type":"long"}]'
+    schema = json.dumps({"type": "record", "name": "r", "fields": json.loads(fields)})
+    stored = json.dumps({"subject": "s", "version": 1, "id": 7, "schema": schema, "deleted": False}).encode()
+    framed, unknown = b"\0" + (7).to_bytes(4, "big") + b"\x0a", b"\0" + (8).to_bytes(4, "big") + b"\x0a"
+    guid = (b"__value_schema_id", b"\x01" + bytes(16))
+    values = [
+        Slow(0, 0, b'"k"', framed),
+        Slow(1, 0, b"text", b'{"a": [1, "\xc3\xa9"]}'),
+        Slow(2, 0, None, None),
+        Slow(3, 0, framed, unknown),
+        Slow(4, 0, b"7", b"\x0a", (guid,)),
+    ]
+    logs = {"_schemas-0": [batch_of(0, [Slow(0, 0, key, stored)], None)], "t-0": [batch_of(0, values, None)]}
+    backed = backed_up(tmp_path, logs)
+    found = _read(backed, subscribe="t", columns="key_json,value_json", includeHeaders="")
+    assert found == [
+        ('"k"', '{"n": 5}'),
+        (None, '{"a": [1, "\\u00e9"]}'),
+        (None, None),
+        ('{"n": 5}', None),
+        ("7", None),
+    ]
