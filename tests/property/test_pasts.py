@@ -17,7 +17,7 @@ from tests.property.untimed import many
 from tests.support.kafka.pasts_model import TOPIC, WIDTH, Broker, ModelArchive, ModelBackup, Write
 
 SAME_CASES = "LOGKEEP_EXAMPLES" not in os.environ
-"""New cases belong to the long runs: one in some hundred needs a close look whether the model or the product is wrong."""
+"""New cases belong to the long runs: a failure there may be one of the model."""
 
 
 class _World:
