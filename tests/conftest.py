@@ -21,11 +21,11 @@ settings.load_profile("logkeep")
 # all workers end at about the same time.
 _SECONDS = {
     "kafka-restore": 450,
-    "spark-cluster": 360,
-    "spark": 220,
+    "kafka-plain": 240,
     "kafka-replay": 200,
     "kafka-proxy": 190,
-    "kafka-plain": 180,
+    "spark": 170,
+    "spark-cluster": 160,
     "kafka-three": 160,
     "zookeeper-verbs": 150,
     "kafka-secured": 150,

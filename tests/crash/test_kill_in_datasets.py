@@ -64,7 +64,7 @@ def test_killed_after_every_system_call_and_continued(tmp_path: Path) -> None:
 
 
 def test_a_whole_export_is_killed_and_run_again(tmp_path: Path) -> None:
-    """With its document, its groups and a topic that is written anew; every fifth call."""
+    """With its document, its groups and a topic that is written anew; every fourth call."""
     source = CompactedSource(new_place(tmp_path / "repository"), partitions=2, groups={"g": 2})
     source.write([(b"a", b"1"), (b"b", b"2")])
     source.write([(b"c", b"3")], partition=1)
@@ -87,7 +87,7 @@ def test_a_whole_export_is_killed_and_run_again(tmp_path: Path) -> None:
         shutil.copytree(begun, whole.root)
         assert in_child(lambda root=whole.root: victim(root, -1)) == DONE  # type: ignore[misc]  # bound now
         points = int(told.read_text())
-        for point in range(2, points + 1, 10):
+        for point in range(2, points + 1, 8):
             again = Datasets(tmp_path / str(point), segment_bytes=40)
             shutil.copytree(begun, again.root)
             assert in_child(lambda root=again.root, k=point: victim(root, k)) == KILLED  # type: ignore[misc]  # bound now

@@ -28,6 +28,7 @@ OF_KAFKA = (
     "back up the cluster",
     "sell more, and back up again",
     "list the backups",
+    "read archived records",
     "the accident: a user deletes all topics",
     "plan a restore with --dry-run",
     "restore: every record at its own offset",

@@ -126,6 +126,11 @@ def _show_backups(stage: Stage) -> None:
         stage.logkeep("list")
         stage.logkeep("info", "latest")
         stage.logkeep("verify", "--level", "data", "-q")
+    with stage.step("read archived records, and write them for other tools"):
+        stage.logkeep("kafka", "show", "orders", "--last", "3")
+        dataset = stage.directory / "dataset"
+        stage.logkeep("kafka", "export", "latest", "--format", "parquet", "--to", str(dataset), "-q")
+        stage.logkeep("kafka", "dataset", "verify", str(dataset), "-q")
 
 
 def _lose_and_restore(stage: Stage, shop: Shop) -> None:

@@ -48,6 +48,9 @@ class DatasetEnd:
     records_bytes: int = 0
     """Of files with records, as far as that is known without reading them."""
 
+    unfinished: bool = False
+    """A killed run left something that a writer has to cut off, list or remove, also if nothing is new."""
+
     @property
     def next(self) -> int | None:
         return None if self.last is None else self.last + 1

@@ -50,7 +50,8 @@ class KafkaBackupV1:
 
     def find_end(self, target: DatasetTarget, log: DatasetLog) -> DatasetEnd:
         end = find_v1_end(target, log)
-        return DatasetEnd(end.listed_bytes > 0, end.final.last if end.final else None)
+        last = end.final.last if end.final else None
+        return DatasetEnd(end.listed_bytes > 0, last, unfinished=end.unfinished)
 
     def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> "V1Writer":
         end = find_v1_end(target, log)

@@ -22,8 +22,8 @@ class ExportPlan:
 
     @property
     def new(self) -> tuple[LogToExport, ...]:
-        """Logs with something to read, or that are not part of the dataset yet."""
-        return tuple(each for each in self.logs if each.offsets or not each.joined)
+        """Logs with something to read, that are not part of the dataset yet, or that a killed run did not finish."""
+        return tuple(each for each in self.logs if each.offsets or not each.joined or each.unfinished)
 
     @property
     def offsets(self) -> int:
@@ -85,7 +85,7 @@ def _planned(
 ) -> LogToExport:
     last = -1 if own.last is None else own.last
     reached = reached_by(own, note)
-    planned = LogToExport(source, min(source.start, source.end), own.joined, last)
+    planned = LogToExport(source, min(source.start, source.end), own.joined, last, own.unfinished)
     if reached is None:
         return planned
     if reached > source.end and facts.live:

@@ -37,6 +37,8 @@ class SegmentEnd(NamedTuple):
     """The offset of its last whole record."""
     records_bytes: int
     index_bytes: int
+    torn: bool = False
+    """Whether its files have more bytes than that."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class V1End:
     """Whole segments that the index does not list yet, in order."""
     leftovers: tuple[str, ...] = ()
     """Objects of a segment without a whole entry, which a killed run left."""
+    torn: bool = False
+    """Whether the partition index ends with a torn entry."""
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.unlisted or self.leftovers or self.torn or (self.final is not None and self.final.torn))
 
 
 def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
@@ -70,7 +78,8 @@ def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
     if index.segments and final is None:
         raise _unsafe(target, log, index.segments[-1], "is listed, but has no whole record")
     later = [ListedSegment(stored[start], start) for start in sorted(stored) if start > last_start]
-    return _with_later(target, log, V1End(index.whole_bytes, final), later)
+    torn = len(data) > index.whole_bytes
+    return _with_later(target, log, V1End(index.whole_bytes, final, torn=torn), later)
 
 
 def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[ListedSegment]) -> V1End:
@@ -84,10 +93,10 @@ def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[
             if number + 1 < len(later):
                 raise _unsafe(target, log, segment, "has no whole record, and others follow")
             names = tuple(f"{log.topic}/{segment.name}{ending}" for ending in (INDEX, RECORDS))
-            return V1End(end.listed_bytes, final, tuple(unlisted), names)
+            return V1End(end.listed_bytes, final, tuple(unlisted), names, end.torn)
         final = found
         unlisted.append(segment)
-    return V1End(end.listed_bytes, final, tuple(unlisted))
+    return V1End(end.listed_bytes, final, tuple(unlisted), torn=end.torn)
 
 
 def _stored_segments(target: DatasetTarget, log: DatasetLog) -> Iterator[tuple[int, str]]:
@@ -115,7 +124,8 @@ def _end_of(target: DatasetTarget, log: DatasetLog, segment: ListedSegment) -> S
             continue
         if _offset_at(target, path, position) != offset:
             raise _unsafe(target, log, segment, f"has an index that is not its own: see the entry at byte {at}")
-        return SegmentEnd(segment, offset, position + length, at + ENTRY_BYTES)
+        whole, entries = position + length, at + ENTRY_BYTES
+        return SegmentEnd(segment, offset, whole, entries, records_bytes > whole or index_bytes > entries)
     return None
 
 

@@ -76,6 +76,8 @@ class LogToExport:
     """Whether the dataset has the partition already."""
     last: int = -1
     """The offset of the last record that the dataset has; -1 if it has none."""
+    unfinished: bool = False
+    """A killed run left something in the dataset that has to be cut off, listed or removed."""
     hole: Range | None = None
     """Offsets between the dataset's end and the log start: the source has them no longer."""
 

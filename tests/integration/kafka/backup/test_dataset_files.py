@@ -26,7 +26,7 @@ Headers = list[tuple[str, bytes | None]]
 
 @pytest.fixture
 def topic(kafka: EmbeddedKafka, topics: Matrix) -> str:
-    """Two partitions, the second of them empty; records of two clients, aborted ones between them."""
+    """Two partitions, the second of them empty; records of two clients."""
     name = topics.create(f"as-files-{next(_numbers)}", 2)
     _write(topics, name, 20)
     _by_another_client(kafka, name)

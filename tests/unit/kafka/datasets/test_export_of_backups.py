@@ -108,6 +108,24 @@ def test_a_torn_dataset_is_continued_from_its_own_last_record(source: CompactedS
     assert dataset.files("state") == whole
 
 
+def test_what_a_killed_run_did_not_list_is_listed_although_nothing_is_new(
+    source: CompactedSource, dataset: Datasets
+) -> None:
+    """Other readers follow the partition index alone."""
+    source.back_up()
+    dataset.of_backup(source.place)
+    whole = dataset.files("state")
+    index = dataset.root / "state" / "index_partition_000"
+    os.truncate(index, index.stat().st_size - 56)
+    assert dataset.offsets("state") == [0, 1, 2]
+    assert dataset.of_backup(source.place).sum("records") == 0
+    assert dataset.files("state") == whole
+    with (dataset.root / "state" / "segment_partition_000_from_offset_0000000005_records").open("ab") as torn:
+        torn.write(b"torn")
+    dataset.of_backup(source.place)
+    assert dataset.files("state") == whole
+
+
 def test_two_runs_at_once(source: CompactedSource, dataset: Datasets) -> None:
     source.back_up()
     dataset.of_backup(source.place)
