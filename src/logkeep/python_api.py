@@ -11,7 +11,7 @@ Backups are held, and not pruned, until the repository is closed.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
 import pyarrow as pa
@@ -33,6 +33,8 @@ from logkeep.store.access import open_store
 from logkeep.store.retrying import RetryingStore, RetryLimits
 
 COLUMNS = ("partition", *SCHEMA.names)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OFFSETS = "pass {partition: (first, end)} with partitions of the topic, first not above end"
 _PARTITION = pa.field("partition", pa.int32(), nullable=False)
 _OPERATION = "python"
 
@@ -139,6 +141,11 @@ class ArchivedTopic:
         of `logkeep.python_api.COLUMNS`. With `isolation="all"` records of aborted and open transactions are included.
         """
         chosen = COLUMNS if columns is None else tuple(columns)
+        if not chosen:
+            raise UsageError("no column is named", remedy=f"the columns are: {', '.join(COLUMNS)}")
+        for number, (first, end) in (offsets or {}).items():
+            if number not in self.partitions or first > end:
+                raise UsageError(f"offsets has no range of partition {number}: {(first, end)}", remedy=_OFFSETS)
         for name in chosen:
             if name not in COLUMNS:
                 raise UsageError(f"there is no column {name!r}", remedy=f"the columns are: {', '.join(COLUMNS)}")
@@ -200,4 +207,4 @@ def _milliseconds(moment: Moment | None) -> int | None:
         return moment
     if moment.tzinfo is None:
         raise UsageError("the time has no time zone", remedy="pass an aware datetime, such as datetime(…, tzinfo=UTC)")
-    return round(moment.timestamp() * 1000)
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))  # a part of a millisecond counts as a whole one

@@ -76,6 +76,44 @@ def test_prune_by_age_leaves_the_last_segment_and_topics_of_unknown_policy(datas
     assert left["findings"] == []
 
 
+NOTED = {
+    "type": "logkeep-dataset",
+    "format": "kafka-backup-v1",
+    "isolation": "committed",
+    "cluster_id": "c",
+    "logs": [
+        {"topic": "orders", "partition": 0, "history": "h", "last": 31},
+        {"topic": "orders", "partition": 1, "history": "h", "last": 17},
+        {"topic": "gone", "partition": 0, "history": "h", "last": 4},
+    ],
+}
+
+
+def test_what_a_run_noted_and_is_not_there_is_a_gap(dataset: Path, tmp_path: Path) -> None:
+    (dataset / ".logkeep").mkdir()
+    (dataset / ".logkeep" / "dataset.json").write_text(json.dumps(NOTED))
+    found = called(tmp_path, "verify", str(dataset), code=21)["findings"]
+    assert [(f["code"], f["where"], f["what"].partition(":")[0]) for f in found] == [
+        ("gap", "orders/0", "offsets 30 to 31"),
+        ("gap", "gone/0", "offsets 0 to 4"),
+    ]
+
+
+@pytest.mark.parametrize("document", ["{}", "[" * 100_000, "\x00"])
+def test_a_document_that_is_none(dataset: Path, tmp_path: Path, document: str) -> None:
+    (dataset / ".logkeep").mkdir()
+    (dataset / ".logkeep" / "dataset.json").write_text(document)
+    called(tmp_path, "verify", str(dataset), code=40)
+
+
+def test_prune_deletes_nothing_where_an_index_is_wrong(dataset: Path, tmp_path: Path) -> None:
+    index = dataset / "orders" / "index_partition_000"
+    index.write_bytes(index.read_bytes() + b"\0\0\0\3foo" + bytes(8))
+    before = sorted(p.name for p in (dataset / "orders").iterdir())
+    called(tmp_path, "prune", str(dataset), "--older-than", "1d", "--topics", "orders", "-y", code=10)
+    assert sorted(p.name for p in (dataset / "orders").iterdir()) == before
+
+
 @pytest.mark.parametrize("ending", ["data", "parquet"])
 def test_files_of_avro_and_parquet(tmp_path: Path, ending: str) -> None:
     now, folder = int(time.time() * 1000), tmp_path / "d" / "topics" / "t" / "partition=0"

@@ -18,6 +18,7 @@ import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
 from logkeep.formats.columns import checksum
+from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka import batch_index, plain_records, records
 from logkeep.formats.kafka.batches import CODEC_MASK, walk
 from logkeep.formats.run_map import stored as run_maps
@@ -148,6 +149,7 @@ OBJECTS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_large_numbers_use_no_more_memory_than_the_bytes_need(name: str) -> None:
+    compile_from_now_on()
     data, read = OBJECTS[name]
     read(data)  # as it is, it can be read; and what is compiled or loaded late is there
     usual = pa.default_memory_pool()

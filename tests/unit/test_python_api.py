@@ -142,9 +142,21 @@ def test_mistakes_are_refused_before_anything_is_read(place: SourceRef, tmp_path
             topic.scan(partitions=[5])
         with pytest.raises(UsageError, match="no column 'vaule'"):
             topic.scan(columns=["vaule"])
+        with pytest.raises(UsageError, match="no column is named"):
+            topic.scan(columns=[])
+        for wrong in ({5: (0, 10)}, {0: (5, 3)}):
+            with pytest.raises(UsageError, match="no range of partition"):
+                topic.scan(offsets=wrong)
         with pytest.raises(UsageError, match="no isolation 'read_committed'"):
             topic.scan(isolation="read_committed")
         with pytest.raises(UsageError, match="no time zone"):
             topic.scan(since=datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake
         with pytest.raises(UnknownBackup):
             repository.backup(5)
+
+
+def test_a_part_of_a_millisecond_counts_as_a_whole_one() -> None:
+    """A record at 0 ms is before 0.4 ms: `until` includes it and `since` does not."""
+    assert python_api._milliseconds(datetime(1970, 1, 1, 0, 0, 0, 400, tzinfo=UTC)) == 1
+    assert python_api._milliseconds(datetime(1970, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)) == 2
+    assert python_api._milliseconds(datetime(1969, 12, 31, 23, 59, 59, 999_600, tzinfo=UTC)) == 0

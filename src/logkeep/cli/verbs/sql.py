@@ -172,6 +172,8 @@ def _tables(views: "Mapping[str, KafkaBackupView]", *, decode: bool) -> "dict[st
             table: ReadyTable("", lambda make=make, view=view: make(view))  # type: ignore[misc]
             for table, make in CATALOGUE.items()
         }
+        ours = {"records", *CATALOGUE}
+        own = {table: rows for table, rows in own.items() if table in ours or table.lower() not in ours}
         for table, rows in own.items():
             if prefix and (full := f"{prefix}{table}") in tables:
                 raise UsageError(f"there is a topic {full}", remedy="choose another name for --as")

@@ -16,6 +16,7 @@ from typing import Any
 from logkeep.errors import UsageError
 
 _HALF = 2**63
+_MOST_PARTS = 100_000
 
 
 class Undecodable(Exception):
@@ -35,6 +36,8 @@ class AvroReader:
             raise Undecodable(f"its schema cannot be used: {_said(error)}") from error
         self._schema, shape = parsed[-1], _Shape(named)
         shape.visit(self._schema, ())
+        if any(shape.parts(each) > _MOST_PARTS for each in named):
+            raise Undecodable("its schema makes too large values of no bytes")
         if shape.empty_items:
             raise Undecodable("its schema has arrays whose items take no bytes")
         self._read: Callable[..., Any] = fastavro.schemaless_reader
@@ -82,6 +85,7 @@ class _Shape:
     def __init__(self, named: Mapping[str, Any]) -> None:
         self._named = named
         self._empty: dict[str, bool] = {}
+        self._parts: dict[str, int] = {}
         self.recursive = self.empty_items = False
 
     def visit(self, schema: Any, path: tuple[str, ...]) -> bool:
@@ -101,6 +105,18 @@ class _Shape:
             self.empty_items |= nothing and kind == "array"
             return False
         return schema.get("size") == 0 if kind == "fixed" else self.visit(kind, path)
+
+    def parts(self, schema: Any) -> int:
+        """Of how many parts a value consists that take no bytes of their own, at most."""
+        if isinstance(schema, str):
+            if schema not in self._parts:
+                self._parts[schema] = 1  # until it is known: for a type that has itself
+                self._parts[schema] = self.parts(self._named[schema]) if schema in self._named else 1
+            return self._parts[schema]
+        if isinstance(schema, list) or schema["type"] not in ("record", "error"):
+            return 1
+        fields = (field["type"] for field in schema["fields"])
+        return min(1 + sum(self.parts(each) for each in fields if self.visit(each, ())), _MOST_PARTS + 1)
 
     def _name(self, name: str, path: tuple[str, ...]) -> bool:
         if name in path:

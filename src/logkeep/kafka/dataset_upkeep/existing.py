@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from logkeep.errors import Damaged, UnsafeName
+from logkeep.errors import Damaged, TargetUnsafe, UnsafeName, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets
 from logkeep.kafka.datasets.documents import DatasetDocument, read_document
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -63,11 +63,19 @@ def open_existing(target: DatasetTarget) -> ExistingDataset:
     if foreign:
         remedy = "remove it, or copy the dataset without it"
         raise UnsafeName("it is a link, or its name is not one of a dataset", subject=foreign[0], remedy=remedy)
-    document = read_document(target)
+    document = _document(target)
     if any(map(_of_v1, objects)):
         return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
     reader = open_dataset(target.store)
     return ExistingDataset(target, reader.label.format, document, reader=reader)
+
+
+def _document(target: DatasetTarget) -> DatasetDocument | None:
+    try:
+        return read_document(target)
+    except TargetUnsafe as error:
+        remedy = "remove the file: the dataset is then read without what it says"
+        raise UsageError(error.what, subject=error.subject, remedy=remedy) from error
 
 
 def _of_v1(info: ObjectInfo) -> bool:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, parse_partition_index, partition_index
+from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index, segment_name
+from logkeep.formats.datasets.kafka_backup_v1_reading import partition_index as listed_segments
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.retention.guarantee import guarantee_of
@@ -91,18 +92,30 @@ def plan_prune(
 
 def delete_segments(target: DatasetTarget, pruned: PrunedPartition) -> Iterator[str]:
     """The partition index of kafka-backup-v1 forgets the segments first: a run that is killed leaves segments that the
-    next one deletes."""
+    next one deletes. Raises Damaged, before anything is deleted, for an index that cannot be read."""
     name = f"{pruned.topic}/{partition_index(pruned.partition)}"
     data = target.read(name) if pruned.segments else None
     if data is not None:
-        gone = {each.first for each in pruned.segments}
-        left = [each for each in parse_partition_index(data, name).segments if _named_start(each) not in gone]
-        target.put(name, MAGIC + b"".join(each.encoded() for each in left))
+        target.put(name, without_segments(data, pruned, name))
     for segment in pruned.segments:
         for each in segment.names:
             target.remove(each)
             yield each
 
 
-def _named_start(segment: ListedSegment) -> int:
-    return int(segment.name.rpartition("_")[2])
+def without_segments(data: bytes, pruned: PrunedPartition, name: str) -> bytes:
+    """The partition index without the segments that go. Raises Damaged."""
+    listed, _ = listed_segments(data, pruned.partition, name)
+    gone = {each.first for each in pruned.segments}
+    left = [each.named for each in listed if each.named not in gone]
+    first = {each.named: each.first for each in listed}
+    return MAGIC + b"".join(ListedSegment(segment_name(pruned.partition, n), first[n]).encoded() for n in left)
+
+
+def check_indexes(target: DatasetTarget, planned: Sequence[PrunedPartition]) -> None:
+    """Raises Damaged if a partition index cannot be read, before the first segment is deleted."""
+    for each in planned:
+        name = f"{each.topic}/{partition_index(each.partition)}"
+        data = target.read(name) if each.segments else None
+        if data is not None:
+            without_segments(data, each, name)

@@ -17,6 +17,7 @@ from logkeep.kafka.dataset_upkeep.v1_segments import (
     open_partition,
     readable_index,
 )
+from logkeep.kafka.datasets.documents import NotedLog
 from logkeep.kafka.importing.kafka_backup_v1 import EXPIRED, TORN_INDEX, UNLISTED, V1Files
 from logkeep.kafka.importing.reader import PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import INDEX_UNFIT, TORN_BYTES, TORN_TAIL, UNINDEXED
@@ -105,6 +106,16 @@ def check_partition(reader: PartitionReader) -> CheckedPartition:
         findings.append(_gap(f"{reader.topic}/{reader.partition}", gap.start, gap.end, gap.reason))
     findings += [_doubt(each.code, each.count, each.first) for each in notes.doubts]
     return CheckedPartition(reader.topic, reader.partition, records, first, last, reader.size_bytes, tuple(findings))
+
+
+def missing_records(noted: Iterable[NotedLog], checked: Iterable[CheckedPartition]) -> list[Finding]:
+    """What the last run noted, and the dataset has no longer: whole partitions, and records at the end of one. Pure."""
+    last = {(each.topic, each.partition): each.last for each in checked}
+    return [
+        _gap(str(note.log), reached + 1, note.last + 1, "the dataset had these, and they are not there")
+        for note in noted
+        if (reached := last.get((note.topic, note.partition), -1)) < note.last
+    ]
 
 
 def exit_code(findings: Iterable[Finding]) -> int:

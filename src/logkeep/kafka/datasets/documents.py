@@ -81,7 +81,7 @@ def decode_document(data: bytes, where: str) -> DatasetDocument:
         if version > NEWEST:
             raise FormatTooNew(f"the dataset has version {version}; this release knows {NEWEST}", subject=where)
         return msgspec.json.decode(data, type=DatasetDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from logkeep.errors import Damaged
+from logkeep.errors import Damaged, UsageError
 from logkeep.formats.schemas.avro_values import AvroReader, Undecodable, json_value
 from logkeep.kafka.registry.schema_source import JSON_SCHEMA, SchemaSource, SchemaTexts
 from logkeep.kafka.registry.values import AVRO
@@ -109,6 +109,10 @@ class RecordDecoder:
             return self._by_schema(found, data[body_at:], len(data))
         except (Undecodable, Damaged) as error:
             return _failed(data, f"{name}: {error}")
+        except UsageError as error:
+            if self._mode is not DecodeMode.AUTO:
+                raise
+            return _failed(data, f"{name}: {error.what}; {error.remedy}")
 
     def _texts(self, what: int | str) -> SchemaTexts | None:
         if self._schemas is None:

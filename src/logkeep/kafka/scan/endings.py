@@ -85,8 +85,11 @@ class Endings:
             self._load(self._first)
 
     def _load(self, number: int) -> None:
-        index = self._open(self._segments[number]).index
-        there = index.control & (index.rows["records"] > 0) & (index.rows["base_offset"] < self._settled_to)
+        segment = self._segments[number]
+        index = self._open(segment).index
+        base = index.rows["base_offset"]
+        own = (base >= segment.start) & (base < min(segment.end, self._settled_to))
+        there = index.control & (index.rows["records"] > 0) & own  # the rest of the object may be of another past
         rows = np.flatnonzero(there)
         found = np.empty(len(rows), MARKER)
         found["producer_id"], found["offset"] = index.rows["producer_id"][rows], index.rows["base_offset"][rows]

@@ -148,6 +148,8 @@ def why_absent(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCount
             if cut.end > cut.start
             else "the backup has no records of this partition"
         )
+    for gap in view.gaps({cut.log: Range(offset, offset + 1)}):
+        return f"offsets {gap.start} to {gap.end - 1} were lost before they could be archived: {gap.reason}"
     hidden = replace(asked, isolation=ScanIsolation.ALL)
     if asked.isolation is ScanIsolation.COMMITTED and find_records(view, hidden, counters).records:
         return "it belongs to a transaction that was not committed; --isolation all shows it"

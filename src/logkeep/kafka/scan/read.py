@@ -84,6 +84,8 @@ class _Reader:
         buried = read_buried(wanted.place, wanted.buried)
         view = View(wanted.start, wanted.end, before_ms=wanted.until_ms, buried=buried)
         for segment in reversed(wanted.own_segments) if self._backwards else wanted.own_segments:
+            if wanted.since_ms is not None and 0 <= segment.max_time_ms < wanted.since_ms:
+                continue
             yield from self._of_segment(segment, view)
 
     def _of_segment(self, segment: Segment, view: View) -> Iterator[_Part]:

@@ -15,6 +15,8 @@ def first_offset_at(wanted: ScanRange, time_ms: int) -> int | None:
     largest time is late enough until one is found. Raises Damaged or a StoreError.
     """
     for segment in wanted.own_segments:
+        if 0 <= segment.max_time_ms < time_ms:
+            continue
         try:
             found = _first_in(ScannedSegment(wanted.place, segment), wanted, time_ms)
         except WrongIndex:
@@ -25,14 +27,15 @@ def first_offset_at(wanted: ScanRange, time_ms: int) -> int | None:
 
 
 def _first_in(stored: ScannedSegment, wanted: ScanRange, time_ms: int) -> int | None:
-    rows = stored.index.rows
-    late = (rows["last_offset"] >= wanted.start) & (rows["base_offset"] < wanted.end) & (rows["records"] > 0)
+    rows, own = stored.index.rows, stored.segment
+    start, end = max(wanted.start, own.start), min(wanted.end, own.end)
+    late = (rows["last_offset"] >= start) & (rows["base_offset"] < end) & (rows["records"] > 0)
     for row in np.flatnonzero(late & (rows["max_time_ms"] >= time_ms)):
         for stretch in stored.chosen(np.array([row], np.int64)):
             for part in decode(stretch.buffer, stretch.batches):
                 if isinstance(part, Malformed):
                     raise Damaged(str(part), subject=str(wanted.log))
-                inside = part.within(wanted.start, wanted.end)
+                inside = part.within(start, end)
                 found = inside.offsets[inside.times_ms >= time_ms]
                 if len(found):
                     return int(found[0])

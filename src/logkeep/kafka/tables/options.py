@@ -163,11 +163,11 @@ def _time(text: str) -> datetime:
     """ISO 8601; without a zone it is UTC, which does not depend on the machine that plans the query."""
     try:
         found = datetime.fromisoformat(text.strip())
-    except ValueError as error:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise UsageError(
             f"timestampAsOf is no time: {text!r}", remedy="write 2026-11-14T02:00:00Z; without a zone it is UTC"
         ) from error
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _selection(
@@ -226,7 +226,7 @@ def _numbers(name: str, text: str) -> TopicPartitions:
 def _document(name: str, text: str, form: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON: {error}", remedy=form) from error
     if not isinstance(found, dict):
         raise UsageError(f"{name} is {text!r}", remedy=form)
@@ -239,8 +239,8 @@ def _is_number(value: object) -> bool:
 
 def _number(taken: Mapping[str, str], name: str, least: int) -> int:
     text = taken[name].strip()
-    if not text.isdecimal() or not least <= int(text) < 2**63:
-        raise UsageError(f"{name} is {text!r}", remedy=f"use a whole number of at least {least}")
+    if not text.isdecimal() or len(text) > 19 or not least <= int(text) < 2**63:
+        raise UsageError(f"{name} is {text[:40]!r}", remedy=f"use a whole number of at least {least}")
     return int(text)
 
 

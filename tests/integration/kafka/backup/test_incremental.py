@@ -186,8 +186,8 @@ def test_a_run_connects_once_and_plans_once(archive: Archive, topics: Matrix, mo
             clusters.append(settings)
             super().__init__(settings)
 
-    def counted_plan(*known: Any) -> Plan:
-        plans.append(plan_backup(*known))
+    def counted_plan(*known: Any, **more: Any) -> Plan:
+        plans.append(plan_backup(*known, **more))
         return plans[-1]
 
     monkeypatch.setattr(run, "Cluster", CountedCluster)

@@ -45,7 +45,7 @@ def backed(
         (("--topics", "meant", "--topics", "unmeant"), 40, "no topic of the backup matches unmeant"),
         (("--partitions", "meant:0,7"), 40, "meant has no partition 7"),
         (("--partitions", "1-0"), 40, "1-0 ends before it begins"),
-        (("--partitions", "other:0"), 40, "not among the topics"),
+        (("--partitions", "other:0"), 40, "not among the selected topics"),
         (("--until-offset", "meant:0=4"), 40, "[0, 3)"),
         (("--until-offset", "meant:9=1"), 40, "meant/9"),
         (("--until-offset", "meant"), 40, "TOPIC:PARTITION=OFFSET"),

@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+import sys
 from typing import Any
 
 import pytest
@@ -172,3 +173,14 @@ def test_hostile_values_and_schemas_end_with_a_reason() -> None:
     doubling = [{"type": "record", "name": f"T{n}", "fields": [
         {"name": f"f{m}", "type": f"T{n - 1}" if n else "int"} for m in range(4)]} for n in range(60)]  # fmt: skip
     AvroReader([json.dumps(each) for each in doubling])
+    bomb = [{"type": "record", "name": f"B{n}", "fields": [
+        {"name": f"f{m}", "type": f"B{n - 1}"} for m in range(2 if n else 0)]} for n in range(30)]  # fmt: skip
+    with pytest.raises(Undecodable, match="too large values of no bytes"):
+        AvroReader([json.dumps(each) for each in bomb])
+    AvroReader([json.dumps(each) for each in bomb[:10]])
+
+
+def test_without_the_library_a_row_says_so_and_others_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    found = decoder_of("string").decode(framed(b"\x02a"))
+    assert "install logkeep with the extra" in (found.problem or "")

@@ -11,10 +11,11 @@ from logkeep.errors import Damaged
 from logkeep.formats.datasets.arrow import SCHEMA, arrow_records
 from logkeep.formats.kafka.batch_index import decode as decode_index
 from logkeep.formats.kafka.batch_index import encode as encode_index
-from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL
+from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.archived import stretches
+from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.scan.plan import split
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.times import first_offset_at
@@ -195,3 +196,34 @@ def test_the_offset_of_a_time_is_the_one_that_a_broker_would_name() -> None:
     log = b"".join(data(10 * n, 10, time_ms=100 * n) for n in range(5))
     wanted = whole(where, written(where, log, Codec.NONE))
     assert [first_offset_at(wanted, t) for t in (0, 5, 10, 205, 409, 410)] == [0, 5, 10, 25, 49, None]
+
+
+def _one_object(where: SourceRef, log: bytes, start: int, token: str) -> Segment:
+    writer = SegmentWriter(where, LOG, start, SegmentLimits(1 << 40), 0, lambda: token, Codec.NONE)
+    writer.write(memoryview(log), walk(memoryview(log)).batches)
+    writer.finish(start)
+    (segment,) = writer.segments
+    return segment
+
+
+def test_what_follows_the_end_of_a_row_in_its_object_does_not_count() -> None:
+    """It may be of a past that the source has left: here that past commits, and has later times."""
+    where = place()
+    left = data(0, 10, 7) + marker(10, 7, COMMIT, 5) + data(11, 10, time_ms=9_000)
+    row = msgspec.structs.replace(_one_object(where, left, 0, "a" * 16), end=10)
+    now = data(10, 5, time_ms=100) + marker(15, 7, ABORT, 100) + data(16, 10, time_ms=9_000)
+    log = whole(where, [row, _one_object(where, now, 10, "b" * 16)])
+    assert rows(list(read_range(log))) == restored(log)
+    assert [r["offset"] for r in restored(log)] == [*range(10, 15), *range(16, 26)]
+    assert first_offset_at(log, 9_000) == 16
+
+
+def test_objects_that_are_older_than_the_wanted_time_are_not_opened() -> None:
+    where, counters = place(), ScanCounters()
+    log = b"".join(data(10 * n, 10, size=500, time_ms=1_000 * n) for n in range(50))
+    segments = written(where, log, Codec.NONE, segment_bytes=5_000)
+    assert len(segments) > 20
+    wanted = whole(where, segments, since_ms=49_000)
+    assert [r["offset"] for r in rows(list(read_range(wanted, counters)))] == [*range(490, 500)]
+    assert counters.stored_bytes <= segments[-1].stored_bytes + segments[-2].stored_bytes + 10_000
+    assert counters.requests < 6

@@ -14,7 +14,7 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
 from logkeep.errors import UsageError
 from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
-from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments, plan_prune, topic_policy
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, check_indexes, delete_segments, plan_prune, topic_policy
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import exit_code
@@ -66,7 +66,7 @@ def reindex(run: Run, url: str) -> ReindexReport:
         done = list(_reindexed(run, dataset))
     else:
         with locked(dataset.target):
-            done = list(_reindexed(run, dataset))
+            done = list(_reindexed(run, existing_dataset(run, url)))  # a round may have added records meanwhile
     return ReindexReport(
         url=dataset.target.url,
         right=sum(not each.written and each.kept is None for each in done),
@@ -134,11 +134,13 @@ def prune(run: Run, url: str) -> DatasetPruneReport:
     if run.dry_run:
         return _prune_report(run, dataset, list(_planned(run, dataset)))
     with locked(dataset.target):
+        dataset = existing_dataset(run, url)  # a round may have added records meanwhile
         planned = list(_planned(run, dataset))
         gone = [each for each in planned if each.segments]
         if gone:
             segments = plural(sum(len(each.segments) for each in gone), "segment")
             run.confirm(f"delete {segments}, {size(sum(each.size_bytes for each in gone))}, of {dataset.target.url}?")
+        check_indexes(dataset.target, gone)
         for each in gone:
             for _ in delete_segments(dataset.target, each):
                 pass

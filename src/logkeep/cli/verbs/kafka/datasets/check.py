@@ -13,7 +13,7 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import ALL
 from logkeep.kafka.dataset_upkeep.contents import DatasetPartition, contents_of
 from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
-from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1, exit_code
+from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1, exit_code, missing_records
 from logkeep.model.findings import Finding
 
 _SHOWN = 40
@@ -55,13 +55,14 @@ def verify(run: Run, url: str) -> DatasetVerifyReport:
     dataset = existing_dataset(run, url)
     checked = list(_checked(run, dataset))
     other = dataset.reader.findings if dataset.reader is not None else ()
+    noted = dataset.document.logs if dataset.document is not None else ()
     return DatasetVerifyReport(
         url=dataset.target.url,
         format=dataset.format,
         records=sum(each.records for each in checked),
         stored_bytes=sum(each.size_bytes for each in checked),
         partitions=tuple(map(_verified, checked)),
-        findings=(*other, *(finding for each in checked for finding in each.findings)),
+        findings=(*other, *missing_records(noted, checked), *(f for each in checked for f in each.findings)),
         all=run[ALL],
     )
 
