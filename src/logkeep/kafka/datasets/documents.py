@@ -13,7 +13,7 @@ import msgspec
 from logkeep.errors import FormatTooNew, TargetUnsafe
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
 
@@ -39,6 +39,8 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything visible below is in the dataset; -1: not known."""
     lost: tuple[tuple[int, int], ...] = ()
     """Ranges of offsets that the source removed before they were exported."""
+    pending: tuple[tuple[int, int], ...] = ()
+    """The same, of a run that has begun. One counts as soon as the dataset has a record behind it."""
     buried: int = 0
     """Offsets that the source had buried when the log was exported."""
     deletions: DeletionTimes | None = None
@@ -90,16 +92,23 @@ def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
 
 
 def begun_document(
-    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, rewritten: Collection[str] = ()
+    before: DatasetDocument | None,
+    new: DatasetDocument,
+    facts: ExportableLogs,
+    logs: Iterable[LogToExport],
+    rewritten: Collection[str] = (),
 ) -> DatasetDocument:
-    """It names logs, histories and topics before the dataset has a record of them. What is written anew replaces the
-    old one only at the end."""
+    """It names logs, histories, topics and lost offsets before the dataset has a record of them, or behind them.
+
+    What is written anew replaces the old one only at the end.
+    """
     old = before if before is not None else new
     topics, noted = {t.name for t in old.topics}, dict(old.noted)
-    for each in facts.logs:
+    for each in logs:
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
-            noted[each.log] = named_log(known, each)
+            named = named_log(known, each.source)
+            noted[each.log] = msgspec.structs.replace(named, pending=each.lost)
     return msgspec.structs.replace(
         old,
         topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),

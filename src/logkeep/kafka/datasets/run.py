@@ -39,7 +39,6 @@ from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
-from logkeep.model.ranges import Range
 from logkeep.model.work import Engine, EngineFor
 
 LABEL = "export"
@@ -132,10 +131,13 @@ class DatasetExport:
         with locked(self.target):
             remove_rewritten(self.target)
             prepared = self.prepare(source)
-            begun = begun_document(prepared.document, prepared.wanted, prepared.facts, self.options.rewrite)
-            put_document(self.target, begun)
+            put_document(self.target, self._begun(prepared))
             done = self._write(source, prepared, engine_for)
             return self._noted_down(source, prepared, done)
+
+    def _begun(self, prepared: PreparedExport) -> DatasetDocument:
+        facts, logs = prepared.facts, prepared.plan.logs
+        return begun_document(prepared.document, prepared.wanted, facts, logs, self.options.rewrite)
 
     def _document(self) -> DatasetDocument | None:
         """Raises TargetUnsafe if the target has files, but is no dataset of ours."""
@@ -245,7 +247,7 @@ def _note(
 ) -> NotedLog:
     named = named_log(note, planned.source)
     covered = max(planned.end, note.covered if note is not None else -1)
-    lost = [*(note.lost if note is not None else ()), *((r.start, r.end) for r in _lost(planned))]
+    lost = (*(note.lost if note is not None else ()), *planned.lost)
     return NotedLog(
         topic=planned.log.topic,
         partition=planned.log.partition,
@@ -259,15 +261,10 @@ def _note(
     )
 
 
-def _lost(planned: LogToExport) -> list[Range]:
-    archived = [r for r in planned.source.lost if r.end > planned.start and r.start < planned.end]
-    return [*([planned.hole] if planned.hole is not None else []), *archived]
-
-
 def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
     found = []
     for each in logs:
-        spans = {(r.start, r.end) for r in _lost(each)}
+        spans = set(each.lost)
         spans |= set(done[each.log].lost) if each.log in done else set()
         found += [
             f"{each.log} [{start}, {end}): the source has these offsets no longer" for start, end in sorted(spans)

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.dataset_upkeep.existing import open_existing
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
+from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.importing.survey_task import survey_partition
+from logkeep.kafka.importing.values import DatasetSurveyUnit
+from logkeep.store.local import LocalStore
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
 from tests.support.kafka.v1_reader import records
 
@@ -62,3 +69,58 @@ def test_the_whole_name_of_a_history_is_noted_before_its_first_record(tmp_path: 
     assert (document.noted[LOG].history, document.noted[LOG].archived) == (f"{ID}-1", True)
     exports.add(exportable("o", 0, 0, 7), *range(7))
     assert offsets(tmp_path / "d") == [*range(7)]
+
+
+def _after_a_gap(exports: ListedExports, fails_at: int) -> None:
+    """A run that begins behind a gap, and fails."""
+    behind = exportable_logs(exportable("o", 0, 10, 15))
+    source = ListedSource(behind, {LOG: rows(*range(10, 15))}, {LOG: (fails_at, TargetUnsafe("network"))})
+    with pytest.raises(TargetUnsafe, match="network"):
+        exports.run(source)
+
+
+def test_a_gap_of_a_failed_run_is_reported_by_the_next_one(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    _after_a_gap(exports, 13)
+    _after_a_gap(exports, 14)
+    assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
+    done = exports.add(exportable("o", 0, 10, 15), *range(10, 15))
+    assert done.holes == ("o/0 [5, 10): the source has these offsets no longer",)
+    assert exports.add(exportable("o", 0, 10, 16), *range(10, 16)).holes == ()
+    document = read_document(exports.target)
+    assert document is not None
+    assert (document.noted[LOG].lost, document.noted[LOG].pending) == (((5, 10),), ())
+
+
+def test_a_gap_without_a_record_behind_it_does_not_count(tmp_path: Path) -> None:
+    """A backup may still have what the cluster has no longer."""
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    _after_a_gap(exports, 10)
+    assert _surveyed(tmp_path / "d") == (0, 5, [])
+    assert exports.add(exportable("o", 0, 0, 15, ID), *range(15)).holes == ()
+    assert offsets(tmp_path / "d") == [*range(15)]
+
+
+def test_an_import_counts_lost_offsets_also_behind_the_document_and_not_what_was_pruned(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    exports.add(exportable("o", 0, 10, 12), *range(10, 12))
+    longer = exportable_logs(exportable("o", 0, 10, 15))
+    with pytest.raises(TargetUnsafe, match="network"):
+        exports.run(ListedSource(longer, {LOG: rows(*range(10, 15))}, {LOG: (14, TargetUnsafe("network"))}))
+    assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
+    segments = segments_of(open_existing(exports.target))[LOG]
+    for _ in delete_segments(exports.target, PrunedPartition("o", 0, segments[:6], 1, "")):
+        pass
+    assert _surveyed(tmp_path / "d") == (11, 14, [])
+
+
+def _surveyed(root: Path) -> tuple[int, int, list[tuple[int, int]]]:
+    """What an import finds: start, end and gaps."""
+    reader = open_dataset(LocalStore(root))
+    (partition,) = reader.partitions
+    unit = DatasetSurveyUnit(partition, None, reader.notes.get((partition.topic, partition.partition)))
+    found = survey_partition(unit, lambda _: None)
+    return found.start, found.end, [(gap.start, gap.end) for gap in found.gaps]

@@ -89,7 +89,7 @@ def test_other_datasets_are_refused() -> None:
 
 
 def test_other_histories_are_refused_unless_they_are_rewritten() -> None:
-    document = begun_document(None, WANTED, facts(0, 1))
+    document = begun_document(None, WANTED, facts(0, 1), [planned(facts(0, 1), None)])
     other = facts(0, 1)
     other = replace(other, logs=(replace(other.logs[0], history="b" * 32),))
     with pytest.raises(TargetUnsafe):
