@@ -87,8 +87,12 @@ def decode_document(data: bytes, where: str) -> DatasetDocument:
         raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error
 
 
-def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
-    target.put(DOCUMENT, _encoder.encode(document))
+def put_document(target: DatasetTarget, document: DatasetDocument, begun: DatasetDocument | None = None) -> None:
+    """Raises Locked if the document is no longer the one that this run has begun with."""
+    if begun is None:
+        target.put(DOCUMENT, _encoder.encode(document))
+    else:
+        target.put_after(DOCUMENT, _encoder.encode(begun), _encoder.encode(document))
 
 
 def begun_document(

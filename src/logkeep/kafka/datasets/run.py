@@ -131,9 +131,10 @@ class DatasetExport:
         with locked(self.target):
             remove_rewritten(self.target)
             prepared = self.prepare(source)
-            put_document(self.target, self._begun(prepared))
+            begun = self._begun(prepared)
+            put_document(self.target, begun)
             done = self._write(source, prepared, engine_for)
-            return self._noted_down(source, prepared, done)
+            return self._noted_down(source, prepared, begun, done)
 
     def _begun(self, prepared: PreparedExport) -> DatasetDocument:
         facts, logs = prepared.facts, prepared.plan.logs
@@ -204,7 +205,11 @@ class DatasetExport:
                 self._positions[each.log] = positions
 
     def _noted_down(
-        self, source: ExportSource, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog]
+        self,
+        source: ExportSource,
+        prepared: PreparedExport,
+        begun: DatasetDocument,
+        done: Mapping[DatasetLog, ExportedLog],
     ) -> ExportDone:
         known = _noted(prepared.document)
         before = topic_rules(prepared.document)
@@ -217,7 +222,8 @@ class DatasetExport:
             rule = None if fresh else before.get(each.log.topic)
             judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
             notes.append(_note(each, done.get(each.log), note, judged[each], source))
-        put_document(self.target, joined_document(prepared.document, prepared.wanted, prepared.facts, notes))
+        document = joined_document(prepared.document, prepared.wanted, prepared.facts, notes)
+        put_document(self.target, document, begun)
         logs = tuple(done.values())
         return ExportDone(
             prepared,
