@@ -150,8 +150,8 @@ def _joined_groups(
     old: Iterable[GroupRecord], new: Iterable[GroupRecord], chosen: Iterable[str]
 ) -> tuple[GroupRecord, ...]:
     """Commits in the chosen topics as they are now, and others as they were."""
-    found: dict[str, GroupRecord] = {g.name: g for g in new}
     topics = frozenset(chosen)
+    found = {g.name: _within(g, topics) for g in new if not g.commits or _within(g, topics).commits}
     for group in old:
         kept = tuple(c for c in group.commits if c.topic not in topics)
         now = found.get(group.name)
@@ -162,8 +162,14 @@ def _joined_groups(
     return tuple(found[name] for name in sorted(found))
 
 
+def _within(group: GroupRecord, topics: Collection[str]) -> GroupRecord:
+    return msgspec.structs.replace(group, commits=_sorted(c for c in group.commits if c.topic in topics))
+
+
 def _sorted(commits: Iterable[CommitRecord]) -> tuple[CommitRecord, ...]:
-    return tuple(sorted(commits, key=lambda c: (c.topic, c.partition)))
+    """One for each log: the last one counts."""
+    found = {(c.topic, c.partition): c for c in commits}
+    return tuple(found[log] for log in sorted(found))
 
 
 def topic_rules(document: DatasetDocument | None) -> Mapping[str, TopicRecord]:

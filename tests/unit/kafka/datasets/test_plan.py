@@ -147,6 +147,22 @@ def test_a_document_keeps_what_it_knows_of_other_topics() -> None:
     assert [c.topic for c in found.groups[0].commits] == ["other", "t"]
 
 
+def test_commits_in_other_topics_are_left_out_and_none_is_there_twice() -> None:
+    def groups(offset: int) -> tuple[GroupRecord, ...]:
+        commits = [CommitRecord(topic, 0, offset, offset, -1, "") for topic in ("other", "t")]
+        only = GroupRecord("only-other", "consumer", "", "", (commits[0],))
+        return GroupRecord("g", "consumer", "", "", tuple(commits)), only
+
+    document = WANTED
+    for offset in (1, 2, 3):
+        document = joined_document(document, WANTED, replace(facts(0, 9), groups=groups(offset)), [note(8, 9)])
+    assert [(g.name, [(c.topic, c.offset) for c in g.commits]) for g in document.groups] == [("g", [("t", 3)])]
+    doubled = msgspec.structs.replace(document.groups[0], commits=groups(4)[0].commits + groups(5)[0].commits)
+    document = msgspec.structs.replace(document, groups=(doubled,))
+    document = joined_document(document, WANTED, replace(facts(0, 9), groups=groups(6)), [note(8, 9)])
+    assert [(c.topic, c.offset) for c in document.groups[0].commits] == [("other", 5), ("t", 6)]
+
+
 def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:
     times = ReadTimes(10 * DAY_MS, end_ms, ClockName.BROKER)
     return ExportedLog(topic="t", partition=0, records=1, written_bytes=1, files=1, last=19, dense=dense, times=times)
