@@ -229,7 +229,7 @@ class DatasetExport:
             prepared,
             logs,
             tuple(_holes(prepared.plan.logs, done)),
-            (*unproven_findings(judged), *_not_held(logs)),
+            (*unproven_findings(judged), *_not_held(logs), *_uncounted(logs)),
         )
 
 
@@ -291,4 +291,18 @@ def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
             what=f"{plural(count, 'record')}: the format has no place for {kind}, written as closely as possible",
         )
         for (topic, kind), count in sorted(counts.items())
+    ]
+
+
+def _uncounted(logs: Collection[ExportedLog]) -> list[Finding]:
+    return [
+        Finding(
+            code=NOT_HELD,
+            severity=Severity.WARNING,
+            where=str(each.log),
+            what="an attempt failed and was repeated; records that it wrote were not counted: the format may have no "
+            "place for something of them",
+        )
+        for each in sorted(logs, key=lambda each: each.log)
+        if each.uncounted
     ]

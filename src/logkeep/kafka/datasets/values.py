@@ -118,8 +118,10 @@ class ExportedLog(msgspec.Struct, frozen=True, kw_only=True):
     written_bytes: int
     files: int
     last: int
-    """The offset of the last record that it wrote; -1 if it wrote none."""
+    """The offset of the last record of the dataset; -1 if it has none."""
     not_held: dict[str, int] = {}
+    uncounted: bool = False
+    """Whether `not_held` leaves out records that an earlier attempt wrote."""
     fetched_bytes: int = 0
     dense: bool = False
     """Whether every offset of the range had its record, or its marker."""

@@ -13,9 +13,11 @@ from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.importing.recognise import open_dataset
 from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord
+from logkeep.model.findings import Severity
 from logkeep.store.local import LocalStore
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
-from tests.support.kafka.v1_reader import records
+from tests.support.kafka.v1_reader import groups, records
 
 LOG, OTHER = DatasetLog("o", 0), DatasetLog("o", 1)
 
@@ -115,6 +117,33 @@ def test_an_import_counts_lost_offsets_also_behind_the_document_and_not_what_was
     for _ in delete_segments(exports.target, PrunedPartition("o", 0, segments[:6], 1, "")):
         pass
     assert _surveyed(tmp_path / "d") == (11, 14, [])
+
+
+def _broken_once(value: bytes | None = b"v") -> ListedSource:
+    """Two logs of one task: the first one is complete when the connection breaks, and the task is repeated."""
+    commits = (CommitRecord("a", 0, 5, 5, -1, ""), CommitRecord("b", 0, 4, 4, -1, ""))
+    committed = [GroupRecord("g", "classic", "Empty", "consumer", commits)]
+    found = exportable_logs(exportable("a", 0, 0, 5), exportable("b", 0, 0, 5), groups=committed)
+    one, two = DatasetLog("a", 0), DatasetLog("b", 0)
+    data = {one: rows(*range(5), value=value), two: rows(*range(5))}
+    return ListedSource(found, data, {two: (3, OSError("the connection broke"))})
+
+
+def test_a_repeated_attempt_knows_what_the_dataset_ends_with(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d")
+    done = exports.run(_broken_once())
+    assert [(each.topic, each.last) for each in done.logs] == [("a", 4), ("b", 4)]
+    assert (groups(tmp_path / "d" / "a", 0), groups(tmp_path / "d" / "b", 0)) == ({"g": 5}, {"g": 4})
+    document = read_document(exports.target)
+    assert document is not None
+    assert [(each.topic, each.last) for each in document.logs] == [("a", 4), ("b", 4)]
+    assert not done.findings, "this format has a place for everything"
+
+
+def test_what_an_earlier_attempt_could_not_hold_is_not_passed_over(tmp_path: Path) -> None:
+    done = ListedExports(tmp_path / "d", "avro", 1 << 20, "seed001").run(_broken_once(value=None))
+    assert [(each.where, each.severity) for each in done.findings] == [("a/0", Severity.WARNING)]
+    assert "not counted" in done.findings[0].what
 
 
 def _surveyed(root: Path) -> tuple[int, int, list[tuple[int, int]]]:

@@ -35,6 +35,9 @@ class RecordFileKind(Protocol):
     def schema(self, options: DatasetOptions) -> str:
         """As `DatasetFormat.schema`."""
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        """As `DatasetFormat.holds_all`."""
+
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> RecordFileWriter: ...
 
     def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
@@ -49,6 +52,9 @@ class AvroKind:
 
     def schema(self, options: DatasetOptions) -> str:
         return self._options(options).schema
+
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return self._options(options).schema is AvroSchema.FAITHFUL
 
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> AvroFileWriter:
         return AvroFileWriter(log.topic, log.partition, first_offset, self._options(options))
@@ -75,6 +81,9 @@ class ParquetKind:
 
     def schema(self, options: DatasetOptions) -> str:
         return ""
+
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return True
 
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> ParquetFileWriter:
         return ParquetFileWriter(log.topic, log.partition)

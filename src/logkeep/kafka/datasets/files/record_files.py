@@ -26,6 +26,9 @@ class RecordFiles:
     def schema(self, options: DatasetOptions) -> str:
         return self.kind.schema(options)
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return self.kind.holds_all(options)
+
     def root(self, topic: str) -> str:
         return f"{TOPICS}{topic}/"
 
