@@ -5,7 +5,7 @@ keeps configs, and commits with their metadata; and the times that prove that no
 where a partition ends is found from its own files.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from logkeep.errors import FormatTooNew, TargetUnsafe
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLogs
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
 
@@ -31,6 +31,8 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     topic: str
     partition: int
     history: str
+    archived: bool = False
+    """Whether the history is the whole name, as a backup knows it. A cluster knows only the topic id."""
     last: int = -1
     """The offset of its last record; the other values count only while the dataset ends with it."""
     covered: int = -1
@@ -87,20 +89,30 @@ def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
     target.put(DOCUMENT, _encoder.encode(document))
 
 
-def begun_document(before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs) -> DatasetDocument:
-    """With logs and topics that are new to the dataset: it names them before it has a record of them."""
+def begun_document(
+    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, rewritten: Collection[str] = ()
+) -> DatasetDocument:
+    """It names logs, histories and topics before the dataset has a record of them. What is written anew replaces the
+    old one only at the end."""
     old = before if before is not None else new
-    known, topics = old.noted, {t.name for t in old.topics}
-    logs = [
-        NotedLog(topic=each.log.topic, partition=each.log.partition, history=each.history)
-        for each in facts.logs
-        if each.log not in known
-    ]
+    topics, noted = {t.name for t in old.topics}, dict(old.noted)
+    for each in facts.logs:
+        known = noted.get(each.log)
+        if known is None or each.log.topic not in rewritten:
+            noted[each.log] = named_log(known, each)
     return msgspec.structs.replace(
         old,
         topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
-        logs=tuple(sorted((*old.logs, *logs), key=lambda each: each.log)),
+        logs=tuple(noted[log] for log in sorted(noted)),
     )
+
+
+def named_log(known: NotedLog | None, source: ExportableLog) -> NotedLog:
+    """With the whole name of the history, as soon as a backup has given it."""
+    if known is None:
+        topic, partition = source.log
+        return NotedLog(topic=topic, partition=partition, history=source.history, archived=not source.live)
+    return known if source.live else msgspec.structs.replace(known, history=source.history, archived=True)
 
 
 def joined_document(

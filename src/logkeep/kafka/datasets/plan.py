@@ -11,6 +11,7 @@ from logkeep.errors import TargetUnsafe, UsageError
 from logkeep.kafka.datasets.documents import RESERVED, DatasetDocument, NotedLog
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.record.documents import TopicRecord
 from logkeep.model.ranges import Range
 
 _ELSEWHERE = "write to an empty directory or prefix"
@@ -57,7 +58,7 @@ def refuse_other_histories(
                 "a dataset has no place for a topic of this name", subject=each.log.topic, remedy="add it to --exclude"
             )
         known = noted.get(each.log)
-        if known is None or each.log.topic in rewritten or same_history(known.history, each.history):
+        if known is None or each.log.topic in rewritten or same_history(known, each):
             continue
         raise TargetUnsafe(
             f"{each.log} is another log than the one in the dataset: the topic was created again, or its log lost its "
@@ -67,10 +68,12 @@ def refuse_other_histories(
         )
 
 
-def same_history(one: str, other: str) -> bool:
-    """A cluster knows only the topic id, which a history begins with."""
-    short, long = sorted((one, other), key=len)
-    return short == long or (len(short) == 32 and long.partition("-")[0] == short)
+def same_history(known: NotedLog, source: ExportableLog) -> bool:
+    """A cluster knows only the topic id, which a history begins with. Two backups name the whole history."""
+    short, long = sorted((known.history, source.history), key=len)
+    if short == long or (known.archived and not source.live):
+        return short == long
+    return len(short) == 32 and long.partition("-")[0] == short
 
 
 def plan_export(
@@ -114,3 +117,25 @@ def refuse_unknown_rewrites(rewritten: Collection[str], topics: Iterable[str]) -
         raise UsageError(
             f"{unknown[0]} is not among the exported topics", subject="--rewrite", remedy="give the names of topics"
         )
+
+
+def refuse_partial_rewrites(
+    rewritten: Collection[str], facts: ExportableLogs, noted: Mapping[DatasetLog, NotedLog]
+) -> None:
+    """A topic is exchanged as a whole. Raises UsageError if a partition of it, in the source or in the dataset, is not
+    selected. Partitions of a topic that was deleted and created again since do not count: it replaces the old one."""
+    selected = {each.log for each in facts.logs}
+    for topic in (each for each in facts.topics if each.name in rewritten):
+        found = {DatasetLog(topic.name, number) for number in range(topic.partitions)}
+        found |= {log for log, note in noted.items() if log.topic == topic.name and _is_of(note, topic)}
+        missing = sorted(found - selected)
+        if missing:
+            raise UsageError(
+                f"{missing[0]} is not among the exported partitions, and a topic is replaced as a whole",
+                subject=f"--rewrite {topic.name}",
+                remedy="select all partitions of the topic, or export to another directory",
+            )
+
+
+def _is_of(note: NotedLog, topic: TopicRecord) -> bool:
+    return note.history.partition("-")[0] == topic.id

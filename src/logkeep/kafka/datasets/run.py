@@ -17,6 +17,7 @@ from logkeep.kafka.datasets.documents import (
     NotedLog,
     begun_document,
     joined_document,
+    named_log,
     put_document,
     read_document,
     topic_rules,
@@ -29,6 +30,7 @@ from logkeep.kafka.datasets.plan import (
     plan_export,
     refuse_other_dataset,
     refuse_other_histories,
+    refuse_partial_rewrites,
     refuse_unknown_rewrites,
 )
 from logkeep.kafka.datasets.rewrite import exchange, remove_rewritten, rewrite_target
@@ -117,6 +119,7 @@ class DatasetExport:
         if document is not None:
             refuse_other_dataset(document, wanted, url)
         refuse_unknown_rewrites(self.options.rewrite, {t.name for t in facts.topics})
+        refuse_partial_rewrites(self.options.rewrite, facts, _noted(document))
         refuse_other_histories(document, facts, self.options.rewrite, url)
         noted = {log: note for log, note in _noted(document).items() if log.topic not in self.options.rewrite}
         ends = {each.log: self._end(each.log, document) for each in facts.logs}
@@ -129,7 +132,8 @@ class DatasetExport:
         with locked(self.target):
             remove_rewritten(self.target)
             prepared = self.prepare(source)
-            put_document(self.target, begun_document(prepared.document, prepared.wanted, prepared.facts))
+            begun = begun_document(prepared.document, prepared.wanted, prepared.facts, self.options.rewrite)
+            put_document(self.target, begun)
             done = self._write(source, prepared, engine_for)
             return self._noted_down(source, prepared, done)
 
@@ -239,12 +243,14 @@ def _with_burials(planned: LogToExport, note: NotedLog | None, source: ExportSou
 def _note(
     planned: LogToExport, done: ExportedLog | None, note: NotedLog | None, judged: JudgedExport, source: ExportSource
 ) -> NotedLog:
+    named = named_log(note, planned.source)
     covered = max(planned.end, note.covered if note is not None else -1)
     lost = [*(note.lost if note is not None else ()), *((r.start, r.end) for r in _lost(planned))]
     return NotedLog(
         topic=planned.log.topic,
         partition=planned.log.partition,
-        history=max(planned.source.history, note.history if note is not None else "", key=len),
+        history=named.history,
+        archived=named.archived,
         last=_last(planned, done),
         covered=covered,
         lost=tuple(dict.fromkeys([*lost, *(done.lost if done is not None else ())])),

@@ -95,12 +95,31 @@ def test_other_histories_are_refused_unless_they_are_rewritten() -> None:
     with pytest.raises(TargetUnsafe):
         refuse_other_histories(document, other, (), "url")
     refuse_other_histories(document, other, ("t",), "url")
-    assert same_history(ID, f"{ID}-2")
-    assert not same_history(f"{ID}-1", f"{ID}-2")
     with pytest.raises(UsageError):
         refuse_other_histories(None, facts(0, 1, log=DatasetLog(".logkeep", 0)), (), "url")
     with pytest.raises(UsageError):
         refuse_unknown_rewrites(("x",), ("t",))
+
+
+@pytest.mark.parametrize(
+    ("noted", "noted_by_backup", "found", "found_in_backup", "same"),
+    [
+        (ID, False, ID, False, True),
+        (ID, False, f"{ID}-2", True, True),  # a cluster knows only the topic id
+        (f"{ID}-2", True, ID, False, True),
+        (ID, True, f"{ID}-2", True, False),  # the log lost its end and grew again
+        (f"{ID}-1", True, f"{ID}-2", True, False),
+        (f"{ID}-1", False, f"{ID}-2", True, False),
+        (f"{ID}-2", True, f"{ID}-2", True, True),
+        (ID, False, f"{'b' * 32}-1", True, False),
+    ],
+)
+def test_two_backups_name_whole_histories(
+    noted: str, noted_by_backup: bool, found: str, found_in_backup: bool, same: bool
+) -> None:
+    known = NotedLog(topic="t", partition=0, history=noted, archived=noted_by_backup)
+    source = ExportableLog(LOG, found, 0, 1, broker=-1 if found_in_backup else 1)
+    assert same_history(known, source) is same
 
 
 def test_documents_of_later_releases_and_other_files() -> None:
