@@ -1,4 +1,4 @@
-"""Reads records of one log from an Avro file, whoever wrote it. Safe for any bytes.
+"""Reads records of one log from an Avro file of any writer. Safe for any bytes.
 
 Fields are found by the schema in the file's header, see `avro_schemas`. All records must be of one topic and partition,
 and their offsets must rise. Records of a block come only when the block is whole; the error for a torn one comes after

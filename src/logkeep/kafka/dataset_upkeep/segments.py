@@ -10,7 +10,7 @@ from logkeep.errors import UsageError
 from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.kafka.record_kernels import Longs
-from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import NO_TIME, DatasetSegment
 from logkeep.kafka.dataset_upkeep.v1_segments import found_records, readable_index
 from logkeep.kafka.importing.files import AVRO, PARQUET, FilesPartitionReader

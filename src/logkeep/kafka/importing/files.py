@@ -7,7 +7,6 @@
 Directories say topic and partition; a name is only used for the order of files.
 """
 
-import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from logkeep.kafka.record.import_label import ToolLabel
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.store.base import ObjectInfo, Store
+from logkeep.store.object_file import open_object
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 AVRO, PARQUET, TRIVADIS = "avro", "parquet", "trivadis"
 _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10})-(\d{1,20})\.(data|parquet)")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")
-_BUFFER_BYTES = 1 << 20
 _REMEDY = "the file was changed, or belongs to another dataset; nothing was imported"
 _UNKNOWN = ("topic ids, configs and numbers of replicas", "leader epochs, producers and transactions")
 _LABELS = {
@@ -44,33 +43,6 @@ _LABELS = {
         ),
     ),
 }
-
-
-class _StoredFile(io.RawIOBase):
-    """An object of a store as a file that can be read from any byte."""
-
-    def __init__(self, store: Store, info: ObjectInfo) -> None:
-        self._store, self._info, self._at = store, info, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast(bytearray, buffer)).cast("B")
-        count = max(min(len(view), self._info.size - self._at), 0)
-        view[:count] = self._store.get_range(self._info.name, self._at, count) if count else b""
-        self._at += count
-        return count
 
 
 @dataclass(frozen=True)
@@ -109,7 +81,7 @@ class FilesPartitionReader:
         from logkeep.formats.datasets.avro_reading import AvroFile  # noqa: PLC0415 - as above
         from logkeep.formats.datasets.parquet import ParquetRecords  # noqa: PLC0415
 
-        file = cast(BinaryIO, io.BufferedReader(_StoredFile(self.store, info), _BUFFER_BYTES))
+        file = cast(BinaryIO, open_object(self.store, info.name, info.size))
         opened = (ParquetRecords if self.format == PARQUET else AvroFile)(file, info.name)
         unordered = isinstance(opened, AvroFile) and b"orderedHeaders" not in opened.header.schema
         for batch in opened.records():

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.files.kinds import AvroKind, ParquetKind, RecordFileKind
 from logkeep.kafka.datasets.files.names import EMPTY, TOPICS, first_offset_of, folder, log_of
-from logkeep.kafka.datasets.files.object_file import open_object
 from logkeep.kafka.datasets.files.writer import FilesWriter
 from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOptions
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.base import ObjectInfo
+from logkeep.store.object_file import open_object
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import PRUNE, REINDEX
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
 from logkeep.errors import UsageError
-from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, check_indexes, delete_segments, plan_prune, topic_policy
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of

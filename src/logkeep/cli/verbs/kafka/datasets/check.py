@@ -12,7 +12,7 @@ from logkeep.cli.verbs.kafka.datasets.upkeep_declarations import INFO, VERIFY
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import ALL
 from logkeep.kafka.dataset_upkeep.contents import DatasetPartition, contents_of
-from logkeep.kafka.dataset_upkeep.existing import ExistingDataset
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
 from logkeep.kafka.dataset_upkeep.verify import CheckedPartition, check_partition, check_v1, exit_code, missing_records
 from logkeep.model.findings import Finding
 

@@ -3,7 +3,7 @@
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.wiring import opened_store
 from logkeep.errors import UsageError
-from logkeep.kafka.dataset_upkeep.existing import ExistingDataset, open_existing
+from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset, open_existing
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.access import local_root, place_exists
 

@@ -4,7 +4,7 @@ import io
 
 from logkeep.store.base import Store
 
-_BUFFER_BYTES = 256 << 10
+_BUFFER_BYTES = 1 << 20
 
 
 def open_object(store: Store, name: str, size: int) -> io.BufferedReader:
