@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.kafka.dataset_upkeep.existing import open_existing
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
 from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
 from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.documents import read_document
