@@ -16,6 +16,7 @@ from logkeep.kafka.importing.values import DatasetSurveyUnit
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
 from logkeep.model.findings import Severity
 from logkeep.store.local import LocalStore
+from tests.support.kafka.arrow_rows import ArrowRow
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
 from tests.support.kafka.v1_reader import groups, records
 
@@ -144,6 +145,21 @@ def test_what_an_earlier_attempt_could_not_hold_is_not_passed_over(tmp_path: Pat
     done = ListedExports(tmp_path / "d", "avro", 1 << 20, "seed001").run(_broken_once(value=None))
     assert [(each.where, each.severity) for each in done.findings] == [("a/0", Severity.WARNING)]
     assert "not counted" in done.findings[0].what
+
+
+@pytest.mark.parametrize(
+    ("form", "schema"), [("kafka-backup-v1", ""), ("avro", ""), ("avro", "seed001"), ("parquet", "")]
+)
+def test_a_live_log_that_lost_its_end_and_grew_again_is_refused(tmp_path: Path, form: str, schema: str) -> None:
+    """Headers and a tombstone, which not every schema holds, do not make a record another one."""
+    exports = ListedExports(tmp_path / "d", form, 1 << 20, schema)
+    own: list[ArrowRow] = [(n, n, n % 2, None, None, [(b"h", None), (b"h", b"1"), (b"\xff", b"")]) for n in range(6)]
+    exports.run(ListedSource(exportable_logs(exportable("o", 0, 0, 5)), {LOG: own[:5]}))
+    with pytest.raises(TargetUnsafe, match="another record at offset 4"):
+        exports.add(exportable("o", 0, 0, 8), *range(8), value=b"other")
+    grown = ListedSource(exportable_logs(exportable("o", 0, 0, 6)), {LOG: own})
+    assert exports.run(grown).sum("records") == 1
+    assert exports.add(exportable("o", 0, 6, 8), 6, 7).sum("records") == 2, "the last record is gone: nothing is known"
 
 
 def _surveyed(root: Path) -> tuple[int, int, list[tuple[int, int]]]:
