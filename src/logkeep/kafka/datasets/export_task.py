@@ -79,7 +79,7 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         uncounted=before > planned.last and not form.holds_all(unit.options),
         fetched_bytes=counts.fetched_bytes,
         dense=counts.dense_offsets == planned.end - planned.start,
-        lost=tuple(counts.lost),
+        lost=tuple((max(first, before + 1), after) for first, after in counts.lost if after > before + 1),
         times=counts.times,
     )
 

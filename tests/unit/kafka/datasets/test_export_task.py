@@ -76,6 +76,30 @@ def test_the_last_record_is_compared_with_the_live_log(tmp_path: Path) -> None:
     assert [each.offset for each in records(root / "orders", 0)] == [0, 1, 2, 3, 4]
 
 
+@dataclass(frozen=True)
+class Shortened(Listed):
+    """Retention moves the log start before the first record is read."""
+
+    log_start: int = 0
+
+    def read(
+        self, planned: LogToExport, start: int, counts: ReadCounts, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        counts.lost.append((start, self.log_start))
+        yield from super().read(planned, self.log_start, counts, progress)
+
+
+def test_the_record_that_is_compared_is_not_lost(tmp_path: Path) -> None:
+    root = tmp_path / "d"
+    exported(root, Listed(rows(0, 1, 2)), 3)
+    log = LogToExport(ExportableLog(LOG, "a" * 32, 0, 6, broker=1), 3, joined=True, last=2)
+    for log_start, lost in ((3, ()), (5, ((3, 5),))):
+        source = Shortened(rows(5) if lost else (), log_start=log_start)
+        unit = ExportUnit(DatasetTarget(LocalStore(root), root), "kafka-backup-v1", DatasetOptions(9), source, (log,))
+        (done,) = export_logs(unit, lambda _: None).logs
+        assert done.lost == lost
+
+
 def test_archived_logs_are_known_by_their_history(tmp_path: Path) -> None:
     root = tmp_path / "d"
     exported(root, Listed(rows(0, 1)), 2, live=False)
