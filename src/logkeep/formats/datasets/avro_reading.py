@@ -64,9 +64,14 @@ class AvroFile:
 
     def last_offset(self) -> int | None:
         """Read from the end of the file: of its last block alone. None if it has no record."""
+        last = self.last_record()
+        return None if last is None else last.column("offset")[0].as_py()
+
+    def last_record(self) -> pa.RecordBatch | None:
+        """The same, with all its columns."""
         last = None
         for batch in self._records_from(last_block_at(self._file, self.header, self._subject)):
-            last = batch.column("offset")[-1].as_py()
+            last = batch.slice(batch.num_rows - 1)
         return last
 
     def _records_from(self, at: int) -> Iterator[pa.RecordBatch]:

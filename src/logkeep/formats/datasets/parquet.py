@@ -172,6 +172,13 @@ class ParquetRecords:
         found = self._offsets(groups - 1) if groups else None
         return int(found.max) if found is not None and found.has_min_max else None
 
+    def last_record(self) -> pa.RecordBatch | None:
+        """Reads the last row group. None if there is no record. Raises Damaged."""
+        last = None
+        for batch in self._records_of(range(self._file.num_row_groups)[-1:]):
+            last = batch.slice(batch.num_rows - 1)
+        return last
+
     def first_names(self) -> tuple[str, int, int] | None:
         """Topic, partition and offset of the first record, by the footer's statistics."""
         if not self._file.metadata.num_row_groups:
@@ -187,9 +194,12 @@ class ParquetRecords:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """All records, in order, as `arrow.SCHEMA`. Raises Damaged."""
+        return self._records_of(range(self._file.num_row_groups))
+
+    def _records_of(self, groups: range) -> Iterator[pa.RecordBatch]:
         before = -1
         try:
-            for group in range(self._file.num_row_groups):
+            for group in groups:
                 for rows in self._file.iter_batches(_READ_ROWS, row_groups=[group], use_threads=False):
                     if rows.num_rows:
                         before = self._check(rows, before, group)

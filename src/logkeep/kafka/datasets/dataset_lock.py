@@ -1,4 +1,4 @@
-"""One run at a time writes a dataset in a directory. In a bucket, two runs notice each other by versions of indexes."""
+"""One run at a time writes a dataset in a directory. In a bucket, two runs notice each other by names and indexes."""
 
 import fcntl
 import os

@@ -71,9 +71,9 @@ def _doubt(
 ) -> str:
     if not facts.live:
         return _archived_doubt(planned, note)
-    if not planned.offsets:
+    if not planned.offsets and not planned.passed:
         return ""
-    if planned.hole is not None or (done is not None and done.lost):
+    if planned.passed or planned.hole is not None or (done is not None and done.lost):
         return "the log start has passed the end of the dataset"
     if done is not None and done.dense:
         return ""

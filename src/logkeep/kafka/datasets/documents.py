@@ -13,7 +13,7 @@ import msgspec
 from logkeep.errors import FormatTooNew, TargetUnsafe
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
-from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs
+from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
 
@@ -39,6 +39,8 @@ class NotedLog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything visible below is in the dataset; -1: not known."""
     lost: tuple[tuple[int, int], ...] = ()
     """Ranges of offsets that the source removed before they were exported."""
+    pending: tuple[tuple[int, int], ...] = ()
+    """The same, of a run that has begun. One counts as soon as the dataset has a record behind it."""
     buried: int = 0
     """Offsets that the source had buried when the log was exported."""
     deletions: DeletionTimes | None = None
@@ -85,21 +87,32 @@ def decode_document(data: bytes, where: str) -> DatasetDocument:
         raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error
 
 
-def put_document(target: DatasetTarget, document: DatasetDocument) -> None:
-    target.put(DOCUMENT, _encoder.encode(document))
+def put_document(target: DatasetTarget, document: DatasetDocument, begun: DatasetDocument | None = None) -> None:
+    """Raises Locked if the document is no longer the one that this run has begun with."""
+    if begun is None:
+        target.put(DOCUMENT, _encoder.encode(document))
+    else:
+        target.put_after(DOCUMENT, _encoder.encode(begun), _encoder.encode(document))
 
 
 def begun_document(
-    before: DatasetDocument | None, new: DatasetDocument, facts: ExportableLogs, rewritten: Collection[str] = ()
+    before: DatasetDocument | None,
+    new: DatasetDocument,
+    facts: ExportableLogs,
+    logs: Iterable[LogToExport],
+    rewritten: Collection[str] = (),
 ) -> DatasetDocument:
-    """It names logs, histories and topics before the dataset has a record of them. What is written anew replaces the
-    old one only at the end."""
+    """It names logs, histories, topics and lost offsets before the dataset has a record of them, or behind them.
+
+    What is written anew replaces the old one only at the end.
+    """
     old = before if before is not None else new
     topics, noted = {t.name for t in old.topics}, dict(old.noted)
-    for each in facts.logs:
+    for each in logs:
         known = noted.get(each.log)
         if known is None or each.log.topic not in rewritten:
-            noted[each.log] = named_log(known, each)
+            named = named_log(known, each.source)
+            noted[each.log] = msgspec.structs.replace(named, pending=each.lost)
     return msgspec.structs.replace(
         old,
         topics=tuple(sorted((*old.topics, *(t for t in facts.topics if t.name not in topics)), key=lambda t: t.name)),
@@ -137,8 +150,8 @@ def _joined_groups(
     old: Iterable[GroupRecord], new: Iterable[GroupRecord], chosen: Iterable[str]
 ) -> tuple[GroupRecord, ...]:
     """Commits in the chosen topics as they are now, and others as they were."""
-    found: dict[str, GroupRecord] = {g.name: g for g in new}
     topics = frozenset(chosen)
+    found = {g.name: _within(g, topics) for g in new if not g.commits or _within(g, topics).commits}
     for group in old:
         kept = tuple(c for c in group.commits if c.topic not in topics)
         now = found.get(group.name)
@@ -149,8 +162,14 @@ def _joined_groups(
     return tuple(found[name] for name in sorted(found))
 
 
+def _within(group: GroupRecord, topics: Collection[str]) -> GroupRecord:
+    return msgspec.structs.replace(group, commits=_sorted(c for c in group.commits if c.topic in topics))
+
+
 def _sorted(commits: Iterable[CommitRecord]) -> tuple[CommitRecord, ...]:
-    return tuple(sorted(commits, key=lambda c: (c.topic, c.partition)))
+    """One for each log: the last one counts."""
+    found = {(c.topic, c.partition): c for c in commits}
+    return tuple(found[log] for log in sorted(found))
 
 
 def topic_rules(document: DatasetDocument | None) -> Mapping[str, TopicRecord]:

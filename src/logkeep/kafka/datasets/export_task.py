@@ -54,6 +54,7 @@ def export_logs(unit: ExportUnit, progress: Progress) -> ExportResult:
 def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progress: Progress) -> ExportedLog:
     form = dataset_format(unit.format)
     own = form.find_end(unit.target, planned.log)
+    before = -1 if own.last is None else own.last
     start = planned.start if own.next is None else max(planned.start, own.next)
     compared = own.last if planned.source.live and isinstance(form, RecognisesLast) else None
     if compared is not None and compared >= planned.source.start:
@@ -73,8 +74,9 @@ def _export(unit: ExportUnit, records: OpenRecords, planned: LogToExport, progre
         records=written.records,
         written_bytes=written.written_bytes,
         files=written.files,
-        last=written.last,
+        last=max(written.last, before),
         not_held=dict(written.not_held),
+        uncounted=before > planned.last and not form.holds_all(unit.options),
         fetched_bytes=counts.fetched_bytes,
         dense=counts.dense_offsets == planned.end - planned.start,
         lost=tuple(counts.lost),

@@ -102,6 +102,9 @@ class DatasetFormat(Protocol):
     def schema(self, options: DatasetOptions) -> str:
         """What the dataset's documents record, and a later run must have too; empty if there is only one."""
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        """Whether it has a place for everything that a record may have: then `WrittenPart.not_held` is empty."""
+
     def root(self, topic: str) -> str:
         """The prefix of everything of a topic: `orders/`."""
 

@@ -41,6 +41,9 @@ class KafkaBackupV1:
     def schema(self, options: DatasetOptions) -> str:
         return ""
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return True
+
     def root(self, topic: str) -> str:
         return f"{topic}/"
 

@@ -88,7 +88,8 @@ def _planned(
 ) -> LogToExport:
     last = -1 if own.last is None else own.last
     reached = reached_by(own, note)
-    planned = LogToExport(source, min(source.start, source.end), own.joined, last, own.unfinished)
+    passed = tuple(Range(*span) for span in note.pending if span[0] < span[1] <= last) if note is not None else ()
+    planned = LogToExport(source, min(source.start, source.end), own.joined, last, own.unfinished, passed=passed)
     if reached is None:
         return planned
     if reached > source.end and facts.live:

@@ -39,7 +39,6 @@ from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
-from logkeep.model.ranges import Range
 from logkeep.model.work import Engine, EngineFor
 
 LABEL = "export"
@@ -132,10 +131,14 @@ class DatasetExport:
         with locked(self.target):
             remove_rewritten(self.target)
             prepared = self.prepare(source)
-            begun = begun_document(prepared.document, prepared.wanted, prepared.facts, self.options.rewrite)
+            begun = self._begun(prepared)
             put_document(self.target, begun)
             done = self._write(source, prepared, engine_for)
-            return self._noted_down(source, prepared, done)
+            return self._noted_down(source, prepared, begun, done)
+
+    def _begun(self, prepared: PreparedExport) -> DatasetDocument:
+        facts, logs = prepared.facts, prepared.plan.logs
+        return begun_document(prepared.document, prepared.wanted, facts, logs, self.options.rewrite)
 
     def _document(self) -> DatasetDocument | None:
         """Raises TargetUnsafe if the target has files, but is no dataset of ours."""
@@ -202,7 +205,11 @@ class DatasetExport:
                 self._positions[each.log] = positions
 
     def _noted_down(
-        self, source: ExportSource, prepared: PreparedExport, done: Mapping[DatasetLog, ExportedLog]
+        self,
+        source: ExportSource,
+        prepared: PreparedExport,
+        begun: DatasetDocument,
+        done: Mapping[DatasetLog, ExportedLog],
     ) -> ExportDone:
         known = _noted(prepared.document)
         before = topic_rules(prepared.document)
@@ -215,13 +222,14 @@ class DatasetExport:
             rule = None if fresh else before.get(each.log.topic)
             judged[each] = judge_export(counted, done.get(each.log), note, prepared.facts, rule)
             notes.append(_note(each, done.get(each.log), note, judged[each], source))
-        put_document(self.target, joined_document(prepared.document, prepared.wanted, prepared.facts, notes))
+        document = joined_document(prepared.document, prepared.wanted, prepared.facts, notes)
+        put_document(self.target, document, begun)
         logs = tuple(done.values())
         return ExportDone(
             prepared,
             logs,
             tuple(_holes(prepared.plan.logs, done)),
-            (*unproven_findings(judged), *_not_held(logs)),
+            (*unproven_findings(judged), *_not_held(logs), *_uncounted(logs)),
         )
 
 
@@ -245,7 +253,7 @@ def _note(
 ) -> NotedLog:
     named = named_log(note, planned.source)
     covered = max(planned.end, note.covered if note is not None else -1)
-    lost = [*(note.lost if note is not None else ()), *((r.start, r.end) for r in _lost(planned))]
+    lost = (*(note.lost if note is not None else ()), *planned.lost)
     return NotedLog(
         topic=planned.log.topic,
         partition=planned.log.partition,
@@ -259,15 +267,10 @@ def _note(
     )
 
 
-def _lost(planned: LogToExport) -> list[Range]:
-    archived = [r for r in planned.source.lost if r.end > planned.start and r.start < planned.end]
-    return [*([planned.hole] if planned.hole is not None else []), *archived]
-
-
 def _holes(logs: Collection[LogToExport], done: Mapping[DatasetLog, ExportedLog]) -> list[str]:
     found = []
     for each in logs:
-        spans = {(r.start, r.end) for r in _lost(each)}
+        spans = set(each.lost)
         spans |= set(done[each.log].lost) if each.log in done else set()
         found += [
             f"{each.log} [{start}, {end}): the source has these offsets no longer" for start, end in sorted(spans)
@@ -288,4 +291,18 @@ def _not_held(logs: Collection[ExportedLog]) -> list[Finding]:
             what=f"{plural(count, 'record')}: the format has no place for {kind}, written as closely as possible",
         )
         for (topic, kind), count in sorted(counts.items())
+    ]
+
+
+def _uncounted(logs: Collection[ExportedLog]) -> list[Finding]:
+    return [
+        Finding(
+            code=NOT_HELD,
+            severity=Severity.WARNING,
+            where=str(each.log),
+            what="an attempt failed and was repeated; records that it wrote were not counted: the format may have no "
+            "place for something of them",
+        )
+        for each in sorted(logs, key=lambda each: each.log)
+        if each.uncounted
     ]

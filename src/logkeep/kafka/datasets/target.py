@@ -5,11 +5,11 @@ opens its own connection.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.errors import AlreadyExists, ObjectMissing, VersionMismatch
+from logkeep.errors import AlreadyExists, Locked, ObjectMissing, VersionMismatch
 from logkeep.store.base import ObjectInfo, ObjectMetadata, ObjectWriter, Store
 
 LARGEST_DOCUMENT = 1 << 30
@@ -61,16 +61,41 @@ class DatasetTarget:
         if found != data:
             self.store.replace(name, data, info.version)
 
+    def put_after(self, name: str, before: bytes | None, data: bytes) -> None:
+        """Store a small object in place of what was read before. Raises Locked if it is no longer the same."""
+        with _locked_if_taken(name):
+            if before is None:
+                self.store.put_new(name, data)
+                return
+            found, info = self.store.get_with_info(name, LARGEST_DOCUMENT)
+            if found != before:
+                raise VersionMismatch("another client has written it meanwhile", subject=name)
+            if found != data:
+                self.store.replace(name, data, info.version)
+
     def put_file(self, name: str, data: bytes, metadata: ObjectMetadata) -> None:
-        """A whole file with records. An object that a killed run left under this name is removed first."""
-        self.store.delete(name)
-        self.store.put_new(name, data, metadata)
+        """A whole file, with records or with their index. Raises Locked if there is one: a writer begins behind all
+        files, so another run has written it since."""
+        with _locked_if_taken(name):
+            self.store.put_new(name, data, metadata)
 
     def open_file(self, name: str, size_hint: int = 0) -> ObjectWriter:
-        """The same as a stream, without metadata: it is visible when it is closed."""
-        self.store.delete(name)
+        """The same as a stream, without metadata: it is visible when it is closed. Stores do not protect its name until
+        then."""
+        with _locked_if_taken(name):
+            if self.size(name) is not None:
+                raise AlreadyExists("the name exists already", subject=name)
         return self.store.open_new(name, size_hint)
 
     def remove(self, name: str) -> None:
         with suppress(ObjectMissing):
             self.store.delete(name)
+
+
+@contextmanager
+def _locked_if_taken(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (AlreadyExists, ObjectMissing, VersionMismatch) as error:
+        remedy = "wait for it, then run again; the next run continues where the dataset ends"
+        raise Locked("another run writes this dataset", subject=name, remedy=remedy) from error

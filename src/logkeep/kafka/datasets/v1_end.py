@@ -8,7 +8,7 @@ whole is kept, the rest is cut off or removed by the next writer.
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from logkeep.errors import Damaged, ObjectMissing, TargetUnsafe
@@ -54,6 +54,8 @@ class V1End:
     """Objects of a segment without a whole entry, which a killed run left."""
     torn: bool = False
     """Whether the partition index ends with a torn entry."""
+    index: bytes | None = None
+    """The partition index as it was read."""
 
     @property
     def unfinished(self) -> bool:
@@ -68,7 +70,7 @@ def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
     if not data:
         if stored:
             raise TargetUnsafe("it has segments but no partition index", subject=f"{target.url}/{name}", remedy=REINDEX)
-        return V1End(0)
+        return V1End(0, index=data)
     try:
         index = parse_partition_index(data, name)
     except Damaged as error:
@@ -79,7 +81,7 @@ def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
         raise _unsafe(target, log, index.segments[-1], "is listed, but has no whole record")
     later = [ListedSegment(stored[start], start) for start in sorted(stored) if start > last_start]
     torn = len(data) > index.whole_bytes
-    return _with_later(target, log, V1End(index.whole_bytes, final, torn=torn), later)
+    return _with_later(target, log, V1End(index.whole_bytes, final, torn=torn, index=data), later)
 
 
 def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[ListedSegment]) -> V1End:
@@ -93,10 +95,10 @@ def _with_later(target: DatasetTarget, log: DatasetLog, end: V1End, later: list[
             if number + 1 < len(later):
                 raise _unsafe(target, log, segment, "has no whole record, and others follow")
             names = tuple(f"{log.topic}/{segment.name}{ending}" for ending in (INDEX, RECORDS))
-            return V1End(end.listed_bytes, final, tuple(unlisted), names, end.torn)
+            return replace(end, final=final, unlisted=tuple(unlisted), leftovers=names)
         final = found
         unlisted.append(segment)
-    return V1End(end.listed_bytes, final, tuple(unlisted), torn=end.torn)
+    return replace(end, final=final, unlisted=tuple(unlisted))
 
 
 def _stored_segments(target: DatasetTarget, log: DatasetLog) -> Iterator[tuple[int, str]]:

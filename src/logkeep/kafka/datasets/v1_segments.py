@@ -109,14 +109,15 @@ class GrowingSegment:
 
 
 class WholePartition:
-    """In a bucket: the index of the partition is written anew after each segment."""
+    """In a bucket: the index of the partition is written anew after each segment. Raises Locked if another run writes
+    it too."""
 
     def __init__(self, target: DatasetTarget, log: DatasetLog, end: V1End) -> None:
         self._target, self._topic = target, log.topic
         self._name = f"{log.topic}/{partition_index(log.partition)}"
-        whole = (target.read(self._name) or b"")[: end.listed_bytes]
-        self._index = (whole or MAGIC) + b"".join(segment.encoded() for segment in end.unlisted)
-        target.put(self._name, self._index)
+        whole = (end.index or b"")[: end.listed_bytes]
+        self._index = end.index
+        self._replace((whole or MAGIC) + b"".join(segment.encoded() for segment in end.unlisted))
 
     def reopened(self, end: SegmentEnd, most_bytes: int) -> None:
         """Objects do not grow."""
@@ -125,15 +126,19 @@ class WholePartition:
         return WholeSegment(self, self._target, f"{self._topic}/{segment.name}", segment)
 
     def list_segment(self, segment: ListedSegment) -> None:
-        self._index += segment.encoded()
-        self._target.put(self._name, self._index)
+        self._replace((self._index or b"") + segment.encoded())
+
+    def _replace(self, data: bytes) -> None:
+        self._target.put_after(self._name, self._index, data)
+        self._index = data
 
     def close(self) -> None:
         """Nothing is open."""
 
 
 class WholeSegment:
-    """Two objects. The second one is written when the first one is complete."""
+    """Two objects. Another run would choose the same names, and a store protects only the name of a small object: so
+    the index is written first, and the records become visible after it. Neither counts without the other."""
 
     def __init__(self, partition: WholePartition, target: DatasetTarget, path: str, segment: ListedSegment) -> None:
         self._partition, self._target, self._path, self._segment = partition, target, path, segment
@@ -150,8 +155,8 @@ class WholeSegment:
         """Objects are whole or absent."""
 
     def close(self) -> None:
-        self._records.close()
         self._target.put_file(self._path + INDEX, b"".join(self._entries), {})
+        self._records.close()
         self._partition.list_segment(self._segment)
 
     def abort(self) -> None:

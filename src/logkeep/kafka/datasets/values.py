@@ -80,6 +80,15 @@ class LogToExport:
     """A killed run left something in the dataset that has to be cut off, listed or removed."""
     hole: Range | None = None
     """Offsets between the dataset's end and the log start: the source has them no longer."""
+    passed: tuple[Range, ...] = ()
+    """Lost offsets that a run passed which then failed, so that it did not report them."""
+
+    @property
+    def lost(self) -> tuple[tuple[int, int], ...]:
+        """All lost offsets that the dataset passes, as far as they are known before the log is read."""
+        archived = (r for r in self.source.lost if r.end > self.start and r.start < self.end)
+        holes = (*self.passed, *((self.hole,) if self.hole is not None else ()), *archived)
+        return tuple(dict.fromkeys((r.start, r.end) for r in holes))
 
     @property
     def log(self) -> DatasetLog:
@@ -109,8 +118,10 @@ class ExportedLog(msgspec.Struct, frozen=True, kw_only=True):
     written_bytes: int
     files: int
     last: int
-    """The offset of the last record that it wrote; -1 if it wrote none."""
+    """The offset of the last record of the dataset; -1 if it has none."""
     not_held: dict[str, int] = {}
+    uncounted: bool = False
+    """Whether `not_held` leaves out records that an earlier attempt wrote."""
     fetched_bytes: int = 0
     dense: bool = False
     """Whether every offset of the range had its record, or its marker."""

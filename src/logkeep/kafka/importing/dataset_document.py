@@ -25,6 +25,7 @@ class _NotedLog(msgspec.Struct, frozen=True):
     last: int = -1
     covered: int = -1
     lost: tuple[tuple[int, int], ...] = ()
+    pending: tuple[tuple[int, int], ...] = ()
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ def with_document(reader: DatasetReader, store: Store, objects: Sequence[ObjectI
         ),
         topics=tuple(map(known.topic, reader.topics)),
         known_groups=document.groups,
-        notes={(n.topic, n.partition): LogNote(n.last, n.covered, n.lost) for n in document.logs},
+        notes={(n.topic, n.partition): LogNote(n.last, n.covered, n.lost, n.pending) for n in document.logs},
         cluster_id=document.cluster_id or reader.cluster_id,
     )
 

@@ -84,13 +84,24 @@ class PartitionReader(Protocol):
 
 @dataclass(frozen=True)
 class LogNote:
-    """What the writer of a dataset noted about a log. It counts only while the dataset ends with the record `last`."""
+    """What the writer of a dataset noted about a log at the end of a run. A later run may have failed since."""
 
     last: int
     covered: int = -1
-    """Everything below is in the dataset; -1: not known."""
+    """Everything below is in the dataset, while it ends with the record `last`; -1: not known."""
     lost: tuple[tuple[int, int], ...] = ()
     """Ranges that the source removed before they were exported."""
+    pending: tuple[tuple[int, int], ...] = ()
+    """The same, of a run that had begun: each counts if a record follows."""
+
+    def lost_between(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
+        """What is lost of a dataset with these records (-1: none). What is before the first one was pruned."""
+        known = [span for span in self.lost if span[1] <= last or self.last == last]
+        known += [span for span in self.pending if span[1] <= last]
+        return tuple(dict.fromkeys(span for span in known if span[1] > first))
+
+    def covered_after(self, last: int) -> int:
+        return self.covered if self.last == last else -1
 
 
 @dataclass(frozen=True)

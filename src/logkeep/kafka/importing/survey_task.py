@@ -30,15 +30,15 @@ def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSu
         if overlap is not None:
             overlap.compare(batch)
         progress(batch.nbytes)
-    noted = unit.note if unit.note is not None and unit.note.last == last else LogNote(last)
-    for lost in noted.lost:
+    noted = unit.note if unit.note is not None else LogNote(last)
+    for lost in noted.lost_between(first, last):
         notes.lose(*lost, "the source removed it before it was exported")
     start, end = _span(first, last, reader.span.start if reader.span else -1, reader.span.end if reader.span else -1)
     return PartitionSurvey(
         topic=reader.topic,
         partition=reader.partition,
         start=min([start, *(g.start for g in notes.lost)]) if end or not notes.lost else notes.lost[0].start,
-        end=max([end, noted.covered if records else 0, *(g.end for g in notes.lost)]),
+        end=max([end, noted.covered_after(last) if records else 0, *(g.end for g in notes.lost)]),
         records=records,
         size_bytes=reader.size_bytes,
         gaps=tuple(sorted(notes.lost)),

@@ -5,10 +5,20 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
+from logkeep.kafka.dataset_upkeep.dataset import open_existing
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments
+from logkeep.kafka.dataset_upkeep.segments import segments_of
 from logkeep.kafka.datasets.documents import read_document
 from logkeep.kafka.datasets.formats import DatasetLog
+from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.importing.survey_task import survey_partition
+from logkeep.kafka.importing.values import DatasetSurveyUnit
+from logkeep.kafka.record.documents import CommitRecord, GroupRecord
+from logkeep.model.findings import Severity
+from logkeep.store.local import LocalStore
+from tests.support.kafka.arrow_rows import ArrowRow
 from tests.support.kafka.listed_exports import ID, ListedExports, ListedSource, exportable, exportable_logs, rows
-from tests.support.kafka.v1_reader import records
+from tests.support.kafka.v1_reader import groups, records
 
 LOG, OTHER = DatasetLog("o", 0), DatasetLog("o", 1)
 
@@ -62,3 +72,100 @@ def test_the_whole_name_of_a_history_is_noted_before_its_first_record(tmp_path: 
     assert (document.noted[LOG].history, document.noted[LOG].archived) == (f"{ID}-1", True)
     exports.add(exportable("o", 0, 0, 7), *range(7))
     assert offsets(tmp_path / "d") == [*range(7)]
+
+
+def _after_a_gap(exports: ListedExports, fails_at: int) -> None:
+    """A run that begins behind a gap, and fails."""
+    behind = exportable_logs(exportable("o", 0, 10, 15))
+    source = ListedSource(behind, {LOG: rows(*range(10, 15))}, {LOG: (fails_at, TargetUnsafe("network"))})
+    with pytest.raises(TargetUnsafe, match="network"):
+        exports.run(source)
+
+
+def test_a_gap_of_a_failed_run_is_reported_by_the_next_one(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    _after_a_gap(exports, 13)
+    _after_a_gap(exports, 14)
+    assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
+    done = exports.add(exportable("o", 0, 10, 15), *range(10, 15))
+    assert done.holes == ("o/0 [5, 10): the source has these offsets no longer",)
+    assert exports.add(exportable("o", 0, 10, 16), *range(10, 16)).holes == ()
+    document = read_document(exports.target)
+    assert document is not None
+    assert (document.noted[LOG].lost, document.noted[LOG].pending) == (((5, 10),), ())
+
+
+def test_a_gap_without_a_record_behind_it_does_not_count(tmp_path: Path) -> None:
+    """A backup may still have what the cluster has no longer."""
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    _after_a_gap(exports, 10)
+    assert _surveyed(tmp_path / "d") == (0, 5, [])
+    assert exports.add(exportable("o", 0, 0, 15, ID), *range(15)).holes == ()
+    assert offsets(tmp_path / "d") == [*range(15)]
+
+
+def test_an_import_counts_lost_offsets_also_behind_the_document_and_not_what_was_pruned(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d", segment_bytes=1)
+    exports.add(exportable("o", 0, 0, 5), *range(5))
+    exports.add(exportable("o", 0, 10, 12), *range(10, 12))
+    longer = exportable_logs(exportable("o", 0, 10, 15))
+    with pytest.raises(TargetUnsafe, match="network"):
+        exports.run(ListedSource(longer, {LOG: rows(*range(10, 15))}, {LOG: (14, TargetUnsafe("network"))}))
+    assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
+    segments = segments_of(open_existing(exports.target))[LOG]
+    for _ in delete_segments(exports.target, PrunedPartition("o", 0, segments[:6], 1, "")):
+        pass
+    assert _surveyed(tmp_path / "d") == (11, 14, [])
+
+
+def _broken_once(value: bytes | None = b"v") -> ListedSource:
+    """Two logs of one task: the first one is complete when the connection breaks, and the task is repeated."""
+    commits = (CommitRecord("a", 0, 5, 5, -1, ""), CommitRecord("b", 0, 4, 4, -1, ""))
+    committed = [GroupRecord("g", "classic", "Empty", "consumer", commits)]
+    found = exportable_logs(exportable("a", 0, 0, 5), exportable("b", 0, 0, 5), groups=committed)
+    one, two = DatasetLog("a", 0), DatasetLog("b", 0)
+    data = {one: rows(*range(5), value=value), two: rows(*range(5))}
+    return ListedSource(found, data, {two: (3, OSError("the connection broke"))})
+
+
+def test_a_repeated_attempt_knows_what_the_dataset_ends_with(tmp_path: Path) -> None:
+    exports = ListedExports(tmp_path / "d")
+    done = exports.run(_broken_once())
+    assert [(each.topic, each.last) for each in done.logs] == [("a", 4), ("b", 4)]
+    assert (groups(tmp_path / "d" / "a", 0), groups(tmp_path / "d" / "b", 0)) == ({"g": 5}, {"g": 4})
+    document = read_document(exports.target)
+    assert document is not None
+    assert [(each.topic, each.last) for each in document.logs] == [("a", 4), ("b", 4)]
+    assert not done.findings, "this format has a place for everything"
+
+
+def test_what_an_earlier_attempt_could_not_hold_is_not_passed_over(tmp_path: Path) -> None:
+    done = ListedExports(tmp_path / "d", "avro", 1 << 20, "seed001").run(_broken_once(value=None))
+    assert [(each.where, each.severity) for each in done.findings] == [("a/0", Severity.WARNING)]
+    assert "not counted" in done.findings[0].what
+
+
+@pytest.mark.parametrize(
+    ("form", "schema"), [("kafka-backup-v1", ""), ("avro", ""), ("avro", "seed001"), ("parquet", "")]
+)
+def test_a_live_log_that_lost_its_end_and_grew_again_is_refused(tmp_path: Path, form: str, schema: str) -> None:
+    """Headers and a tombstone, which not every schema holds, do not make a record another one."""
+    exports = ListedExports(tmp_path / "d", form, 1 << 20, schema)
+    own: list[ArrowRow] = [(n, n, n % 2, None, None, [(b"h", None), (b"h", b"1"), (b"\xff", b"")]) for n in range(6)]
+    exports.run(ListedSource(exportable_logs(exportable("o", 0, 0, 5)), {LOG: own[:5]}))
+    with pytest.raises(TargetUnsafe, match="another record at offset 4"):
+        exports.add(exportable("o", 0, 0, 8), *range(8), value=b"other")
+    grown = ListedSource(exportable_logs(exportable("o", 0, 0, 6)), {LOG: own})
+    assert exports.run(grown).sum("records") == 1
+    assert exports.add(exportable("o", 0, 6, 8), 6, 7).sum("records") == 2, "the last record is gone: nothing is known"
+
+
+def _surveyed(root: Path) -> tuple[int, int, list[tuple[int, int]]]:
+    """What an import finds: start, end and gaps."""
+    reader = open_dataset(LocalStore(root))
+    (partition,) = reader.partitions
+    unit = DatasetSurveyUnit(partition, None, reader.notes.get((partition.topic, partition.partition)))
+    found = survey_partition(unit, lambda _: None)
+    return found.start, found.end, [(gap.start, gap.end) for gap in found.gaps]

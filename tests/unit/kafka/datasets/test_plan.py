@@ -89,7 +89,7 @@ def test_other_datasets_are_refused() -> None:
 
 
 def test_other_histories_are_refused_unless_they_are_rewritten() -> None:
-    document = begun_document(None, WANTED, facts(0, 1))
+    document = begun_document(None, WANTED, facts(0, 1), [planned(facts(0, 1), None)])
     other = facts(0, 1)
     other = replace(other, logs=(replace(other.logs[0], history="b" * 32),))
     with pytest.raises(TargetUnsafe):
@@ -145,6 +145,22 @@ def test_a_document_keeps_what_it_knows_of_other_topics() -> None:
     assert [t.name for t in found.topics] == ["other", "t"]
     assert [each.log for each in found.logs] == [DatasetLog("other", 0), LOG]
     assert [c.topic for c in found.groups[0].commits] == ["other", "t"]
+
+
+def test_commits_in_other_topics_are_left_out_and_none_is_there_twice() -> None:
+    def groups(offset: int) -> tuple[GroupRecord, ...]:
+        commits = [CommitRecord(topic, 0, offset, offset, -1, "") for topic in ("other", "t")]
+        only = GroupRecord("only-other", "consumer", "", "", (commits[0],))
+        return GroupRecord("g", "consumer", "", "", tuple(commits)), only
+
+    document = WANTED
+    for offset in (1, 2, 3):
+        document = joined_document(document, WANTED, replace(facts(0, 9), groups=groups(offset)), [note(8, 9)])
+    assert [(g.name, [(c.topic, c.offset) for c in g.commits]) for g in document.groups] == [("g", [("t", 3)])]
+    doubled = msgspec.structs.replace(document.groups[0], commits=groups(4)[0].commits + groups(5)[0].commits)
+    document = msgspec.structs.replace(document, groups=(doubled,))
+    document = joined_document(document, WANTED, replace(facts(0, 9), groups=groups(6)), [note(8, 9)])
+    assert [(c.topic, c.offset) for c in document.groups[0].commits] == [("other", 5), ("t", 6)]
 
 
 def _done(*, dense: bool = False, end_ms: int = 10 * DAY_MS) -> ExportedLog:

@@ -1,12 +1,13 @@
 """What differs between datasets of Avro files and of Parquet files: how one file is made, and where it ends."""
 
 from collections.abc import Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from logkeep.errors import UsageError
 from logkeep.formats.datasets.avro_container import AvroCodec, sync_marker
 from logkeep.formats.datasets.avro_reading import AvroFile
-from logkeep.formats.datasets.avro_schemas import AvroSchema
+from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
 from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
@@ -35,6 +36,9 @@ class RecordFileKind(Protocol):
     def schema(self, options: DatasetOptions) -> str:
         """As `DatasetFormat.schema`."""
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        """As `DatasetFormat.holds_all`."""
+
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> RecordFileWriter: ...
 
     def losses(self, writer: RecordFileWriter) -> Mapping[str, int]:
@@ -43,12 +47,18 @@ class RecordFileKind(Protocol):
     def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
         """Of a file of ours, from its end; None if it is another file. Raises Damaged, UsageError."""
 
+    def has_last(self, file: BinaryIO, log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        """Whether a file of ours ends with this record, as far as its schema holds it. Raises Damaged, UsageError."""
+
 
 class AvroKind:
     name, ending = "avro", ".data"
 
     def schema(self, options: DatasetOptions) -> str:
         return self._options(options).schema
+
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return self._options(options).schema is AvroSchema.FAITHFUL
 
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> AvroFileWriter:
         return AvroFileWriter(log.topic, log.partition, first_offset, self._options(options))
@@ -60,6 +70,14 @@ class AvroKind:
         opened = AvroFile(file)
         is_ours = opened.header.sync == sync_marker(log.topic, log.partition, first_offset)
         return opened.last_offset() if is_ours else None
+
+    def has_last(self, file: BinaryIO, log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        opened = AvroFile(file)
+        schema = next((each for each in AvroSchema if schema_text(each).encode() == opened.header.schema), None)
+        if schema is None:
+            raise UsageError("its schema is none that this release writes")
+        alone = AvroFile(_alone(AvroFileWriter(log.topic, log.partition, 0, AvroOptions(schema)), record))
+        return opened.last_record() == alone.last_record()
 
     def _options(self, options: DatasetOptions) -> AvroOptions:
         try:
@@ -76,6 +94,9 @@ class ParquetKind:
     def schema(self, options: DatasetOptions) -> str:
         return ""
 
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return True
+
     def begin(self, log: DatasetLog, first_offset: int, options: DatasetOptions) -> ParquetFileWriter:
         return ParquetFileWriter(log.topic, log.partition)
 
@@ -85,3 +106,12 @@ class ParquetKind:
     def last_offset(self, file: BinaryIO, log: DatasetLog, first_offset: int) -> int | None:
         opened = ParquetRecords(file)
         return opened.last_offset() if opened.first_names() == (log.topic, log.partition, first_offset) else None
+
+    def has_last(self, file: BinaryIO, log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        alone = ParquetRecords(_alone(ParquetFileWriter(log.topic, log.partition), record))
+        return ParquetRecords(file).last_record() == alone.last_record()
+
+
+def _alone(writer: RecordFileWriter, record: "pa.RecordBatch") -> BytesIO:
+    """A file with this record, to compare it as it is read again: a schema may not hold all of it."""
+    return BytesIO(b"".join((writer.begin(), writer.add(record), writer.end())))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.files.kinds import AvroKind, ParquetKind, RecordFileKind
@@ -11,6 +12,9 @@ from logkeep.kafka.datasets.formats import DatasetEnd, DatasetLog, DatasetOption
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.store.base import ObjectInfo
 from logkeep.store.object_file import open_object
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,9 @@ class RecordFiles:
 
     def schema(self, options: DatasetOptions) -> str:
         return self.kind.schema(options)
+
+    def holds_all(self, options: DatasetOptions) -> bool:
+        return self.kind.holds_all(options)
 
     def root(self, topic: str) -> str:
         return f"{TOPICS}{topic}/"
@@ -49,6 +56,17 @@ class RecordFiles:
     def writer(self, target: DatasetTarget, log: DatasetLog, options: DatasetOptions) -> FilesWriter:
         joined = any(True for _ in target.names(folder(log)))
         return FilesWriter(target, log, self.kind, options, joined=joined)
+
+    def has_last(self, target: DatasetTarget, log: DatasetLog, record: "pa.RecordBatch") -> bool:
+        ending = self.kind.ending
+        files = [each for each in target.names(folder(log)) if first_offset_of(each.name, log, ending) is not None]
+        if not files:
+            return False
+        try:
+            with open_object(target.store, files[-1].name, files[-1].size) as file:
+                return self.kind.has_last(file, log, record)
+        except (Damaged, UsageError) as error:
+            raise _unsafe(target, files[-1].name, error.what) from error
 
     def put_groups(self, target: DatasetTarget, log: DatasetLog, positions: Mapping[str, int]) -> None:
         """These formats have no place for groups; the dataset's own documents have."""
