@@ -53,7 +53,19 @@ class HostileWorld:
     def places(self) -> dict[str, str]:
         """What the table of calls refers to by name."""
         done, _aborted, interrupted = map(str, self.restores)
-        names = ("kafka", "locked", "zk", "fresh", "server", "target", "bundles", "disk", "journal", "dataset")
+        names = (
+            "kafka",
+            "locked",
+            "zk",
+            "fresh",
+            "server",
+            "target",
+            "bundles",
+            "disk",
+            "journal",
+            "dataset",
+            "imported",
+        )
         return {
             **{name: str(self.root / name) for name in names},
             "survey": str(self.root / "host.survey.json"),
@@ -72,15 +84,24 @@ def hostile_world(root: Path) -> HostileWorld:
     server = zookeeper_directories(root / "server")
     zookeeper_repository(root / "zk", server)
     _zookeeper_files(root)
-    kinds = {k for repo in ("kafka", "zk") for k in Rewriter(root / repo, changeable).rewrite().kinds}
+    _imported(root)
+    kinds = {k for repo in ("kafka", "zk", "imported") for k in Rewriter(root / repo, changeable).rewrite().kinds}
     (root / "kafka" / "sources" / os.fsdecode(os.fsencode(f"x{SURROGATE[0]}\x1b[2J\n"))).mkdir()
     shutil.copytree(root / "kafka", root / "locked")
     held_lease(root / "locked", operation=TEXT + LONG[:900_000])
     _disk(root / "disk")
-    write_partition(root / "dataset", "orders", 0, {0: [HandRecord(5, b"k", b"v")]}, {TEXT: 5})
     (root / "dataset" / "orders" / "consumer_offsets_partition_000").write_text(TEXT)
     backup = read_chain(SourceRef(LocalStore(root / "kafka"), place.repository, "prod")).completed[0].id
     return HostileWorld(root, backup, restores, frozenset(kinds))  # type: ignore[arg-type]  # three of them
+
+
+def _imported(root: Path) -> None:
+    """A dataset, and a repository with a backup that was imported from it."""
+    write_partition(root / "dataset", "orders", 0, {0: [HandRecord(5, b"k", b"v")]}, {TEXT: 5})
+    repository = f"file://{root}/imported"
+    for words in (["init"], ["kafka", "import", str(root / "dataset"), "--partition-count", "orders=1"]):
+        done = piped("logkeep", [*words, "-r", repository, "-q"], root)
+        assert done.code in {0, 2}, done.text
 
 
 def _zookeeper_files(root: Path) -> None:

@@ -12,9 +12,10 @@ SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
 
 def dataset_tables(reader: DatasetReader) -> dict[str, list[PartitionReader]]:
-    """The partitions of each table: one for every topic, and `records` for all."""
+    """The partitions of each table: every topic, and `records` for all, which wins over a topic of that name."""
     topics = by_topic(reader.partitions)
-    return {**{topic.name: topics.get(topic.name, []) for topic in reader.topics}, "records": list(reader.partitions)}
+    own = [topic.name for topic in reader.topics if topic.name.lower() != "records"]
+    return {**{name: topics.get(name, []) for name in own}, "records": list(reader.partitions)}
 
 
 def dataset_rows(unit: PartitionReader) -> Iterator[pa.RecordBatch]:
