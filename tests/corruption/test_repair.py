@@ -146,3 +146,15 @@ def test_a_hold_on_a_backup_that_is_brought_back_stays(repo: Repo) -> None:
     (repo.root / layout.commit("prod", 2)).unlink()
     mend(repo, accept_loss=True)
     assert [e.hold for e in read_chain(repo.place).completed] == [None, "audit"]
+
+
+def test_an_earlier_loss_after_a_repair_takes_no_backup_away(repo: Repo) -> None:
+    """The commits after the first loss are there twice then: as they were, and replayed with what was brought back."""
+    ids = [*repo.ids, *(run_backup(repo.place, {0: 20 + n, 1: 9}) for n in range(3))]
+    (repo.root / layout.commit("prod", 4)).unlink()
+    mend(repo, accept_loss=True)
+    assert [e.id for e in read_chain(repo.place).completed] == ids
+    (repo.root / layout.commit("prod", 2)).unlink()
+    mend(repo, accept_loss=True)
+    assert [e.id for e in read_chain(repo.place).completed] == ids
+    assert read_chain(repo.place) == read_whole_chain(repo.place)

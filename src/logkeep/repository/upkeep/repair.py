@@ -25,6 +25,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import (
     BackupAction,
     CheckpointAction,
+    Commit,
     DeleteAction,
     FailedAction,
     ObjectRef,
@@ -120,7 +121,7 @@ def _remembered(place: SourceRef) -> Head:
 
 def replayable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
     """What can be saved after a break: readable commits, and backups whose manifests are intact."""
-    readable = list(_readable(place, broken))
+    readable = _readable(place, broken)
     merged = _with_manifests(readable, _lost_backups(place, broken, readable))
     folding, kept = Folding(broken.good), list[ReplayedAction]()
     for found in merged:
@@ -142,16 +143,27 @@ def _of_known_backups(each: ReplayedAction, folding: Folding) -> ReplayedAction:
     return msgspec.structs.replace(each, action=msgspec.structs.replace(each.action, backups=left))
 
 
-def _readable(place: SourceRef, broken: ChainBreak) -> Iterator[ReplayedAction]:
+def _readable(place: SourceRef, broken: ChainBreak) -> list[ReplayedAction]:
+    """Each once: an earlier repair has replayed commits that are still there, in the order that counts."""
+    found: dict[tuple[int, str, type], ReplayedAction] = {}
     for link in broken.links:
         try:
             commit = open_commit(place, link)
         except Damaged:
             continue
-        if isinstance(commit.action, RepairAction):
-            yield from commit.action.replayed
-        elif not isinstance(commit.action, CheckpointAction):
-            yield ReplayedAction(commit.generation, commit.time, commit.action)
+        for each in _actions(commit):
+            key = each.generation, each.time, type(each.action)
+            found.pop(key, None)
+            found[key] = each
+    return list(found.values())
+
+
+def _actions(commit: Commit) -> tuple[ReplayedAction, ...]:
+    if isinstance(commit.action, RepairAction):
+        return commit.action.replayed
+    if isinstance(commit.action, CheckpointAction):
+        return ()
+    return (ReplayedAction(commit.generation, commit.time, commit.action),)
 
 
 def _lost_backups(place: SourceRef, broken: ChainBreak, readable: list[ReplayedAction]) -> dict[int, ReplayedAction]:
@@ -196,12 +208,13 @@ def _with_manifests(readable: list[ReplayedAction], found: dict[int, ReplayedAct
     """
     merged = list(readable)
     for backup_id in sorted(found):
-        smaller = (
-            at
-            for at, each in enumerate(merged, start=1)
-            if isinstance(each.action, BackupAction | FailedAction) and each.action.id < backup_id
-        )
-        merged.insert(max(smaller, default=0), found[backup_id])
+        decided = [
+            (at, each.action.id)
+            for at, each in enumerate(merged)
+            if isinstance(each.action, BackupAction | FailedAction)
+        ]
+        larger = next((at for at, other in decided if other > backup_id), len(merged))
+        merged.insert(max((at + 1 for at, _ in decided if at < larger), default=0), found[backup_id])
     return merged
 
 
