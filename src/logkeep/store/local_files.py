@@ -56,12 +56,8 @@ def read_exactly(descriptor: int, start: int, length: int, name: str) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def is_held(directory: int, leaf: str) -> bool:
-    """Whether a writer still has this private file locked."""
-    try:
-        descriptor = os.open(leaf, READ_FLAGS, dir_fd=directory)
-    except OSError:
-        return True
+def locked_by_another(descriptor: int) -> bool:
+    """Whether another process has this file locked. Closes the descriptor, and with it a lock that was taken to see."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -69,6 +65,15 @@ def is_held(directory: int, leaf: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def is_held(directory: int, leaf: str) -> bool:
+    """Whether a writer still has this private file locked."""
+    try:
+        descriptor = os.open(leaf, READ_FLAGS, dir_fd=directory)
+    except OSError:
+        return True
+    return locked_by_another(descriptor)
 
 
 def remove_if_empty(name: str, parent: int) -> None:

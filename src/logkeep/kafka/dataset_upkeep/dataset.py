@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from logkeep.errors import Damaged, TargetUnsafe, UnsafeName, UsageError
+from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets
 from logkeep.kafka.datasets.documents import DatasetDocument, read_document
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import FORMAT, LABEL, V1Files, v1_files
 from logkeep.kafka.importing.reader import DatasetReader
-from logkeep.kafka.importing.recognise import open_dataset
+from logkeep.kafka.importing.recognise import listed_objects, open_listed
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.store.base import ObjectInfo
 
@@ -30,6 +30,13 @@ class ExistingDataset:
     def topics(self) -> dict[str, TopicRecord]:
         """Those whose configs are known."""
         return {each.name: each for each in self.document.topics} if self.document is not None else {}
+
+    @property
+    def records_bytes(self) -> int:
+        """Of the files with records."""
+        if self.reader is not None:
+            return self.reader.size_bytes
+        return sum(info.size for files in self.v1.values() for info in files.records.values())
 
     @property
     def tool(self) -> str:
@@ -58,15 +65,11 @@ class ExistingDataset:
 
 def open_existing(target: DatasetTarget) -> ExistingDataset:
     """Raises UsageError for what is no dataset, FormatTooNew, and UnsafeName for links and hostile names."""
-    foreign = list[str]()
-    objects = list(target.store.list("", foreign=foreign))
-    if foreign:
-        remedy = "remove it, or copy the dataset without it"
-        raise UnsafeName("it is a link, or its name is not one of a dataset", subject=foreign[0], remedy=remedy)
+    objects = listed_objects(target.store)
     document = _document(target)
     if any(map(_of_v1, objects)):
         return ExistingDataset(target, FORMAT, document, v1=dict(sorted(v1_files(objects).items())))
-    reader = open_dataset(target.store)
+    reader = open_listed(target.store, objects)
     return ExistingDataset(target, reader.label.format, document, reader=reader)
 
 

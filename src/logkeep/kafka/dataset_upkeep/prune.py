@@ -90,32 +90,28 @@ def plan_prune(
     return (), ""
 
 
-def delete_segments(target: DatasetTarget, pruned: PrunedPartition) -> Iterator[str]:
-    """The partition index of kafka-backup-v1 forgets the segments first: a run that is killed leaves segments that the
-    next one deletes. Raises Damaged, before anything is deleted, for an index that cannot be read."""
+def delete_segments(target: DatasetTarget, planned: Sequence[PrunedPartition]) -> Iterator[str]:
+    """Yields each file that is gone. Raises Damaged, before anything is deleted, for an index that cannot be read.
+
+    A partition index of kafka-backup-v1 forgets the segments first: a run that is killed leaves segments that the next
+    one deletes.
+    """
+    gone = [each for each in planned if each.segments]
+    for each, index in [(each, _shorter_index(target, each)) for each in gone]:
+        if index is not None:
+            target.put(*index)
+        for name in (name for segment in each.segments for name in segment.names):
+            target.remove(name)
+            yield name
+
+
+def _shorter_index(target: DatasetTarget, pruned: PrunedPartition) -> tuple[str, bytes] | None:
+    """Name and content of the partition index without the segments that go; None if the format has none."""
     name = f"{pruned.topic}/{partition_index(pruned.partition)}"
-    data = target.read(name) if pruned.segments else None
-    if data is not None:
-        target.put(name, without_segments(data, pruned, name))
-    for segment in pruned.segments:
-        for each in segment.names:
-            target.remove(each)
-            yield each
-
-
-def without_segments(data: bytes, pruned: PrunedPartition, name: str) -> bytes:
-    """The partition index without the segments that go. Raises Damaged."""
+    data = target.read(name)
+    if data is None:
+        return None
     listed, _ = listed_segments(data, pruned.partition, name)
     gone = {each.first for each in pruned.segments}
-    left = [each.named for each in listed if each.named not in gone]
-    first = {each.named: each.first for each in listed}
-    return MAGIC + b"".join(ListedSegment(segment_name(pruned.partition, n), first[n]).encoded() for n in left)
-
-
-def check_indexes(target: DatasetTarget, planned: Sequence[PrunedPartition]) -> None:
-    """Raises Damaged if a partition index cannot be read, before the first segment is deleted."""
-    for each in planned:
-        name = f"{each.topic}/{partition_index(each.partition)}"
-        data = target.read(name) if each.segments else None
-        if data is not None:
-            without_segments(data, each, name)
+    left = [ListedSegment(segment_name(pruned.partition, s.named), s.first) for s in listed if s.named not in gone]
+    return name, MAGIC + b"".join(each.encoded() for each in left)

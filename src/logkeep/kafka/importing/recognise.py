@@ -40,7 +40,11 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
     Raises UsageError for another thing, FormatTooNew for a later version, Damaged or UnsafeName for links and for names
     that lead elsewhere.
     """
-    objects = _listed(store)
+    return open_listed(store, listed_objects(store), wanted)
+
+
+def open_listed(store: Store, objects: Sequence[ObjectInfo], wanted: str = AUTO) -> DatasetReader:
+    """The same for objects that are listed already."""
     fitting = [name for name, (fits, _) in _FORMATS.items() if wanted in {AUTO, name} and fits(objects)]
     if len(fitting) > 1:
         raise UsageError(
@@ -58,13 +62,14 @@ def open_dataset(store: Store, wanted: str = AUTO) -> DatasetReader:
     return reader
 
 
-def _listed(store: Store) -> list[ObjectInfo]:
+def listed_objects(store: Store) -> list[ObjectInfo]:
+    """All objects of a dataset. Raises UnsafeName for links and for names that lead elsewhere."""
     foreign = list[str]()
     objects = list(store.list("", foreign=foreign))
     if foreign:
         raise UnsafeName(
             "it is a link, or its name is not one of a dataset",
             subject=foreign[0],
-            remedy="remove it, or copy the dataset without it; nothing was imported",
+            remedy="remove it, or copy the dataset without it; nothing was changed",
         )
     return objects

@@ -16,6 +16,7 @@ from logkeep.model.time import TokenSource
 from logkeep.repository.access import Repository, create_repository
 from logkeep.repository.chain.format import StoreFacts
 from logkeep.store.local import LocalStore
+from logkeep.store.local_files import locked_by_another
 
 _PREFIX, _LOCK, _ALL = "logkeep-scratch-", "lock", "logkeep-scratch.lock"
 _SPARE_BYTES = 64 << 20
@@ -73,13 +74,7 @@ def _in_use(lock: Path) -> bool:
         return False
     except OSError:
         return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return locked_by_another(descriptor)
 
 
 def _refuse_full(parent: Path, dataset_bytes: int) -> None:

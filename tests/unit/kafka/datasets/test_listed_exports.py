@@ -115,7 +115,7 @@ def test_an_import_counts_lost_offsets_also_behind_the_document_and_not_what_was
         exports.run(ListedSource(longer, {LOG: rows(*range(10, 15))}, {LOG: (14, TargetUnsafe("network"))}))
     assert _surveyed(tmp_path / "d") == (0, 14, [(5, 10)])
     segments = segments_of(open_existing(exports.target))[LOG]
-    for _ in delete_segments(exports.target, PrunedPartition("o", 0, segments[:6], 1, "")):
+    for _ in delete_segments(exports.target, [PrunedPartition("o", 0, segments[:6], 1, "")]):
         pass
     assert _surveyed(tmp_path / "d") == (11, 14, [])
 

@@ -216,7 +216,7 @@ def test_a_prune_that_is_killed_after_any_step_is_completed_by_the_next(root: Pa
             for start in (10, 14)
             if any(info.name.startswith(f"t/{segment_name(0, start)}") for info in target.names(""))
         )
-        for _ in delete_segments(target, PrunedPartition("t", 0, segments, 1, "")):
+        for _ in delete_segments(target, [PrunedPartition("t", 0, segments, 1, "")]):
             stop()
 
     for step in range(4):

@@ -14,7 +14,7 @@ from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.config.options import EXCLUDE, OLDER_THAN, SOURCE_RETENTION, TOPICS
 from logkeep.errors import UsageError
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset
-from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, check_indexes, delete_segments, plan_prune, topic_policy
+from logkeep.kafka.dataset_upkeep.prune import PrunedPartition, delete_segments, plan_prune, topic_policy
 from logkeep.kafka.dataset_upkeep.reindex import IndexResult, reindex_partition
 from logkeep.kafka.dataset_upkeep.segments import latest_time, segments_of
 from logkeep.kafka.dataset_upkeep.verify import exit_code
@@ -78,7 +78,7 @@ def reindex(run: Run, url: str) -> ReindexReport:
 
 def _reindexed(run: Run, dataset: ExistingDataset) -> Iterator[IndexResult]:
     progress = run.progress()
-    progress.start("reindex", sum(i.size for f in dataset.v1.values() for i in f.records.values()), len(dataset.v1))
+    progress.start("reindex", dataset.records_bytes, len(dataset.v1))
     done_bytes = 0
     try:
         for done, ((topic, number), files) in enumerate(dataset.v1.items(), 1):
@@ -140,10 +140,8 @@ def prune(run: Run, url: str) -> DatasetPruneReport:
         if gone:
             segments = plural(sum(len(each.segments) for each in gone), "segment")
             run.confirm(f"delete {segments}, {size(sum(each.size_bytes for each in gone))}, of {dataset.target.url}?")
-        check_indexes(dataset.target, gone)
-        for each in gone:
-            for _ in delete_segments(dataset.target, each):
-                pass
+        for _ in delete_segments(dataset.target, gone):
+            pass
     return _prune_report(run, dataset, planned)
 
 

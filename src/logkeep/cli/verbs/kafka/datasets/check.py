@@ -69,7 +69,7 @@ def verify(run: Run, url: str) -> DatasetVerifyReport:
 
 def _checked(run: Run, dataset: ExistingDataset) -> Iterator[CheckedPartition]:
     progress, total = run.progress(), len(dataset.v1) or len(dataset.reader.partitions if dataset.reader else ())
-    progress.start("verify", sum(each.stored_bytes for each in contents_of(dataset)), total)
+    progress.start("verify", dataset.records_bytes, total)
     done_bytes = 0
     try:
         for done, each in enumerate(_partitions(dataset), 1):
