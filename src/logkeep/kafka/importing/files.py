@@ -64,12 +64,12 @@ class FilesPartitionReader:
         return None
 
     def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
-        from logkeep.kafka.importing.overlap import offsets_of  # noqa: PLC0415 - pyarrow loads late
+        from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
 
         last = -1
         for info in self.files:
             for batch in self._file(info, notes):
-                offsets = offsets_of(batch)
+                offsets = numbers(batch, "offset")
                 known = int(offsets.searchsorted(last, "right"))
                 notes.add("overlapping-records", known, info.name)
                 last = max(last, int(offsets[-1]))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, receipt_of
-from logkeep.kafka.importing.overlap import offsets_of
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.values import ImportRange, ImportUnit
 from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
@@ -53,7 +53,7 @@ class _Import:
         with ExitStack() as stack:
             stack.callback(self._writer.abort)
             for records in wanted.reader.records(ReadNotes(), wanted.lo):
-                offsets = offsets_of(records)
+                offsets = numbers(records, "offset")
                 after = int(np.searchsorted(offsets, wanted.hi))
                 self._add(records.slice(0, after))
                 if after < len(offsets):
@@ -65,7 +65,7 @@ class _Import:
     def _add(self, records: "pa.RecordBatch") -> None:
         """Write records; a gap ends the batch before it."""
         while records.num_rows:
-            offsets = offsets_of(records)
+            offsets = numbers(records, "offset")
             self._skip_gaps(int(offsets[0]))
             count = int(np.searchsorted(offsets, self._gaps[0].start)) if self._gaps else len(offsets)
             if not count:

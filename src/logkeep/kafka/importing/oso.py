@@ -107,7 +107,7 @@ class OsoPartitionReader:
         return Range(there[0].start, max(s.end for s in self.segments)) if there else None
 
     def records(self, notes: ReadNotes, start: int = 0) -> "Iterator[pa.RecordBatch]":
-        from logkeep.kafka.importing.overlap import offsets_of  # noqa: PLC0415 - pyarrow loads late
+        from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
 
         self._note_missing(notes)
         last = start - 1
@@ -115,7 +115,7 @@ class OsoPartitionReader:
             if segment.file is None or segment.end <= start:
                 continue
             for batch in self._segment(segment, notes):
-                offsets = offsets_of(batch)
+                offsets = numbers(batch, "offset")
                 known = int(offsets.searchsorted(last, "right"))
                 notes.add("overlapping-records", known if last >= start else 0, segment.file.name)
                 if known < len(offsets):

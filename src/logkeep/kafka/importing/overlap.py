@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.formats.datasets.arrow import SCHEMA
-from logkeep.formats.kafka.record_kernels import Longs
+from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.values import ScanRange
 
@@ -23,13 +23,13 @@ class ArchivedOverlap:
 
     def compare(self, records: pa.RecordBatch) -> None:
         """Records in order of offset, batch after batch."""
-        offsets = offsets_of(records)
+        offsets = numbers(records, "offset")
         first, after = (int(i) for i in np.searchsorted(offsets, (self._start, self._end)))
         if first == after or self.differs_at >= 0:
             return
         here, offsets = records.slice(first, after - first), offsets[first:after]
         there = self._between(int(offsets[0]), int(offsets[-1]))
-        _, mine, theirs = np.intersect1d(offsets, offsets_of(there), assume_unique=True, return_indices=True)
+        _, mine, theirs = np.intersect1d(offsets, numbers(there, "offset"), assume_unique=True, return_indices=True)
         self.unarchived += len(offsets) - len(mine)
         one, other = here.take(pa.array(mine)), there.take(pa.array(theirs))
         if not one.equals(other):
@@ -37,23 +37,16 @@ class ArchivedOverlap:
 
     def _between(self, first: int, last: int) -> pa.RecordBatch:
         """The archived records of these offsets."""
-        while not self._held or int(offsets_of(self._held[-1])[-1]) < last:
+        while not self._held or int(numbers(self._held[-1], "offset")[-1]) < last:
             following = next(self._batches, None)
             if following is None:
                 break
             self._held.append(following)
-        self._held = [b for b in self._held if int(offsets_of(b)[-1]) >= first]
+        self._held = [b for b in self._held if int(numbers(b, "offset")[-1]) >= first]
         found = pa.Table.from_batches(self._held, SCHEMA).combine_chunks().to_batches()
         joined = found[0] if found else pa.RecordBatch.from_pylist([], SCHEMA)
-        low, high = (int(i) for i in np.searchsorted(offsets_of(joined), (first, last + 1)))
+        low, high = (int(i) for i in np.searchsorted(numbers(joined, "offset"), (first, last + 1)))
         return joined.slice(low, high - low)
-
-
-def offsets_of(records: pa.RecordBatch) -> Longs:
-    column = records.column("offset")
-    if not len(column):
-        return np.empty(0, np.int64)
-    return np.frombuffer(column.buffers()[1], np.int64, len(column), column.offset * 8)
 
 
 def _first_difference(one: pa.RecordBatch, other: pa.RecordBatch) -> int:

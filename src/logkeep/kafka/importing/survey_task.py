@@ -11,7 +11,8 @@ from logkeep.model.work import Progress
 
 def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSurvey:
     """Read a partition. Raises what its reader raises for a dataset that cannot be used."""
-    from logkeep.kafka.importing.overlap import ArchivedOverlap, offsets_of  # noqa: PLC0415 - pyarrow loads late
+    from logkeep.formats.datasets.binary_spans import numbers  # noqa: PLC0415 - pyarrow loads late
+    from logkeep.kafka.importing.overlap import ArchivedOverlap  # noqa: PLC0415
 
     reader, notes = unit.reader, ReadNotes()
     overlap = ArchivedOverlap(unit.archived) if unit.archived is not None else None
@@ -19,7 +20,7 @@ def survey_partition(unit: DatasetSurveyUnit, progress: Progress) -> PartitionSu
     for batch in reader.records(notes):
         if not batch.num_rows:
             continue
-        offsets = offsets_of(batch)
+        offsets = numbers(batch, "offset")
         if int(offsets[0]) <= last or (offsets[1:] <= offsets[:-1]).any():
             raise Damaged(
                 "offsets of records do not rise",
