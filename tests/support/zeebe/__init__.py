@@ -1,0 +1,1 @@
+"""Zeebe's bytes, made by hand."""
