@@ -1,1 +1,1 @@
-"""Zeebe's bytes, made by hand."""
+"""Work for a real Zeebe, and independent views of what it stored."""
