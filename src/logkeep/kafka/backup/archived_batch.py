@@ -6,6 +6,7 @@ import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import Batches, first_broken, walk
+from logkeep.kafka.logs.batch_traits import last_batch_of
 from logkeep.kafka.logs.header_check import index_beside
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.model.segments import LogName, Segment
@@ -34,7 +35,7 @@ def read_batch(place: SourceRef, segments: Sequence[Segment], offset: int) -> by
 
 
 def header_of(batch: bytes) -> LastBatch:
-    return LastBatch.of(walk(batch).batches)
+    return last_batch_of(walk(batch).batches)
 
 
 def rows_in(place: SourceRef, entry: BackupEntry) -> SegmentTable:
