@@ -48,9 +48,17 @@ def test_a_hostile_request_is_refused(option: str, value: str) -> None:
         request_from(7, 3, options, "here")
 
 
-def _base(**changes: int) -> PartitionCopy:
-    positions = {"position": 99, "cut_end": 100, "log_start": 40, "snapshot_position": 60} | changes
-    return PartitionCopy(partition=0, term=1, history=2, nonce="n", outcome="completed", **positions)
+BASE = PartitionCopy(
+    partition=0,
+    term=1,
+    history=2,
+    nonce="n",
+    outcome="completed",
+    position=99,
+    cut_end=100,
+    log_start=40,
+    snapshot_position=60,
+)
 
 
 def test_a_copy_is_read_as_it_was_stored() -> None:
@@ -69,20 +77,20 @@ def _plan(base: PartitionCopy | None, start: int, snapshot: int, history: int = 
 
 def test_a_copy_continues_the_log_of_its_base() -> None:
     assert _plan(None, 0, -1) == CopyPlan(0, 0, snapshot_archived=False)
-    assert _plan(_base(), 50, 150) == CopyPlan(100, 100, snapshot_archived=False)
-    assert _plan(_base(), 50, 60) == CopyPlan(100, 61, snapshot_archived=True)
-    assert _plan(_base(), 100, 150) == CopyPlan(100, 100, snapshot_archived=False)
+    assert _plan(BASE, 50, 150) == CopyPlan(100, 100, snapshot_archived=False)
+    assert _plan(BASE, 50, 60) == CopyPlan(100, 61, snapshot_archived=True)
+    assert _plan(BASE, 100, 150) == CopyPlan(100, 100, snapshot_archived=False)
 
 
 def test_another_history_is_copied_from_the_local_start() -> None:
-    assert _plan(_base(), 50, 60, history=3) == CopyPlan(50, 50, snapshot_archived=False)
+    assert _plan(BASE, 50, 60, history=3) == CopyPlan(50, 50, snapshot_archived=False)
 
 
 def test_a_span_that_was_compacted_before_it_was_archived_is_lost() -> None:
-    assert _plan(_base(), 120, 150) == CopyPlan(120, 120, snapshot_archived=False, lost=((100, 120),))
+    assert _plan(BASE, 120, 150) == CopyPlan(120, 120, snapshot_archived=False, lost=((100, 120),))
 
 
-@pytest.mark.parametrize(("base", "start", "snapshot"), [(None, 5, -1), (_base(), 120, 110), (_base(), 50, 20)])
+@pytest.mark.parametrize(("base", "start", "snapshot"), [(None, 5, -1), (BASE, 120, 110), (BASE, 50, 20)])
 def test_a_state_that_cannot_be_rebuilt_is_refused(base: PartitionCopy | None, start: int, snapshot: int) -> None:
     with pytest.raises(BackupFailed):
         _plan(base, start, snapshot)
