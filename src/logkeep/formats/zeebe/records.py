@@ -20,7 +20,7 @@ MISSING = -(1 << 63)
 MAX_VALUE = 4 << 20
 
 
-class RecordType(IntEnum):
+class ZeebeRecordType(IntEnum):
     EVENT = 0
     COMMAND = 1
     REJECTION = 2
@@ -57,11 +57,11 @@ class CheckpointEntry:
 
     @property
     def is_create(self) -> bool:
-        return self.record_type == RecordType.COMMAND and self.intent == CREATE
+        return self.record_type == ZeebeRecordType.COMMAND and self.intent == CREATE
 
     @property
     def is_created(self) -> bool:
-        return self.record_type == RecordType.EVENT and self.intent == CREATED
+        return self.record_type == ZeebeRecordType.EVENT and self.intent == CREATED
 
 
 def fields(buffer: Bytes, rows: Longs, names: tuple[str, ...]) -> tuple[Longs, int | None]:

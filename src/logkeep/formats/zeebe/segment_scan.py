@@ -44,7 +44,7 @@ _ENTRIES = {
 }
 
 
-class SegmentEnd(StrEnum):
+class ScanEnd(StrEnum):
     """Why a scan ended."""
 
     UNUSED = "unused"
@@ -82,7 +82,7 @@ class SegmentScan:
         self.descriptor: SegmentDescriptor | None = None
         self.facts = np.full(kernels.FACTS, -1, np.int64)
         self.facts[kernels.RECORDS] = self.facts[kernels.ODD_FLAGS] = 0
-        self.end = SegmentEnd.DAMAGED
+        self.end = ScanEnd.DAMAGED
         self.reason = ""
         self.used_bytes = 0
         """Up to the end of the last good frame."""
@@ -98,11 +98,11 @@ class SegmentScan:
         try:
             self.descriptor = read_descriptor(head)
         except Damaged as error:
-            self.end, self.reason = SegmentEnd.DAMAGED, error.what
+            self.end, self.reason = ScanEnd.DAMAGED, error.what
             return
         if self.descriptor is None:
-            self.end = SegmentEnd.DAMAGED if any(self._more(_BEHIND)) else SegmentEnd.UNUSED
-            self.reason = "its descriptor is missing, and it has data" if self.end is SegmentEnd.DAMAGED else ""
+            self.end = ScanEnd.DAMAGED if any(self._more(_BEHIND)) else ScanEnd.UNUSED
+            self.reason = "its descriptor is missing, and it has data" if self.end is ScanEnd.DAMAGED else ""
             return
         self.facts[kernels.LAST_INDEX] = self.descriptor.first_index - 1
         self.facts[kernels.FIRST_INDEX] = self.descriptor.first_index
@@ -121,7 +121,7 @@ class SegmentScan:
             if len(block.frames):
                 yield block
             if wrong:
-                self.end, self.reason = SegmentEnd.DAMAGED, wrong
+                self.end, self.reason = ScanEnd.DAMAGED, wrong
                 return
             held = held[at:]
             if status == kernels.MORE and not ended:
@@ -149,9 +149,9 @@ class SegmentScan:
 
     def _stopped(self, status: int, held: bytes) -> None:
         if status in _FRAMES:
-            self.end, self.reason = SegmentEnd.DAMAGED, _FRAMES[status]
+            self.end, self.reason = ScanEnd.DAMAGED, _FRAMES[status]
         elif status == kernels.MORE:
-            self.end = SegmentEnd.TORN if held else SegmentEnd.WHOLE
+            self.end = ScanEnd.TORN if held else ScanEnd.WHOLE
             self.reason = "it ends inside a frame" if held else ""
         else:
             self._behind(held + self._more(max(_BEHIND - len(held), 0)))
@@ -159,7 +159,7 @@ class SegmentScan:
     def _behind(self, held: bytes) -> None:
         """What follows the zero that ends the frames. Zeebe cuts a log by writing this zero over a frame's first byte,
         and a flipped bit does the same."""
-        self.end = SegmentEnd.OLD_BYTES if any(held) else SegmentEnd.ZEROS
+        self.end = ScanEnd.OLD_BYTES if any(held) else ScanEnd.ZEROS
         if not any(held[:FRAME_HEAD]):
             return
         buffer = np.frombuffer(b"\x01" + held[1:], np.uint8)
@@ -167,7 +167,7 @@ class SegmentScan:
         *_, count = kernels.walk_frames(buffer, 0, len(buffer), LARGEST_FRAME, rows)
         index = int.from_bytes(held[FRAME_HEAD + 8 : FRAME_HEAD + 16], "little")
         if _first_broken(buffer, rows[:count]) and index == self.fact(kernels.LAST_INDEX) + 1:
-            self.end = SegmentEnd.CUT_OFF
+            self.end = ScanEnd.CUT_OFF
 
     def _more(self, size: int) -> bytes:
         data = self._read(size) if size else b""

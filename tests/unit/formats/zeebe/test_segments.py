@@ -16,7 +16,7 @@ from logkeep.formats.zeebe.segment_descriptor import (
     segment_name,
     write_descriptor,
 )
-from logkeep.formats.zeebe.segment_scan import SegmentBlock, SegmentEnd, SegmentScan
+from logkeep.formats.zeebe.segment_scan import ScanEnd, SegmentBlock, SegmentScan
 from tests.support.both_forms import both_forms
 from tests.support.zeebe import handmade
 from tests.support.zeebe.handmade import COMMAND, MadeRecord, create, created, frame, frames, raft_entry, segment
@@ -40,7 +40,7 @@ def scanned(data: bytes, *, every: bool = True) -> tuple[SegmentScan, list[Segme
 def test_a_segment_with_zeros_behind_its_last_frame() -> None:
     data = segment(frames(BATCHES), size=4096)
     scan, blocks = scanned(data)
-    assert (scan.end, scan.reason) == (SegmentEnd.ZEROS, "")
+    assert (scan.end, scan.reason) == (ScanEnd.ZEROS, "")
     assert scan.descriptor == SegmentDescriptor(1, 1, 4096, 0, 0)
     assert scan.used_bytes == 57 + sum(map(len, frames(BATCHES)))
     positions = [int(row[kernels.POSITION]) for block in blocks for row in block.rows]
@@ -132,21 +132,21 @@ def test_both_forms_of_the_kernels_agree() -> None:
 )
 def test_wrong_frames_end_the_scan_with_a_reason(made: list[bytes], reason: str) -> None:
     scan, _ = scanned(segment(made, size=4096))
-    assert scan.end is SegmentEnd.DAMAGED
+    assert scan.end is ScanEnd.DAMAGED
     assert reason in scan.reason
 
 
 def test_how_a_segment_can_end() -> None:
     made = frames(BATCHES)
     whole = segment(made)
-    assert scanned(whole)[0].end is SegmentEnd.WHOLE
-    assert scanned(whole[:-1])[0].end is SegmentEnd.TORN
-    assert scanned(bytes(4096))[0].end is SegmentEnd.UNUSED
-    assert scanned(bytes(57) + b"x")[0].end is SegmentEnd.DAMAGED
-    assert scanned(whole + b"\0" + made[-1][1:])[0].end is SegmentEnd.OLD_BYTES
-    assert scanned(whole + b"\0" + frame(5, raft_entry(1))[1:])[0].end is SegmentEnd.CUT_OFF
-    assert scanned(whole + bytes(50) + b"old")[0].end is SegmentEnd.OLD_BYTES
-    assert scanned(whole[:40])[0].end is SegmentEnd.DAMAGED
+    assert scanned(whole)[0].end is ScanEnd.WHOLE
+    assert scanned(whole[:-1])[0].end is ScanEnd.TORN
+    assert scanned(bytes(4096))[0].end is ScanEnd.UNUSED
+    assert scanned(bytes(57) + b"x")[0].end is ScanEnd.DAMAGED
+    assert scanned(whole + b"\0" + made[-1][1:])[0].end is ScanEnd.OLD_BYTES
+    assert scanned(whole + b"\0" + frame(5, raft_entry(1))[1:])[0].end is ScanEnd.CUT_OFF
+    assert scanned(whole + bytes(50) + b"old")[0].end is ScanEnd.OLD_BYTES
+    assert scanned(whole[:40])[0].end is ScanEnd.DAMAGED
 
 
 def test_flags_that_no_healthy_log_has_are_counted() -> None:
@@ -161,7 +161,7 @@ def test_no_bit_of_the_used_bytes_changes_without_notice() -> None:
         changed = bytearray(data)
         changed[place // 8] ^= 1 << place % 8
         scan, _ = scanned(bytes(changed))
-        noticed = scan.end is not SegmentEnd.WHOLE or scan.descriptor != SegmentDescriptor(
+        noticed = scan.end is not ScanEnd.WHOLE or scan.descriptor != SegmentDescriptor(
             1, 1, len(data), 4, len(data) - len(frames(BATCHES)[-1])
         )
         assert noticed, place
