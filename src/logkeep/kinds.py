@@ -91,7 +91,7 @@ class SourceKind:
 
 
 def kind_named(name: str) -> SourceKind:
-    return next((kind for kind in (KAFKA, ZOOKEEPER) if kind.name == name), SourceKind(name, name))
+    return next((kind for kind in (KAFKA, ZOOKEEPER, ZEEBE) if kind.name == name), SourceKind(name, name))
 
 
 def kind_of(place: SourceRef, *, strict: bool = False) -> SourceKind:
@@ -283,3 +283,4 @@ ZOOKEEPER = SourceKind(
     unreachable_without=_zookeeper_unreachable,
     merge_way=_zookeeper_merge_way,
 )
+ZEEBE = SourceKind(name="zeebe", title="Zeebe")
