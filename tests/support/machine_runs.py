@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from logkeep.checkpoint import machine, records
 from logkeep.checkpoint.machine import Append, CallHandler, Instruction, Reply, SendMessages, TakeBackup
 from logkeep.checkpoint.machine_state import MachineState, apply, load
-from logkeep.checkpoint.records import INPUTS, CheckpointDocument, Kind, Outgoing, Record
+from logkeep.checkpoint.records import INPUTS, CheckpointDocument, Kind, Record, SentCommand
 
 APPLICATION = bytes(range(16))
-Outcome = tuple[tuple[tuple[str, bytes | None], ...], tuple[Outgoing, ...], object]
+Outcome = tuple[tuple[tuple[str, bytes | None], ...], tuple[SentCommand, ...], object]
 Handler = Callable[[Record], Outcome]
 
 
