@@ -14,7 +14,6 @@ from logkeep.kafka.backup.burial import bury
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import FoldedResult, LogFolding
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     ROLE,
@@ -35,6 +34,7 @@ from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded

@@ -15,11 +15,11 @@ from logkeep.kafka.logs.batch_traits import last_batch_of, traits_of
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.log_traits import LogTraits
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,12 +18,12 @@ from logkeep.kafka.logs.batch_traits import last_batch_of, traits_of
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
 from logkeep.kafka.logs.log_traits import LogTraits
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.salvage.groups_task import FileRange
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 
 _NOT_FOR_RESUMING = "salvage"

@@ -11,10 +11,10 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
-from logkeep.kafka.logs.segment_packing import compressed_balance
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.segment_bytes import StoredLog, read_index
+from logkeep.repository.backups.segment_packing import compressed_balance
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectMetadata, Store
