@@ -36,7 +36,7 @@
     ├── Damaged                        10   bytes are not what was written
     ├── Locked                         50   another run holds the lease
     │   ├── LeaseLost                  50   our lease expired or was taken
-    │   ├── Fenced                     50   another process leads this partition now
+    │   ├── PartitionFenced            50   another process leads this partition now
     │   └── CommitConflict             50   another run committed this generation
     ├── BackupFailed                   20
     │   ├── TaskFailed                 20   a unit of work failed for good
@@ -327,7 +327,7 @@ class LeaseLost(Locked):
     remedy = "run again; earlier backups are untouched"
 
 
-class Fenced(Locked):
+class PartitionFenced(Locked):
     """Another process leads this partition of an application now; this one appends nothing any more."""
 
     remedy = "run only one process per data directory; start this one again if the other one has ended"

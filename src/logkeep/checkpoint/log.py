@@ -36,7 +36,8 @@ class PartitionLog(Protocol):
     def append(self, records: Sequence[Record]) -> int:
         """Append all records or none, durable on return; the position of the first one.
 
-        Raises Fenced if another leader has the partition, and StoreFull if no space is left. The log is then as before.
+        Raises PartitionFenced if another leader has the partition, and StoreFull if no space is left. The log is then
+        as before.
         """
         ...
 

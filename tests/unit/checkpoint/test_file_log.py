@@ -7,8 +7,8 @@ import pytest
 
 from logkeep.checkpoint.file_log.file_log import FileLog
 from logkeep.checkpoint.records import Record, command
-from logkeep.errors import Damaged, Fenced, Locked, ObjectMissing, StoreFull
-from logkeep.formats.kafka.plain_batches import walk
+from logkeep.errors import Damaged, Locked, ObjectMissing, PartitionFenced, StoreFull
+from logkeep.formats.plain_batches import walk
 
 _LARGE = 1 << 30
 
@@ -69,14 +69,10 @@ def test_damage_in_front_of_a_whole_batch_is_refused(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[place] ^= 0x10
         _segment(tmp_path).write_bytes(damaged)
-        try:
-            log = FileLog(tmp_path)
-        except Damaged as error:
-            assert str(_segment(tmp_path)) in str(error)
-            continue
-        # The leader epoch is outside of the checksum, as in every log of Kafka.
-        assert sizes[0] + 12 <= place < sizes[0] + 16
-        log.close()
+        if sizes[0] + 12 <= place < sizes[0] + 16:
+            continue  # the leader epoch is outside of the checksum, as in every log of Kafka
+        with pytest.raises(Damaged, match=r"position 2 is damaged|instead of 2, or is cut off"):
+            FileLog(tmp_path)
     assert _segment(tmp_path).stat().st_size == sizes[2]
 
 
@@ -130,7 +126,7 @@ def test_a_leader_whose_directory_was_replaced_is_fenced(tmp_path: Path) -> None
     log.append(_commands("a"))
     (tmp_path / "log").rename(tmp_path / "old")
     other = FileLog(tmp_path / "log")
-    with pytest.raises(Fenced):
+    with pytest.raises(PartitionFenced):
         log.append(_commands("b"))
     assert other.end == 0
     other.close()
@@ -142,7 +138,7 @@ def test_bytes_of_another_writer_fence(tmp_path: Path) -> None:
     log.append(_commands("a"))
     with _segment(tmp_path).open("ab") as file:
         file.write(b"x")
-    with pytest.raises(Fenced, match="another process wrote"):
+    with pytest.raises(PartitionFenced, match="another process wrote"):
         log.append(_commands("b"))
     log.close()
 

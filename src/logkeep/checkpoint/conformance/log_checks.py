@@ -1,7 +1,7 @@
 """Checks of every promise of a partition's log.
 
-`run_log_checks(make, directory)` runs all of them; `make(directory)` opens or creates the log in a directory of its own,
-as its leader, with small segments if it has any. A check returns None if the promise was kept, or how it was broken.
+`run_log_checks(make, directory)` runs all of them; `make(directory)` opens or creates the log in a directory of its
+own, as leader, with small segments if it has any. A check returns None if the promise was kept, or how it was broken.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from logkeep.checkpoint.conformance.state_checks import PromiseOutcome
 from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.records import Record, command
 from logkeep.errors import Locked, LogkeepError
-from logkeep.formats.kafka.plain_batches import walk
+from logkeep.formats.plain_batches import walk
 
 MakeLog = Callable[[Path], PartitionLog]
 Check = Callable[[MakeLog, Path], str | None]
@@ -30,7 +30,7 @@ def run_log_checks(make: MakeLog, directory: Path) -> list[PromiseOutcome]:
 def _problem(check: Check, make: MakeLog, directory: Path) -> str | None:
     try:
         return check(make, directory)
-    except Exception as error:  # any error of a user's log is an answer of this check
+    except Exception as error:  # noqa: BLE001 - any error of a user's log is an answer of this check
         return f"{type(error).__name__}: {error}"
 
 

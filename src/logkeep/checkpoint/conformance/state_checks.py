@@ -39,7 +39,7 @@ def run_state_checks(make: MakeState, directory: Path, *, survives: bool = True)
 def _problem(check: Check, make: MakeState, directory: Path) -> str | None:
     try:
         return check(make, directory)
-    except Exception as error:  # any error of a user's backend is an answer of this check
+    except Exception as error:  # noqa: BLE001 - any error of a user's backend is an answer of this check
         return f"{type(error).__name__}: {error}"
 
 
@@ -101,7 +101,9 @@ def _snapshot_is_exact(make: MakeState, directory: Path) -> str | None:
         writer.join()
         state.close()
     for number, info in enumerate(infos):
-        problem = _copy_problem(make, _below(directory, f"loaded-{number}"), directory / f"copy-{number}", info.position)
+        problem = _copy_problem(
+            make, _below(directory, f"loaded-{number}"), directory / f"copy-{number}", info.position
+        )
         if problem:
             return problem
     return None

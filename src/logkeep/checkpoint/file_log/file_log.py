@@ -17,10 +17,10 @@ from threading import Lock
 
 from logkeep.checkpoint import records as log_records
 from logkeep.checkpoint.file_log.leader_lock import LeaderLock
-from logkeep.checkpoint.file_log.segment_file import NAME, SegmentFile
+from logkeep.checkpoint.file_log.log_file import NAME, LogFile
 from logkeep.checkpoint.records import Record
-from logkeep.errors import Fenced, ObjectMissing, StoreFull
-from logkeep.formats.kafka.plain_batches import BatchRecord, decode_batch, encode_batch, header_alone, walk
+from logkeep.errors import ObjectMissing, PartitionFenced, StoreFull
+from logkeep.formats.plain_batches import BatchRecord, decode_batch, encode_batch, header_alone, walk
 
 SEGMENT_BYTES = 64 << 20
 
@@ -33,7 +33,7 @@ class FileLog:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directory, self._segment_bytes = directory, segment_bytes
         self._lock = LeaderLock(directory)
-        self._segments: list[SegmentFile] = []
+        self._segments: list[LogFile] = []
         self._changes = Lock()
         try:
             self._open()
@@ -110,8 +110,8 @@ class FileLog:
         self._lock.release()
 
     def _open(self) -> None:
-        names = sorted(name for name in os.listdir(self._directory) if NAME.fullmatch(name))
-        self._segments = [SegmentFile(self._directory / name, int(name[:20])) for name in names]
+        names = sorted(path.name for path in self._directory.iterdir() if NAME.fullmatch(path.name))
+        self._segments = [LogFile(self._directory / name, int(name[:20])) for name in names]
         if not self._segments:
             self._begin_segment(0)
         rest = self._segments[-1].recover()
@@ -129,11 +129,11 @@ class FileLog:
         path = self._directory / f"{base:020}.log"
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self._sync_directory()
-        self._segments.append(SegmentFile(path, base))
+        self._segments.append(LogFile(path, base))
 
-    def _write(self, active: SegmentFile, data: bytes) -> None:
+    def _write(self, active: LogFile, data: bytes) -> None:
         if os.fstat(active.descriptor).st_size != active.size_bytes:
-            raise Fenced("another process wrote to this segment", subject=str(active.path))
+            raise PartitionFenced("another process wrote to this segment", subject=str(active.path))
         try:
             _write_all(active.descriptor, data, active.size_bytes)
             os.fdatasync(active.descriptor)
@@ -144,12 +144,12 @@ class FileLog:
                 raise StoreFull("no space is left for the log", subject=str(active.path), remedy=remedy) from error
             raise
 
-    def _cut(self, segment: SegmentFile, size: int) -> None:
+    def _cut(self, segment: LogFile, size: int) -> None:
         os.ftruncate(segment.descriptor, size)
         os.fsync(segment.descriptor)
         segment.size_bytes = size
 
-    def _segment(self, position: int) -> SegmentFile:
+    def _segment(self, position: int) -> LogFile:
         with self._changes:
             number = bisect_right([segment.base for segment in self._segments], position) - 1
             if number < 0 or position >= self.end:
@@ -170,5 +170,3 @@ def _write_all(descriptor: int, data: bytes, at: int) -> None:
     while rest:
         written = os.pwrite(descriptor, rest, at)
         rest, at = rest[written:], at + written
-
-

@@ -1,14 +1,14 @@
 """The lock of a log's directory, and the number of its leader.
 
-`leader` is a file with the term in decimal. Its lock (flock) ends with the process. The term is durable before the first
-append, so that two leaders never have the same one.
+`leader` is a file with the term in decimal. Its lock (flock) ends with the process. The term is durable before the
+first append, so that two leaders never have the same one.
 """
 
 import fcntl
 import os
 from pathlib import Path
 
-from logkeep.errors import Damaged, Fenced, Locked
+from logkeep.errors import Damaged, Locked, PartitionFenced
 
 NAME = "leader"
 _MOST_BYTES = 32
@@ -44,13 +44,13 @@ class LeaderLock:
         self.term = term
 
     def check(self) -> None:
-        """Raises Fenced if this directory has another lock file now: it was moved away or replaced."""
+        """Raises PartitionFenced if this directory has another lock file now: it was moved away or replaced."""
         try:
-            current = os.stat(self._path).st_ino
+            current = self._path.stat().st_ino
         except FileNotFoundError:
             current = -1
         if current != self._inode or not self._held:
-            raise Fenced("another leader has this partition", subject=str(self._path.parent))
+            raise PartitionFenced("another leader has this partition", subject=str(self._path.parent))
 
     def release(self) -> None:
         if self._held:

@@ -50,7 +50,7 @@ class MemoryState:
     def snapshot(self, path: Path) -> SnapshotInfo:
         with self._lock:
             data, position = msgspec.msgpack.encode(self._content), self._content.position
-        with open(path, "xb") as file:
+        with path.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

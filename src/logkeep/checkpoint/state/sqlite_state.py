@@ -4,7 +4,7 @@
     system   key, value     keys of the runtime
     applied  position       one row
 
-Writes use the write-ahead log of SQLite with `synchronous=NORMAL`: a transaction that the disk lost is applied again from
+Writes use SQLite's write-ahead log with `synchronous=NORMAL`: a transaction that the disk lost is applied again from
 the partition's log, which is the truth. A snapshot is SQLite's online backup in one piece over a second connection: it
 contains one moment, and writers continue meanwhile. Copying page by page would start again at every write.
 """
@@ -37,7 +37,7 @@ class SqliteState:
 
     def __init__(self, path: Path) -> None:
         """Open or create it. Raises Damaged if the file is no state of this application."""
-        self._path = path
+        self._path, self._position = path, NOTHING
         self._open()
 
     @property

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.plain_batches import HEADER_BYTES, BatchHeader, header_alone, is_whole, read_header, walk
+from logkeep.formats.plain_batches import HEADER_BYTES, BatchHeader, header_alone, is_whole, read_header, walk
 
 NAME = re.compile(r"(\d{20})\.log")
 _PIECE_BYTES = 1 << 20
 
 
-class SegmentFile:
+class LogFile:
     """A segment that may grow at its end. Readers may use it while the writer appends."""
 
     def __init__(self, path: Path, base: int) -> None:
