@@ -3,16 +3,16 @@
 import pytest
 
 from logkeep.checkpoint import records
-from logkeep.checkpoint.records import CheckpointDocument, Kind, MessageSource, Outgoing, Record, Stamp
+from logkeep.checkpoint.records import CheckpointDocument, Kind, MessageSource, Record, SentCommand, Stamp
 
 STAMP = Stamp(bytes(range(16)), 2, 42)
 SOURCE = MessageSource("shop.log", 3, 17, 1)
 COMMAND = records.command("order", "o-1", b"\x81\xa5total\x05", request="req-1")
-MESSAGE = records.message(Outgoing("charge", "käthe", b"\x05"), STAMP, SOURCE, 16)
+MESSAGE = records.message(SentCommand("charge", "käthe", b"\x05"), STAMP, SOURCE, 16)
 EVENT = records.event(
     MESSAGE.at(9, 0),
     (("a", b"\x01"), ("b", None)),
-    (Outgoing("charged", "o-1", b"\xc3"),),
+    (SentCommand("charged", "o-1", b"\xc3"),),
     {"ok": True},
     identified=True,
 )
@@ -69,7 +69,7 @@ def test_what_was_written_is_read_back() -> None:
     assert (records.source_of(MESSAGE), records.low_of(MESSAGE), MESSAGE.text(records.NAME)) == (SOURCE, 16, "charge")
     value = records.event_value(EVENT)
     assert (value.source_position, value.writes, value.reply) == (9, (("a", b"\x01"), ("b", None)), {"ok": True})
-    assert value.sends == (Outgoing("charged", "o-1", b"\xc3"),)
+    assert value.sends == (SentCommand("charged", "o-1", b"\xc3"),)
     assert records.source_of(EVENT, records.INPUT) == SOURCE
     assert records.acknowledged(ACK) == ((17, 1),)
     assert records.request_of(COMMAND) == "req-1"

@@ -21,8 +21,8 @@ from logkeep.checkpoint.records import (
     CheckpointDocument,
     Kind,
     MessageSource,
-    Outgoing,
     Record,
+    SentCommand,
     Stamp,
     document_of,
     event_value,
@@ -78,7 +78,7 @@ class Reception(msgspec.Struct, frozen=True):
     counted: str = ""
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Demands(msgspec.Struct, frozen=True):
     """What to do with one input. `applied` is set if the input has no result."""
 
     instructions: tuple[Instruction, ...] = ()
@@ -113,18 +113,18 @@ def drained(state: MachineState, last_input: int) -> bool:
     return state.processed >= last_input
 
 
-def process(state: MachineState, record: Record) -> Decision:
+def process(state: MachineState, record: Record) -> Demands:
     """What the next input of the log demands."""
     if record.kind == Kind.CREATE:
-        return Decision(_checkpoint(state, record))
+        return Demands(_checkpoint(state, record))
     if record.kind == Kind.ACK:
         acknowledged = apply(state, record)
         after = passed(acknowledged.state, record.position)
-        return Decision((), Applied(after.state, (), acknowledged.system + after.system))
+        return Demands((), Applied(after.state, (), acknowledged.system + after.system))
     known = _known(state, record)
     if known is not None:
-        return Decision(known, passed(state, record.position))
-    return Decision((CallHandler(record),))
+        return Demands(known, passed(state, record.position))
+    return Demands((CallHandler(record),))
 
 
 def event(state: MachineState, command: Record, writes: object, sends: object, reply: object) -> Record:
@@ -228,7 +228,7 @@ def _event_results(state: MachineState, command: Record, result: Record) -> Iter
         yield Reply(request, value.reply)
 
 
-def _addressed(state: MachineState, receiver: int, source: MessageSource, sent: Outgoing) -> Addressed:
+def _addressed(state: MachineState, receiver: int, source: MessageSource, sent: SentCommand) -> Addressed:
     return receiver, records.message(sent, state.stamp, source, state.low_water_mark(receiver))
 
 

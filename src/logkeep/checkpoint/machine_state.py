@@ -18,8 +18,8 @@ from logkeep.checkpoint.records import (
     EventValue,
     Kind,
     MessageSource,
-    Outgoing,
     Record,
+    SentCommand,
     Stamp,
     acknowledged,
     document_of,
@@ -53,7 +53,7 @@ class MachineState(msgspec.Struct, frozen=True):
     checkpoint_position: int = -1
     processed: int = -1
     written: int = -1
-    outbox: Mapping[int, Mapping[MessageKey, Outgoing]] = {}
+    outbox: Mapping[int, Mapping[MessageKey, SentCommand]] = {}
     """For each receiver what it has not acknowledged."""
     received: Mapping[int, Mapping[MessageKey, int]] = {}
     """For each sender the messages at or above its low-water mark, and the position at which each was processed."""
@@ -151,7 +151,7 @@ def _event(state: MachineState, record: Record, value: EventValue) -> Applied:
 
 def _with_sends(
     state: MachineState, value: EventValue, system: SystemWrites
-) -> Mapping[int, Mapping[MessageKey, Outgoing]]:
+) -> Mapping[int, Mapping[MessageKey, SentCommand]]:
     outbox = dict(state.outbox) if value.sends else state.outbox
     for index, sent in enumerate(value.sends):
         receiver, key = partition_of(sent.key, state.partitions), (value.source_position, index)
@@ -223,7 +223,7 @@ def _map_key(kind: str, text: str) -> str | MessageKey:
 
 def _map_value(kind: str, data: bytes) -> Any:
     if kind == "outbox":
-        return msgspec.msgpack.decode(data, type=Outgoing)
+        return msgspec.msgpack.decode(data, type=SentCommand)
     return _unpack(data) if kind == "received" else tuple(_unpack(data))
 
 

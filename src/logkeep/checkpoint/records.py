@@ -91,7 +91,7 @@ class MessageSource(msgspec.Struct, frozen=True):
     index: int
 
 
-class Outgoing(msgspec.Struct, frozen=True, array_like=True):
+class SentCommand(msgspec.Struct, frozen=True, array_like=True):
     """A command that an event sends to the partition of its key."""
 
     name: str
@@ -104,7 +104,7 @@ class EventValue(msgspec.Struct, frozen=True, array_like=True):
 
     source_position: int
     writes: tuple[tuple[str, bytes | None], ...] = ()
-    sends: tuple[Outgoing, ...] = ()
+    sends: tuple[SentCommand, ...] = ()
     reply: Any = None
 
 
@@ -137,7 +137,7 @@ def command(name: str, key: str, value: bytes, *, request: str | None = None) ->
     return Record(Kind.COMMAND, key.encode(), value, (_KIND_HEADERS[Kind.COMMAND], (NAME, name.encode()), *asked))
 
 
-def message(sent: Outgoing, stamp: Stamp, source: MessageSource, low: int) -> Record:
+def message(sent: SentCommand, stamp: Stamp, source: MessageSource, low: int) -> Record:
     """A command from one partition to another."""
     marks = ((STAMP, pack_stamp(stamp)), (SOURCE, pack_source(source)), (LOW, _LONG.pack(low)))
     headers = (_KIND_HEADERS[Kind.COMMAND], (NAME, sent.name.encode()), *marks)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 
-class SnapshotFacts(msgspec.Struct, frozen=True):
+class KeptSnapshot(msgspec.Struct, frozen=True):
     """A snapshot: the last position in it, and the first position of the log that a replay on top of it needs."""
 
     position: int
@@ -20,7 +20,7 @@ class SnapshotFacts(msgspec.Struct, frozen=True):
 class UseSnapshot(msgspec.Struct, frozen=True):
     """Copy the log from `log_from`, and this snapshot unless it is archived. None: the log alone."""
 
-    snapshot: SnapshotFacts | None
+    snapshot: KeptSnapshot | None
     log_from: int
     archived: bool = False
 
@@ -30,7 +30,7 @@ class NoSnapshotFits(msgspec.Struct, frozen=True):
 
 
 def choose(
-    snapshots: Sequence[SnapshotFacts], create: int, log_start: int, reserve: Callable[[SnapshotFacts], bool]
+    snapshots: Sequence[KeptSnapshot], create: int, log_start: int, reserve: Callable[[KeptSnapshot], bool]
 ) -> UseSnapshot | NoSnapshotFits:
     """The newest snapshot below the create that can be reserved and whose log is still there."""
     reasons: list[str] = []
@@ -46,7 +46,7 @@ def choose(
 
 
 def reuse(
-    chosen: UseSnapshot, archived: SnapshotFacts | None, archived_log_end: int, log_bytes_since: Callable[[int], int]
+    chosen: UseSnapshot, archived: KeptSnapshot | None, archived_log_end: int, log_bytes_since: Callable[[int], int]
 ) -> UseSnapshot:
     """The archived snapshot instead, while the log since it is smaller than a new one and archived without a gap."""
     if archived is None or chosen.snapshot is None or archived.position > chosen.snapshot.position:
@@ -63,7 +63,7 @@ def must_abort(processed: int, last_written: int, checkpoint_position: int) -> b
     return processed <= checkpoint_position < last_written
 
 
-def _unusable(snapshot: SnapshotFacts, create: int, log_start: int) -> str:
+def _unusable(snapshot: KeptSnapshot, create: int, log_start: int) -> str:
     if snapshot.position >= create:
         return f"it is not below the checkpoint at {create}"
     return f"the log begins at {log_start}" if snapshot.log_from < log_start else ""

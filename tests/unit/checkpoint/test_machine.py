@@ -5,10 +5,11 @@ import pytest
 
 from logkeep.checkpoint import machine, records
 from logkeep.checkpoint.machine import Reply, TakeBackup
-from logkeep.checkpoint.records import CheckpointDocument, Kind, Outgoing, Record, Stamp, document_of, stamp_of
+from logkeep.checkpoint.machine_state import apply
+from logkeep.checkpoint.records import CheckpointDocument, Kind, Record, SentCommand, Stamp, document_of, stamp_of
 from tests.support.machine_runs import APPLICATION, Outcome, Partition, create, key_of, nothing, start
 
-FORWARDED = Outgoing("next", key_of(1), b"\xc0")
+FORWARDED = SentCommand("next", key_of(1), b"\xc0")
 
 
 def forwarding(_: Record) -> Outcome:
@@ -20,7 +21,7 @@ def message(
 ) -> Record:
     """What partition 1 sends to partition 0."""
     source = records.MessageSource("shop.log", 1, position, 0)
-    sent = Outgoing("work", key_of(0), b"\xc0")
+    sent = SentCommand("work", key_of(0), b"\xc0")
     return records.message(sent, Stamp(application, history, checkpoint_id), source, low)
 
 
@@ -105,7 +106,7 @@ def test_r26_replay_changes_state_alone_and_ignored_changes_nothing() -> None:
         partition.process()
     before, after = partition.replayed(start(), 3), partition.replayed(start())
     assert (before.checkpoint_id, after.checkpoint_id, after.checkpoint_position) == (6, 6, 0)
-    applied = machine.apply(start(), partition.log[1])
+    applied = apply(start(), partition.log[1])
     assert set(applied.__struct_fields__) == {"state", "writes", "system"}, "nothing that could instruct"
 
 
@@ -305,7 +306,7 @@ def test_below_the_low_water_mark_nothing_is_remembered_or_acknowledged() -> Non
 
 
 def test_a_message_to_the_own_partition_is_acknowledged_like_any_other() -> None:
-    own = Outgoing("next", key_of(0), b"\xc0")
+    own = SentCommand("next", key_of(0), b"\xc0")
     partition = Partition(start(), lambda found: ((), (own,) if records.source_of(found) is None else (), None))
     partition.receive(records.command("order", key_of(0), b"\xc0"))
     partition.process()

@@ -2,23 +2,28 @@
 
 import pytest
 
-from logkeep.checkpoint.snapshot_choice import NoSnapshotFits, SnapshotFacts, UseSnapshot, choose, must_abort, reuse
+from logkeep.checkpoint.snapshot_choice import KeptSnapshot, NoSnapshotFits, UseSnapshot, choose, must_abort, reuse
 
-OLD, NEW = SnapshotFacts(10, 100, 11), SnapshotFacts(20, 100, 21)
+OLD, NEW = KeptSnapshot(10, 100, 11), KeptSnapshot(20, 100, 21)
 
 
-def reserved(_: SnapshotFacts) -> bool:
+def reserved(_: KeptSnapshot) -> bool:
     return True
 
 
 def test_r44_the_newest_snapshot_below_the_create_is_reserved() -> None:
-    asked: list[SnapshotFacts] = []
-    found = choose([OLD, NEW], 21, 5, lambda each: asked.append(each) is None)
+    asked: list[KeptSnapshot] = []
+
+    def reserve(snapshot: KeptSnapshot) -> bool:
+        asked.append(snapshot)
+        return True
+
+    found = choose([OLD, NEW], 21, 5, reserve)
     assert (found, asked) == (UseSnapshot(NEW, 21), [NEW])
 
 
 @pytest.mark.parametrize(("create", "expected"), [(20, OLD), (19, OLD), (21, NEW)])
-def test_r44_a_snapshot_at_the_create_is_not_below_it(create: int, expected: SnapshotFacts) -> None:
+def test_r44_a_snapshot_at_the_create_is_not_below_it(create: int, expected: KeptSnapshot) -> None:
     found = choose([OLD, NEW], create, 5, reserved)
     assert isinstance(found, UseSnapshot)
     assert found.snapshot == expected
