@@ -33,7 +33,7 @@ _MOST_NAMED = 100
 
 
 @dataclass(frozen=True)
-class PartitionLog:
+class LogInCut:
     """One partition's part in the cut."""
 
     checkpoint_position: int
@@ -78,7 +78,7 @@ def rows_of(packed: Sequence[bytes]) -> Longs:
     return np.frombuffer(b"".join(packed), np.int64).reshape(-1, CUT_COLUMNS)
 
 
-def check_cut(logs: Mapping[int, PartitionLog]) -> CutResult:
+def check_cut(logs: Mapping[int, LogInCut]) -> CutResult:
     """Check all commands inside the cut of all partitions."""
     found = [_with_partition(log.rows, number) for number, log in logs.items()]
     rows = np.concatenate(found) if found else np.empty((0, CUT_COLUMNS + 1), np.int64)
@@ -106,7 +106,7 @@ def _earliest(commands: Longs, causes: Longs) -> Longs:
     return np.asarray(earliest[group[: len(commands)]], np.int64)
 
 
-def _judged(commands: Longs, earliest: Longs, unknown: Longs, logs: Mapping[int, PartitionLog]) -> CutResult:
+def _judged(commands: Longs, earliest: Longs, unknown: Longs, logs: Mapping[int, LogInCut]) -> CutResult:
     limits = _looked_up(commands[:, OTHER], _ends(logs))
     complete = _looked_up(commands[:, OTHER], {number: int(log.from_first_entry) for number, log in logs.items()}) == 1
     nowhere = earliest == _NOWHERE
@@ -126,7 +126,7 @@ def _judged(commands: Longs, earliest: Longs, unknown: Longs, logs: Mapping[int,
     )
 
 
-def _ends(logs: Mapping[int, PartitionLog]) -> dict[int, int]:
+def _ends(logs: Mapping[int, LogInCut]) -> dict[int, int]:
     return {number: log.checkpoint_position for number, log in logs.items()}
 
 

@@ -12,7 +12,7 @@ from logkeep.store.base import ObjectInfo, Store
 
 
 @dataclass(frozen=True)
-class StoredCopy:
+class ZeebeCopy:
     """One broker's copy of one partition."""
 
     place: CopyPlace
@@ -36,11 +36,11 @@ class StoredCopy:
 
 
 @dataclass(frozen=True)
-class StoredBackup:
+class ZeebeBackup:
     """All copies of one backup."""
 
     checkpoint_id: int
-    copies: Sequence[StoredCopy]
+    copies: Sequence[ZeebeCopy]
 
     @property
     def partitions(self) -> int:
@@ -48,7 +48,7 @@ class StoredBackup:
         said = (copy.manifest.partitions for copy in self.copies if copy.manifest is not None)
         return max((*said, *(copy.place.partition for copy in self.copies)), default=0)
 
-    def of(self, partition: int) -> list[StoredCopy]:
+    def of(self, partition: int) -> list[ZeebeCopy]:
         return [copy for copy in self.copies if copy.place.partition == partition]
 
     def partition_state(self, partition: int) -> CopyState:
@@ -76,7 +76,7 @@ class _Found:
     objects: dict[str, ObjectInfo] = field(default_factory=dict)
 
 
-def read_inventory(store: Store, only: int | None = None) -> list[StoredBackup]:
+def read_inventory(store: Store, only: int | None = None) -> list[ZeebeBackup]:
     """All backups of a store, or `only` one of them, by their ids. Objects of other programs are left out."""
     found: dict[CopyPlace, _Found] = defaultdict(_Found)
     for info in store.list(""):
@@ -90,7 +90,7 @@ def read_inventory(store: Store, only: int | None = None) -> list[StoredBackup]:
     return _by_backup(_copy(store, place, copy) for place, copy in sorted(found.items()))
 
 
-def find_backup(store: Store, text: str) -> StoredBackup:
+def find_backup(store: Store, text: str) -> ZeebeBackup:
     """The backup with this id, or the `latest` completed one. Raises UnknownBackup."""
     remedy = "`logkeep zeebe list` lists the ids"
     if text == "latest":
@@ -106,21 +106,21 @@ def find_backup(store: Store, text: str) -> StoredBackup:
     return found[0]
 
 
-def _by_backup(copies: Iterable[StoredCopy]) -> list[StoredBackup]:
-    grouped: dict[int, list[StoredCopy]] = defaultdict(list)
+def _by_backup(copies: Iterable[ZeebeCopy]) -> list[ZeebeBackup]:
+    grouped: dict[int, list[ZeebeCopy]] = defaultdict(list)
     for copy in copies:
         grouped[copy.place.checkpoint_id].append(copy)
-    return [StoredBackup(number, found) for number, found in sorted(grouped.items())]
+    return [ZeebeBackup(number, found) for number, found in sorted(grouped.items())]
 
 
-def _copy(store: Store, place: CopyPlace, found: _Found) -> StoredCopy:
+def _copy(store: Store, place: CopyPlace, found: _Found) -> ZeebeCopy:
     if not found.manifest:
-        return StoredCopy(place, None, "it has files but no manifest", found.objects)
+        return ZeebeCopy(place, None, "it has files but no manifest", found.objects)
     try:
         manifest = read_manifest(store.get(place.manifest, MAX_MANIFEST), place.manifest)
     except (Damaged, ObjectMissing) as error:
-        return StoredCopy(place, None, error.what, found.objects)
-    return StoredCopy(place, manifest, _misplaced(manifest, place), found.objects)
+        return ZeebeCopy(place, None, error.what, found.objects)
+    return ZeebeCopy(place, manifest, _misplaced(manifest, place), found.objects)
 
 
 def _misplaced(manifest: CopyManifest, place: CopyPlace) -> str:

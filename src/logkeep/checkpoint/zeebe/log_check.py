@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from logkeep.checkpoint.zeebe.findings import BRING_BACK, EXPORT, damage, note, warning
-from logkeep.checkpoint.zeebe.segment_task import MISSING_OBJECT, ScannedSegment
+from logkeep.checkpoint.zeebe.segment_task import MISSING_OBJECT, CheckedSegment
 from logkeep.formats.zeebe.manifests import CopyManifest
 from logkeep.formats.zeebe.records import CheckpointEntry
 from logkeep.formats.zeebe.segment_scan import ScanEnd
@@ -13,12 +13,12 @@ from logkeep.model.findings import Finding
 from logkeep.model.plurals import plural
 
 
-def in_order(segments: Sequence[ScannedSegment]) -> list[ScannedSegment]:
+def in_order(segments: Sequence[CheckedSegment]) -> list[CheckedSegment]:
     """Used segments by their first index; those that were never used have no place in the log."""
     return sorted((each for each in segments if each.used), key=lambda each: each.first_index)
 
 
-def check_log(manifest: CopyManifest, where: str, segments: Sequence[ScannedSegment]) -> list[Finding]:
+def check_log(manifest: CopyManifest, where: str, segments: Sequence[CheckedSegment]) -> list[Finding]:
     """Everything that segments say. `where` is the manifest."""
     used = in_order(segments)
     return [
@@ -29,13 +29,13 @@ def check_log(manifest: CopyManifest, where: str, segments: Sequence[ScannedSegm
     ]
 
 
-def from_first_entry(segments: Sequence[ScannedSegment]) -> bool:
+def from_first_entry(segments: Sequence[CheckedSegment]) -> bool:
     """Whether the log was read completely and nothing was ever compacted."""
     used = in_order(segments)
     return bool(used) and used[0].first_index == 1 and all(each.whole for each in segments)
 
 
-def _alone(segment: ScannedSegment) -> Iterator[Finding]:
+def _alone(segment: CheckedSegment) -> Iterator[Finding]:
     name, last = segment.name, segment.last_index
     if segment.end == MISSING_OBJECT:
         yield damage("object-missing", name, "the object is missing", BRING_BACK)
@@ -62,7 +62,7 @@ def _alone(segment: ScannedSegment) -> Iterator[Finding]:
         yield damage("value-unreadable", name, what)
 
 
-def _stated_end(segment: ScannedSegment) -> Iterator[Finding]:
+def _stated_end(segment: CheckedSegment) -> Iterator[Finding]:
     """A segment that Zeebe has closed names its last frame."""
     stated = (segment.stated_last_index, segment.stated_last_frame_at)
     if stated in {(0, 0), (segment.last_index, segment.last_frame_at)}:
@@ -72,7 +72,7 @@ def _stated_end(segment: ScannedSegment) -> Iterator[Finding]:
     yield damage("segment-end", segment.name, what + found, BRING_BACK)
 
 
-def _neighbours(before: ScannedSegment, after: ScannedSegment) -> Iterator[Finding]:
+def _neighbours(before: CheckedSegment, after: CheckedSegment) -> Iterator[Finding]:
     if after.number <= before.number:
         yield damage("segment-order", after.name, f"segment {after.number} follows segment {before.number}")
     if not before.whole:
@@ -88,7 +88,7 @@ def _neighbours(before: ScannedSegment, after: ScannedSegment) -> Iterator[Findi
         yield damage("term-falls", after.name, what)
 
 
-def _start(manifest: CopyManifest, where: str, used: Sequence[ScannedSegment]) -> Iterator[Finding]:
+def _start(manifest: CopyManifest, where: str, used: Sequence[CheckedSegment]) -> Iterator[Finding]:
     """The log must begin where the snapshot ends, or with its first entry."""
     if not used:
         yield damage("log-missing", where, "no segment has a record")
@@ -101,7 +101,7 @@ def _start(manifest: CopyManifest, where: str, used: Sequence[ScannedSegment]) -
         yield damage("log-start", used[0].name, what)
 
 
-def _checkpoint(manifest: CopyManifest, where: str, used: Sequence[ScannedSegment]) -> Iterator[Finding]:
+def _checkpoint(manifest: CopyManifest, where: str, used: Sequence[CheckedSegment]) -> Iterator[Finding]:
     """The command that created this checkpoint is at the position, with the id, that the manifest states."""
     number, position = manifest.checkpoint_id, manifest.checkpoint_position
     entries = [(each.name, entry) for each in used for entry in each.checkpoints]

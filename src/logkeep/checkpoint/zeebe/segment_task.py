@@ -26,7 +26,7 @@ class SegmentUnit(msgspec.Struct, frozen=True):
     compression: str = ""
 
 
-class ScannedSegment(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedSegment(msgspec.Struct, frozen=True, kw_only=True):
     """What a segment has. Indexes, terms and positions are -1 where it has none."""
 
     name: str
@@ -70,7 +70,7 @@ class ScannedSegment(msgspec.Struct, frozen=True, kw_only=True):
 MISSING_OBJECT = "missing"
 
 
-def scan_segment(unit: SegmentUnit, progress: Progress) -> ScannedSegment:
+def scan_segment(unit: SegmentUnit, progress: Progress) -> CheckedSegment:
     """The task."""
     rows, entries, unreadable, first_unreadable = [np.empty((0, CUT_COLUMNS), np.int64)], list[CheckpointEntry](), 0, -1
     try:
@@ -88,11 +88,11 @@ def scan_segment(unit: SegmentUnit, progress: Progress) -> ScannedSegment:
             done = min(scan.used_bytes, unit.size)
         progress(unit.size - done)
     except ObjectMissing as error:
-        return ScannedSegment(name=unit.name, end=MISSING_OBJECT, reason=error.what)
+        return CheckedSegment(name=unit.name, end=MISSING_OBJECT, reason=error.what)
     except Damaged as error:
-        return ScannedSegment(name=unit.name, end=ScanEnd.DAMAGED, reason=error.what, size=unit.size)
+        return CheckedSegment(name=unit.name, end=ScanEnd.DAMAGED, reason=error.what, size=unit.size)
     described = scan.descriptor
-    return ScannedSegment(
+    return CheckedSegment(
         name=unit.name,
         end=scan.end,
         reason=scan.reason,

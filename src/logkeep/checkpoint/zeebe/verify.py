@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from logkeep.checkpoint.zeebe.cut import CutResult, PartitionLog, check_cut, rows_of
+from logkeep.checkpoint.zeebe.cut import CutResult, LogInCut, check_cut, rows_of
 from logkeep.checkpoint.zeebe.findings import BRING_BACK, EXPORT, damage, note
-from logkeep.checkpoint.zeebe.inventory import StoredBackup, StoredCopy
+from logkeep.checkpoint.zeebe.inventory import ZeebeBackup, ZeebeCopy
 from logkeep.checkpoint.zeebe.layouts import SEGMENTS, SNAPSHOT
 from logkeep.checkpoint.zeebe.log_check import check_log, from_first_entry, in_order
-from logkeep.checkpoint.zeebe.segment_task import ScannedSegment, SegmentUnit, scan_segment
+from logkeep.checkpoint.zeebe.segment_task import CheckedSegment, SegmentUnit, scan_segment
 from logkeep.checkpoint.zeebe.snapshot_check import check_snapshot
 from logkeep.checkpoint.zeebe.snapshot_task import ReadFile, ReadSnapshot, SnapshotFile, read_snapshot, snapshot_units
 from logkeep.checkpoint.zeebe.stored_file import StoredFileReader
@@ -28,9 +28,9 @@ LABEL = "verify"
 class VerifiedCopy:
     """One completed copy, read completely."""
 
-    copy: StoredCopy
+    copy: ZeebeCopy
     manifest: CopyManifest
-    segments: Sequence[ScannedSegment]
+    segments: Sequence[CheckedSegment]
     findings: Sequence[Finding]
 
     @property
@@ -42,7 +42,7 @@ class VerifiedCopy:
 class VerifiedBackup:
     """What was found in one backup."""
 
-    backup: StoredBackup
+    backup: ZeebeBackup
     copies: Sequence[VerifiedCopy]
     cut: CutResult
     findings: Sequence[Finding]
@@ -53,7 +53,7 @@ class VerifiedBackup:
         return _best([each for each in self.copies if each.copy.place.partition == partition])
 
 
-def verify_backup(store: Store, backup: StoredBackup, engine: Engine) -> VerifiedBackup:
+def verify_backup(store: Store, backup: ZeebeBackup, engine: Engine) -> VerifiedBackup:
     """Read every file of every completed copy. Expected problems are findings."""
     completed = [copy for copy in backup.copies if copy.completed and not copy.problem]
     scanned = _scanned(store, completed, engine)
@@ -69,23 +69,23 @@ def verify_backup(store: Store, backup: StoredBackup, engine: Engine) -> Verifie
     return VerifiedBackup(backup, copies, result, findings)
 
 
-def expected_bytes(backup: StoredBackup) -> int:
+def expected_bytes(backup: ZeebeBackup) -> int:
     """How much a verification reads at most."""
     return sum(copy.stored_bytes for copy in backup.copies if copy.completed)
 
 
-def _scanned(store: Store, copies: Sequence[StoredCopy], engine: Engine) -> dict[str, ScannedSegment]:
+def _scanned(store: Store, copies: Sequence[ZeebeCopy], engine: Engine) -> dict[str, CheckedSegment]:
     units = [
         SegmentUnit(store, name, copy.objects[name].size, copy.place.partition, file.compression)
         for copy in copies
         for file in _manifest(copy).segment_files
         if (name := copy.place.file(SEGMENTS, file.name)) in copy.objects
     ]
-    done = engine.map(scan_segment, units, ScannedSegment, label=LABEL, weight=lambda unit: unit.size)
+    done = engine.map(scan_segment, units, CheckedSegment, label=LABEL, weight=lambda unit: unit.size)
     return {each.name: each for each in done}
 
 
-def _read_snapshots(store: Store, copies: Sequence[StoredCopy], engine: Engine) -> dict[str, ReadFile]:
+def _read_snapshots(store: Store, copies: Sequence[ZeebeCopy], engine: Engine) -> dict[str, ReadFile]:
     files = [
         SnapshotFile(name, copy.objects[name].size, file.compression)
         for copy in copies
@@ -100,7 +100,7 @@ def _read_snapshots(store: Store, copies: Sequence[StoredCopy], engine: Engine) 
 
 
 def _verified(
-    store: Store, copy: StoredCopy, scanned: dict[str, ScannedSegment], read: dict[str, ReadFile]
+    store: Store, copy: ZeebeCopy, scanned: dict[str, CheckedSegment], read: dict[str, ReadFile]
 ) -> VerifiedCopy:
     manifest, place = _manifest(copy), copy.place
     names = [place.file(SEGMENTS, file.name) for file in manifest.segment_files]
@@ -115,7 +115,7 @@ def _verified(
     return VerifiedCopy(copy, manifest, segments, findings)
 
 
-def _listed(copy: StoredCopy, manifest: CopyManifest) -> Iterator[Finding]:
+def _listed(copy: ZeebeCopy, manifest: CopyManifest) -> Iterator[Finding]:
     """Every file of the manifest is there, and nothing else."""
     place = copy.place
     listed = {place.file(SNAPSHOT, each.name) for each in manifest.snapshot_files}
@@ -134,13 +134,13 @@ def _listed(copy: StoredCopy, manifest: CopyManifest) -> Iterator[Finding]:
         yield note("manifest-not-cut", place.manifest, what)
 
 
-def _unread(copy: StoredCopy, read: dict[str, ReadFile]) -> Iterator[Finding]:
+def _unread(copy: ZeebeCopy, read: dict[str, ReadFile]) -> Iterator[Finding]:
     for name in sorted(copy.objects):
         if (found := read.get(name)) is not None and found.crc < 0:
             yield damage("object-unreadable", name, found.problem, BRING_BACK)
 
 
-def _small_files(store: Store, copy: StoredCopy, manifest: CopyManifest) -> dict[str, bytes]:
+def _small_files(store: Store, copy: ZeebeCopy, manifest: CopyManifest) -> dict[str, bytes]:
     """The files of a snapshot that say something about the others."""
     wanted = {checksum_file(manifest.snapshot_id), METADATA_FILE}
     found = dict[str, bytes]()
@@ -158,7 +158,7 @@ def _small(store: Store, name: str, size: int, file: StoredFile) -> dict[str, by
         return {}
 
 
-def _untrimmed(copy: StoredCopy, manifest: CopyManifest, segments: Sequence[ScannedSegment]) -> Iterator[Finding]:
+def _untrimmed(copy: ZeebeCopy, manifest: CopyManifest, segments: Sequence[CheckedSegment]) -> Iterator[Finding]:
     """Zeebe before 8.8 leaves what is behind the checkpoint in a restored log, and skips commands because of it."""
     used = in_order(segments)
     behind = used and used[-1].last_position > manifest.checkpoint_position
@@ -172,7 +172,7 @@ def _before_8_8(version: str) -> bool:
     return all(part.isdecimal() for part in parts) and len(parts) == 2 and tuple(map(int, parts)) < (8, 8)
 
 
-def _states(backup: StoredBackup) -> Iterator[Finding]:
+def _states(backup: ZeebeBackup) -> Iterator[Finding]:
     """Partitions without a completed copy, and manifests that cannot be used."""
     missing = list[int]()
     for partition in range(1, backup.partitions + 1):
@@ -214,12 +214,12 @@ def _best(copies: Sequence[VerifiedCopy]) -> VerifiedCopy | None:
 
 
 def _cut(copies: Sequence[VerifiedCopy]) -> CutResult:
-    logs = dict[int, PartitionLog]()
+    logs = dict[int, LogInCut]()
     for partition in {copy.copy.place.partition for copy in copies}:
         chosen = _best([each for each in copies if each.copy.place.partition == partition])
         if chosen is not None:
             rows = rows_of([each.cut for each in chosen.segments])
-            logs[partition] = PartitionLog(chosen.manifest.checkpoint_position, from_first_entry(chosen.segments), rows)
+            logs[partition] = LogInCut(chosen.manifest.checkpoint_position, from_first_entry(chosen.segments), rows)
     return check_cut(logs)
 
 
@@ -244,7 +244,7 @@ def _cut_findings(cut: CutResult) -> Iterator[Finding]:
         yield note("cut-unchecked", "the cut", f"{what}: unchecked")
 
 
-def _manifest(copy: StoredCopy) -> CopyManifest:
+def _manifest(copy: ZeebeCopy) -> CopyManifest:
     if copy.manifest is None:
         raise AssertionError("only completed copies are read")
     return copy.manifest
