@@ -28,7 +28,9 @@ from logkeep.errors import UsageError
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
 
 
-def status(state: str, *partitions: str, created: str = "2026-11-18T12:00:01.123456789Z", position: int = 90) -> BackupStatus:
+def status(
+    state: str, *partitions: str, created: str = "2026-11-18T12:00:01.123456789Z", position: int = 90
+) -> BackupStatus:
     details = [
         PartitionStatus(partition_id=n, state=each, created_at=created, checkpoint_position=position)
         for n, each in enumerate(partitions, 1)
