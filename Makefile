@@ -101,7 +101,7 @@ zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe $(ZEEBE_RELEASE), which ha
 $(ZEEBE)/.ready: tests/integration/zeebe/live/ivy.xml
 	mkdir -p $(ZEEBE)/jdk
 	java -jar $$(echo $$($(BIN)/python -c "from logkeep.engine.spark.jars import spark_home; print(spark_home())")/jars/ivy-*.jar) -warn \
-	  -cache $(ZEEBE)/ivy -ivy $< -retrieve '$(ZEEBE)/[artifact]-[revision].[ext]'
+	  -cache $(ZEEBE)/ivy -ivy $< -retrieve '$(ZEEBE)/[artifact]-[revision].[ext]' > $(ZEEBE)/ivy.log
 	cd $(ZEEBE) && echo "$(ZEEBE_SHA256)  camunda-zeebe-$(ZEEBE_RELEASE).tar.gz" | sha256sum -c --quiet
 	cd $(ZEEBE) && tar -xzf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz && rm -rf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz ivy
 	$(PYTHON) -m pip download -q --no-deps -d $(ZEEBE) $(REGISTRY_JAVA)

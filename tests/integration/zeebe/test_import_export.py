@@ -27,12 +27,13 @@ from logkeep.repository.verify.run import Verifier
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 from tests.crash.points import AT_ONCE, DONE, KILLED, in_child
+from tests.crash.seeds import seeded_part
 from tests.support.faults.plan import KillAfter, no_faults
 from tests.support.faults.store import FaultyStore
 from tests.support.kafka.whole_backups import new_place
 from tests.support.zeebe.golden import unpacked_store
 
-TTL = timedelta(seconds=0)
+TTL = timedelta(minutes=5)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,13 @@ def exported(place: SourceRef, number: int, store: Store, layout: StoreLayout) -
     record = record_of(place, entry)
     assert record is not None
     return ZeebeExport(place, folded, entry, record).run(store, layout, InlineEngine())
+
+
+def empty(root: Path) -> LocalStore:
+    shutil.rmtree(root, ignore_errors=True)
+    store = LocalStore(root)
+    store.create()
+    return store
 
 
 def is_good(root: Path, number: int) -> bool:
@@ -117,7 +125,7 @@ def test_a_log_that_does_not_continue_begins_a_history(golden: Path, tmp_path: P
     imported(place, golden, 20, wanted=5)
     again = imported(place, golden, 10)
     assert (again.record.history, again.new_history) == ("h10", True)
-    exported(place, 10, LocalStore(tmp_path / "out"), StoreLayout.S3)
+    exported(place, 10, empty(tmp_path / "out"), StoreLayout.S3)
     assert is_good(tmp_path / "out", 10)
 
 
@@ -150,9 +158,8 @@ def test_a_damaged_or_incomplete_backup_is_refused(golden: Path, tmp_path: Path)
 
 def _check(place: SourceRef, number: int, tmp: Path) -> None:
     verifier = Verifier(place, InlineEngine(), this_process("verify"), utc_now, random_token)
-    assert verifier.verify(BackupId(number), "data").verdict == GOOD
-    shutil.rmtree(tmp, ignore_errors=True)
-    exported(place, number, LocalStore(tmp), StoreLayout.S3)
+    assert verifier.verify(BackupId(number), "data").document.verdict == GOOD
+    exported(place, number, empty(tmp), StoreLayout.S3)
     assert is_good(tmp, number)
 
 
@@ -162,9 +169,7 @@ def test_an_import_killed_after_every_store_call_is_continued(golden: Path, tmp_
     shutil.copytree(tmp_path / "prepared", tmp_path / "counted")
     counted = FaultyStore(LocalStore(tmp_path / "counted"), no_faults)
     imported(SourceRef(counted, place.repository, "zeebe"), golden, 20)
-    calls = len(counted.calls)
-    assert calls > 40
-    for call in range(1, calls, 3):
+    for call in seeded_part("zeebe-import", list(range(1, len(counted.calls))), 8):
         root = tmp_path / "victim"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(tmp_path / "prepared", root)
@@ -182,12 +187,11 @@ def test_an_import_killed_after_every_store_call_is_continued(golden: Path, tmp_
 def test_an_export_killed_after_every_store_call_is_completed(
     archived: SourceRef, layout: StoreLayout, tmp_path: Path
 ) -> None:
-    counted = FaultyStore(LocalStore(tmp_path / "counted"), no_faults)
+    counted = FaultyStore(empty(tmp_path / "counted"), no_faults)
     exported(archived, 20, counted, layout)
-    for call in range(1, len(counted.calls), 2):
+    for call in seeded_part(f"zeebe-export-{layout}", list(range(1, len(counted.calls))), 8):
         root = tmp_path / "victim"
-        shutil.rmtree(root, ignore_errors=True)
-        dying = FaultyStore(LocalStore(root), KillAfter(call))
+        dying = FaultyStore(empty(root), KillAfter(call))
         ended = in_child(lambda store=dying: exported(archived, 20, store, layout))  # type: ignore[misc]  # bound now
         assert ended in {KILLED, DONE}
         exported(archived, 20, LocalStore(root), layout)

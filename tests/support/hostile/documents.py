@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+import logkeep.checkpoint.zeebe.repo.record
 import logkeep.kafka.record.scram
 import logkeep.kafka.registry.attachment
 import logkeep.repository.upkeep.garbage
@@ -25,7 +26,7 @@ from logkeep.repository.chain.documents import Document
 from tests.support.hostile.corpus import TEXT
 
 LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.attachment, logkeep.repository.upkeep.garbage,
-          logkeep.zookeeper.repo.record, restores, formats, freshness, lease, roles, catch_ups)  # fmt: skip
+          logkeep.checkpoint.zeebe.repo.record, logkeep.zookeeper.repo.record, restores, formats, freshness, lease, roles, catch_ups)  # fmt: skip
 """Modules that define document types."""
 Choice = Callable[[str, str, str], bool]
 """Whether to change a text, by the document's type, its field and the text."""

@@ -5,6 +5,7 @@ it. Nothing that another program stored under this id is changed: then the expor
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -64,7 +65,10 @@ def manifest_of(record: ZeebeRecord, partition: ZeebePartition, layout: StoreLay
 
 
 def _moment(text: str) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
+    """None also for a text that is no time: Zeebe restores without it."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    return None
 
 
 class ZeebeExport:

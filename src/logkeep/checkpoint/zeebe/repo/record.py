@@ -5,7 +5,7 @@ raft indexes, so each backup stores only the frames since the one before. A file
 hash of its content, so equal files of two backups are one object.
 """
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -24,11 +24,11 @@ class ArchivedSegmentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """A segment of a partition's log, up to its last frame or to the checkpoint."""
 
     number: Position
-    max_bytes: Position
+    max_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
     first: Position
     """Raft indexes `[first, end)`."""
     end: Position
-    last_frame_at: Position
+    last_frame_at: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
     used_bytes: Position
     """Descriptor and frames."""
     frames_sha256: Sha256
@@ -63,6 +63,10 @@ class ZeebePartition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     modified: str = ""
     segments: tuple[ArchivedSegmentFile, ...]
     files: tuple[ArchivedStateFile, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.segments:
+            raise ValueError("a partition without a log")
 
     def segment_names(self) -> tuple[str, ...]:
         return tuple(segment_name(self.partition, each.number) for each in self.segments)

@@ -26,10 +26,10 @@ BACKUP = Declaration(
     """Let Zeebe back itself up, follow it to the end, and verify what it stored.
 
     Asks Zeebe at its management port for a backup, waits until every partition is completed, and then verifies it
-    like `zeebe verify`. Without --id it chooses an id larger than all that Zeebe and its store have. An id that the
-    store has already is refused before Zeebe is asked, because Zeebe would report the old backup as the new one. A
-    backup that Zeebe accepted and of which nothing is stored, because its store was down, is reported as failed: its id
-    is burnt.
+    like `zeebe verify`, in this process. Without --id it chooses an id larger than all that Zeebe and its store have.
+    An id that the store has already is refused before Zeebe is asked, because Zeebe would report the old backup as the
+    new one. A backup that Zeebe accepted and of which nothing is stored, because its store was down, is reported as
+    failed: its id is burnt.
     """,
     options=(
         ZEEBE_MANAGEMENT,
@@ -37,7 +37,6 @@ BACKUP = Declaration(
         BACKUP_ID,
         ZEEBE_TIMEOUT,
         ALL,
-        *ENGINE_OPTIONS,
         LIMIT_DOWNLOAD,
         RETRY_FOR,
         PROGRESS,

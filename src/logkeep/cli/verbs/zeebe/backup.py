@@ -5,15 +5,15 @@ import time
 from logkeep.checkpoint.zeebe.inventory import find_backup, read_inventory
 from logkeep.checkpoint.zeebe.taking.management import Management
 from logkeep.checkpoint.zeebe.taking.run import Take, TakeLimits, Waiting
-from logkeep.checkpoint.zeebe.verify import LABEL, expected_bytes, verify_backup
+from logkeep.checkpoint.zeebe.verify import verify_backup
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.zeebe.archive_declarations import BACKUP
 from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
 from logkeep.cli.verbs.zeebe.verify import ZeebeVerifyReport, exit_code, verify_report, verify_text
-from logkeep.cli.wiring import chosen_engine
 from logkeep.config.options import ALL, BACKUP_ID, ZEEBE_MANAGEMENT, ZEEBE_TIMEOUT
+from logkeep.engine.inline import InlineEngine
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import BackupFailed, UnknownBackup, UsageError
 
@@ -55,7 +55,7 @@ def backup(run: Run) -> ZeebeBackupReport:
     except UnknownBackup as error:
         what = f"Zeebe reports backup {taken.number} as completed, and this store has nothing of it"
         raise BackupFailed(what, subject=store.url, remedy=_OTHER_STORE) from error
-    result = verify_backup(store, found, chosen_engine(run, expected_bytes(found), work=LABEL))
+    result = verify_backup(store, found, InlineEngine(sink=run.progress()))
     report = verify_report(store.url, result, every=run[ALL])
     return ZeebeBackupReport(
         **{name: getattr(report, name) for name in report.__struct_fields__},
