@@ -169,7 +169,7 @@ def test_an_import_killed_after_every_store_call_is_continued(golden: Path, tmp_
     shutil.copytree(tmp_path / "prepared", tmp_path / "counted")
     counted = FaultyStore(LocalStore(tmp_path / "counted"), no_faults)
     imported(SourceRef(counted, place.repository, "zeebe"), golden, 20)
-    for call in seeded_part("zeebe-import", list(range(1, len(counted.calls))), 8):
+    for call in seeded_part("zeebe-import", list(range(1, len(counted.calls))), 24):
         root = tmp_path / "victim"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(tmp_path / "prepared", root)
@@ -189,7 +189,7 @@ def test_an_export_killed_after_every_store_call_is_completed(
 ) -> None:
     counted = FaultyStore(empty(tmp_path / "counted"), no_faults)
     exported(archived, 20, counted, layout)
-    for call in seeded_part(f"zeebe-export-{layout}", list(range(1, len(counted.calls))), 8):
+    for call in seeded_part(f"zeebe-export-{layout}", list(range(1, len(counted.calls))), 24):
         root = tmp_path / "victim"
         dying = FaultyStore(empty(root), KillAfter(call))
         ended = in_child(lambda store=dying: exported(archived, 20, store, layout))  # type: ignore[misc]  # bound now

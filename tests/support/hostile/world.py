@@ -91,11 +91,8 @@ def hostile_world(root: Path) -> HostileWorld:
     _zookeeper_files(root)
     _imported(root)
     _zeebe_archive(root)
-    kinds = {
-        k
-        for repo in ("kafka", "zk", "imported", "zeebe-archive")
-        for k in Rewriter(root / repo, changeable).rewrite().kinds
-    }
+    repositories = ("kafka", "zk", "imported", "zeebe-archive")
+    kinds = {k for repo in repositories for k in Rewriter(root / repo, changeable).rewrite().kinds}
     (root / "kafka" / "sources" / os.fsdecode(os.fsencode(f"x{SURROGATE[0]}\x1b[2J\n"))).mkdir()
     shutil.copytree(root / "kafka", root / "locked")
     held_lease(root / "locked", operation=TEXT + LONG[:900_000])

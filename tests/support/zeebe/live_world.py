@@ -44,9 +44,8 @@ class LiveWorld:
         """Run a command with --json; returns its document, or for an error what it printed."""
         command = [sys.executable, "-m", "logkeep.cli", *arguments, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
-        note(
-            f"$ logkeep {' '.join(arguments)}\nexit {done.returncode}\n{_short(done.stdout)}{_short(done.stderr if done.returncode else '')}"
-        )
+        trouble = done.stderr if done.returncode else ""
+        note(f"$ logkeep {' '.join(arguments)}\nexit {done.returncode}\n{_short(done.stdout)}{_short(trouble)}")
         assert done.returncode == expected, done.stdout + done.stderr
         return json.loads(done.stdout) if done.stdout.startswith("{") else done.stdout + done.stderr
 

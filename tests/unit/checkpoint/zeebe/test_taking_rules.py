@@ -14,7 +14,7 @@ from logkeep.checkpoint.zeebe.taking.management import (
 from logkeep.checkpoint.zeebe.taking.rules import (
     BeforeRequest,
     Seen,
-    Stage,
+    TakeStage,
     clock_of,
     judge,
     latest_in,
@@ -39,21 +39,21 @@ def status(
 
 
 def test_an_unknown_or_incomplete_backup_is_not_there_yet() -> None:
-    assert judge(None).stage is Stage.NOT_YET
-    assert judge(status("INCOMPLETE", "DOES_NOT_EXIST", "DOES_NOT_EXIST")).stage is Stage.NOT_YET
+    assert judge(None).stage is TakeStage.NOT_YET
+    assert judge(status("INCOMPLETE", "DOES_NOT_EXIST", "DOES_NOT_EXIST")).stage is TakeStage.NOT_YET
     assert judge(status("INCOMPLETE", "COMPLETED", "DOES_NOT_EXIST")) == Seen(
-        Stage.IN_PROGRESS, 1, 2, "Zeebe says INCOMPLETE"
+        TakeStage.IN_PROGRESS, 1, 2, "Zeebe says INCOMPLETE"
     )
 
 
 def test_a_failure_names_its_partitions() -> None:
     found = judge(status("FAILED", "COMPLETED", "FAILED"))
-    assert (found.stage, found.done, found.reason) == (Stage.FAILED, 1, "partition 2: FAILED")
+    assert (found.stage, found.done, found.reason) == (TakeStage.FAILED, 1, "partition 2: FAILED")
 
 
 def test_an_id_of_which_nothing_was_ever_stored_is_burnt() -> None:
-    assert "id 20 is burnt" in without_result(20, Seen(Stage.NOT_YET), 120, "")
-    assert "1 of 3 partitions are completed" in without_result(20, Seen(Stage.IN_PROGRESS, 1, 3), 120, "")
+    assert "id 20 is burnt" in without_result(20, Seen(TakeStage.NOT_YET), 120, "")
+    assert "1 of 3 partitions are completed" in without_result(20, Seen(TakeStage.IN_PROGRESS, 1, 3), 120, "")
 
 
 def test_the_latest_id_is_read_from_a_refusal() -> None:

@@ -15,7 +15,7 @@ from logkeep.store.base import ObjectWriter, Store
 
 
 @dataclass(frozen=True)
-class ExportUnit:
+class FileExport:
     """One file. `head` is written before the archived bytes and is not in their hash."""
 
     place: SourceRef
@@ -27,11 +27,11 @@ class ExportUnit:
     sha256: str
 
 
-class ExportedFile(msgspec.Struct, frozen=True):
+class FileExported(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def export_file(unit: ExportUnit, progress: Progress) -> ExportedFile:
+def export_file(unit: FileExport, progress: Progress) -> FileExported:
     """Raises Damaged if the archived bytes are not those that were imported. Nothing becomes visible then."""
     digest, written = hashlib.sha256(), len(unit.head)
     writer = unit.store.open_new(unit.name, unit.size_bytes)
@@ -47,14 +47,14 @@ def export_file(unit: ExportUnit, progress: Progress) -> ExportedFile:
         _close(writer, unit)
     finally:
         writer.abort()
-    return ExportedFile(written)
+    return FileExported(written)
 
 
-def _pieces(unit: ExportUnit) -> Iterator[memoryview]:
+def _pieces(unit: FileExport) -> Iterator[memoryview]:
     for row in unit.rows:
         yield from StoredLog.of(unit.place, row).pieces()
 
 
-def _close(writer: ObjectWriter, unit: ExportUnit) -> None:
+def _close(writer: ObjectWriter, unit: FileExport) -> None:
     if (length := writer.close()) != unit.size_bytes:
         raise StoreError(f"{unit.size_bytes} bytes were written, but the store kept {length}", subject=unit.name)

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from logkeep.checkpoint.zeebe.layouts import SEGMENTS, SNAPSHOT, CopyPlace, place_of
-from logkeep.checkpoint.zeebe.repo.export_task import ExportedFile, ExportUnit, export_file
+from logkeep.checkpoint.zeebe.repo.export_task import FileExport, FileExported, export_file
 from logkeep.checkpoint.zeebe.repo.record import ZeebePartition, ZeebeRecord, file_name, log_name
 from logkeep.errors import ObjectMissing, TargetUnsafe
 from logkeep.formats.zeebe.manifest_text import write_manifest
@@ -91,7 +91,7 @@ class ZeebeExport:
             for name in present.get(copy, ()):
                 store.delete(name)  # of an export that was interrupted: no manifest names it
         units = [unit for copy, each in todo.items() for unit in self._units(store, copy, each)]
-        found = engine.map(export_file, units, ExportedFile, label="export", weight=lambda unit: unit.size_bytes)
+        found = engine.map(export_file, units, FileExported, label="export", weight=lambda unit: unit.size_bytes)
         for copy, each in todo.items():
             store.put_new(copy.manifest, write_manifest(manifest_of(self._record, each, layout)))
         return ZeebeExported(len(found), sum(each.size_bytes for each in found))
@@ -133,13 +133,13 @@ class ZeebeExport:
             raise TargetUnsafe(what, subject=copy.manifest, remedy=_OTHER_TARGET)
         return True
 
-    def _units(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[ExportUnit]:
+    def _units(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[FileExport]:
         return [*self._segments(store, copy, partition), *self._files(store, copy, partition)]
 
-    def _segments(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[ExportUnit]:
+    def _segments(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[FileExport]:
         rows = self._rows.get(log_name(self._record.history, partition.partition), [])
         return [
-            ExportUnit(
+            FileExport(
                 place=self._place,
                 store=store,
                 name=copy.file(SEGMENTS, segment_name(partition.partition, each.number)),
@@ -151,9 +151,9 @@ class ZeebeExport:
             for each in partition.segments
         ]
 
-    def _files(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[ExportUnit]:
+    def _files(self, store: Store, copy: CopyPlace, partition: ZeebePartition) -> list[FileExport]:
         return [
-            ExportUnit(
+            FileExport(
                 place=self._place,
                 store=store,
                 name=copy.file(SNAPSHOT, each.name),

@@ -23,7 +23,7 @@ _CLOCKS_DIFFER = timedelta(seconds=2)
 """Brokers of one cluster may have slightly different clocks."""
 
 
-class Stage(StrEnum):
+class TakeStage(StrEnum):
     NOT_YET = "not yet there"
     IN_PROGRESS = "in progress"
     COMPLETED = "completed"
@@ -34,7 +34,7 @@ class Stage(StrEnum):
 class Seen:
     """One answer, judged."""
 
-    stage: Stage
+    stage: TakeStage
     done: int = 0
     """Partitions that are completed."""
     partitions: int = 0
@@ -51,13 +51,13 @@ class BeforeRequest:
 
 def judge(status: BackupStatus | None) -> Seen:
     if status is None:
-        return Seen(Stage.NOT_YET)
+        return Seen(TakeStage.NOT_YET)
     done = sum(each.state == "COMPLETED" for each in status.details)
     if status.state == "COMPLETED":
-        return Seen(Stage.COMPLETED, done, len(status.details))
+        return Seen(TakeStage.COMPLETED, done, len(status.details))
     if status.state in {"FAILED", "DELETED"}:
-        return Seen(Stage.FAILED, done, len(status.details), _why_failed(status))
-    stage = Stage.IN_PROGRESS if any(_begun(each) for each in status.details) else Stage.NOT_YET
+        return Seen(TakeStage.FAILED, done, len(status.details), _why_failed(status))
+    stage = TakeStage.IN_PROGRESS if any(_begun(each) for each in status.details) else TakeStage.NOT_YET
     return Seen(stage, done, len(status.details), f"Zeebe says {status.state}")
 
 
@@ -77,7 +77,7 @@ def _why_failed(status: BackupStatus) -> str:
 def without_result(number: int, seen: Seen, waited_s: float, trouble: str) -> str:
     """What to report of a backup that has not ended in time. `trouble`: the last error of a question."""
     last = f"; the last question ended with: {trouble}" if trouble else ""
-    if seen.stage is Stage.NOT_YET:
+    if seen.stage is TakeStage.NOT_YET:
         return (
             f"id {number} is burnt: Zeebe accepted it, and {waited_s:.0f} s later its store has nothing of it. "
             f"Zeebe will not take this id again{last}"

@@ -11,7 +11,7 @@ from logkeep.checkpoint.zeebe.taking.management import BackupStatus, Management
 from logkeep.checkpoint.zeebe.taking.rules import (
     BeforeRequest,
     Seen,
-    Stage,
+    TakeStage,
     clock_of,
     judge,
     latest_in,
@@ -53,7 +53,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class TakenBackup:
+class ZeebeTaken:
     number: int
     status: BackupStatus
     waited_s: float
@@ -67,7 +67,7 @@ class Take:
     ) -> None:
         self._management, self._stored, self._time, self._progress = management, stored, time, progress
 
-    def run(self, wanted: int | None, limits: TakeLimits) -> TakenBackup:
+    def run(self, wanted: int | None, limits: TakeLimits) -> ZeebeTaken:
         """Raises BackupFailed if it failed, did not end in time, or is not the backup that was asked for."""
         number, before = self._request(self._choose(wanted), own_choice=wanted is None)
         began = self._time.monotonic()
@@ -79,7 +79,7 @@ class Take:
         if reasons := other_history(status, before, self._management.partitions()):
             what = f"Zeebe reports backup {number} of another history as completed: {'; '.join(reasons)}"
             raise BackupFailed(what, subject=self._management.url, remedy=_ANOTHER_ID)
-        return TakenBackup(number, status, waited_s)
+        return ZeebeTaken(number, status, waited_s)
 
     def _choose(self, wanted: int | None) -> int:
         """Raises IllegalTransition for an id that cannot become a new backup."""
@@ -107,16 +107,16 @@ class Take:
         return number, before
 
     def _followed(self, number: int, began: float, limits: TakeLimits) -> BackupStatus:
-        pause, trouble, seen, started = _PAUSE_S, "", Seen(Stage.NOT_YET), False
+        pause, trouble, seen, started = _PAUSE_S, "", Seen(TakeStage.NOT_YET), False
         while True:
             try:
                 status = self._management.status(number)
                 trouble, seen = "", _later(seen, judge(status))
             except (ClusterUnreachable, ClusterNotReady) as error:
                 status, trouble = None, error.what
-            if status is not None and seen.stage is Stage.COMPLETED:
+            if status is not None and seen.stage is TakeStage.COMPLETED:
                 return status
-            if seen.stage is Stage.FAILED:
+            if seen.stage is TakeStage.FAILED:
                 what = f"Zeebe reports backup {number} as failed: {seen.reason}"
                 raise BackupFailed(what, subject=self._management.url, remedy=_STORE)
             if seen.partitions and not started:
@@ -134,10 +134,10 @@ class Take:
 
 def _later(before: Seen, now: Seen) -> Seen:
     """A backup that had begun does not become one that never did."""
-    if now.stage is Stage.NOT_YET and before.stage is Stage.IN_PROGRESS:
+    if now.stage is TakeStage.NOT_YET and before.stage is TakeStage.IN_PROGRESS:
         return replace(before, reason=now.reason)
     return now
 
 
 def _limit_s(seen: Seen, limits: TakeLimits) -> float:
-    return min(limits.first_sign_s, limits.timeout_s) if seen.stage is Stage.NOT_YET else limits.timeout_s
+    return min(limits.first_sign_s, limits.timeout_s) if seen.stage is TakeStage.NOT_YET else limits.timeout_s
