@@ -13,7 +13,6 @@ from logkeep.kafka.backup.burial import bury
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import FoldedResult, LogFolding
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     ROLE,
@@ -24,6 +23,7 @@ from logkeep.kafka.record.documents import (
     TopicRecord,
 )
 from logkeep.kafka.record.folded_over import folded_ends
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.clock_time import ClockName
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
@@ -33,6 +33,7 @@ from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
@@ -53,6 +54,8 @@ class CompactedSource:
     clock: Clock = utc_now
     tokens: TokenSource = random_token
     topic: str = "state"
+    packed: bool = False
+    """Whether records are packed, as by this release, or plain, as by its first ones."""
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
     groups: dict[str, int] = field(default_factory=dict)
     """By name, the offset in partition 0."""
@@ -106,8 +109,11 @@ class CompactedSource:
                 new += writer.segments
                 cut.append(LogCut(self.log(partition), 0, end))
                 self.archived[partition] = len(batches)
-            record = put_attachment(
-                self.place, ongoing.id, ROLE, self._record(ongoing.id, session.folded), self.tokens()
+            found = self._record(ongoing.id, session.folded)
+            record = (
+                put_record(self.place, ongoing.id, found, self.tokens())
+                if self.packed
+                else put_attachment(self.place, ongoing.id, ROLE, found, self.tokens())
             )
             return ongoing.complete(FinishedRun(cut=cut, new=new, attachments=[record])).id
 

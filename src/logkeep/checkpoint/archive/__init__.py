@@ -1,0 +1,8 @@
+"""Backups of applications in the repository: requests, copies of partitions, and how both become a backup.
+
+log_names       the names of an application's logs and snapshots
+copy_plan       which part of a log a copy still has to archive (pure)
+partition_files a partition's log and snapshot, written as segments
+copies          requests and receipts in the journal of a backup
+record          what a completed backup says of its application
+"""
