@@ -439,7 +439,7 @@ COORDINATION_TOPIC: Option[str | None] = Option(
 )  # fmt: skip
 APPLICATION: Option[str | None] = Option(
     "application", Text("NAME"), None,
-    "Take a checkpoint of this application, which consumes and produces on the cluster, and back up its topics at that cut.",
+    "Back up the topics of this application, which consumes and produces on the cluster, at a consistent cut.",
     key="kafka.application",
 )  # fmt: skip
 CHECKPOINT_TIMEOUT: Option[timedelta] = Option(

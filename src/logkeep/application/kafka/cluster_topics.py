@@ -86,10 +86,11 @@ class ClusterTopics:
                 connection.send_raw(API, VERSION, request_parts([Parcel(log, data[at : at + size])]))
                 (ack,) = parse(connection.receive_raw(ReceiveBuffer(_ANSWER_BYTES))).acks
                 if ack.error:
-                    raise ClusterError(f"the broker refused it: error {ack.error} {ack.said}".rstrip(), subject=str(log))
+                    raise ClusterError(
+                        f"the broker refused it: error {ack.error} {ack.said}".rstrip(), subject=str(log)
+                    )
                 first = ack.base_offset if first < 0 else first
         return first
-
 
     def append_one(self, log: TopicPartition, key: bytes, value: bytes) -> int:
         """Append a record without headers."""

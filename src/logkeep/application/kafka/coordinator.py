@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -53,11 +54,11 @@ class ParticipantCutter:
 
     def topics(self) -> tuple[str, ...]:
         """All topics of the application, as its participants declared them. Raises UsageError if there is none."""
-        with self._connected() as topics:
+        with _connected(self.settings) as topics:
             return _topics_of(self._declarations(topics))
 
     def take(self, backup_id: BackupId) -> None:
-        with self._connected() as topics:
+        with _connected(self.settings) as topics:
             self._taken = self._take(topics, backup_id)
 
     def groups(self, found: tuple[GroupRecord, ...]) -> tuple[GroupRecord, ...]:
@@ -68,7 +69,10 @@ class ParticipantCutter:
                 row = CommitRecord(log.topic, log.partition, each.offset, each.offset, -1, offset_metadata(cut.id))
                 commits.setdefault(each.group, []).append(row)
         kept = [_at(group, commits.pop(group.name, [])) for group in found]
-        return (*kept, *(GroupRecord(name, "classic", "Empty", "consumer", tuple(rows)) for name, rows in commits.items()))
+        return (
+            *kept,
+            *(GroupRecord(name, "classic", "Empty", "consumer", tuple(rows)) for name, rows in commits.items()),
+        )
 
     def attach(self, place: SourceRef, backup_id: BackupId, token: str) -> AttachmentRef:
         return put_cut(place, backup_id, self._cut, token)
@@ -82,9 +86,6 @@ class ParticipantCutter:
         if self._taken is None:
             raise BackupFailed("no checkpoint was taken", subject=self.application)
         return self._taken
-
-    def _connected(self) -> "_Connected":
-        return _Connected(self.settings)
 
     def _take(self, topics: ClusterTopics, backup_id: BackupId) -> ParticipantCut:
         declared = self._declarations(topics)
@@ -154,7 +155,9 @@ class ParticipantCutter:
 
     def _note(self, record: VisibleRecord, backup_id: BackupId, found: dict[Task, TaskCheckpoint]) -> None:
         try:
-            document = unsealed(record.value, TaskCheckpoint, f"{checkpoints_topic(self.application)} at {record.offset}")
+            document = unsealed(
+                record.value, TaskCheckpoint, f"{checkpoints_topic(self.application)} at {record.offset}"
+            )
         except Damaged:
             return  # another client's record; a task that does not answer is reported
         task = document.group, tuple(sorted((p.topic, p.partition) for p in document.positions))
@@ -182,10 +185,8 @@ class ParticipantCutter:
         self, topics: ClusterTopics, positions: Mapping[TopicPartition, LogPositions], backup_id: BackupId
     ) -> InTransit:
         stamps = Stamps.of(self.application)
-        records = (
-            record for log, each in positions.items() for record in topics.records(log, each.kept_to, each.end)
-        )
-        return in_transit(records, positions, stamps, backup_id)
+        records = (record for log, each in positions.items() for record in topics.records(log, each.kept_to, each.end))
+        return in_transit(records, {(log.topic, log.partition): at for log, at in positions.items()}, stamps, backup_id)
 
     def _document(
         self,
@@ -224,17 +225,10 @@ class ParticipantCutter:
         )
 
 
-class _Connected:
-    """The cluster, for the time of a block."""
-
-    def __init__(self, settings: ClientSettings) -> None:
-        self._settings, self._cluster = settings, Cluster(settings)
-
-    def __enter__(self) -> ClusterTopics:
-        return ClusterTopics(self._cluster.__enter__(), self._settings)
-
-    def __exit__(self, *error: object) -> None:
-        self._cluster.__exit__(*error)
+@contextmanager
+def _connected(settings: ClientSettings) -> Iterator[ClusterTopics]:
+    with Cluster(settings) as cluster:
+        yield ClusterTopics(cluster, settings)
 
 
 def _topics_of(declared: Iterable[ParticipantDeclaration]) -> tuple[str, ...]:

@@ -9,10 +9,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from logkeep.checkpoint.records import SOURCE, STAMP, MessageSource, Stamp, pack_source, pack_stamp, unpack_source, unpack_stamp
+from logkeep.checkpoint.records import (
+    SOURCE,
+    STAMP,
+    MessageSource,
+    Stamp,
+    pack_source,
+    pack_stamp,
+    unpack_source,
+    unpack_stamp,
+)
 
 Header = tuple[str, bytes | str | None]
-_METADATA = re.compile(r"lk1:(?P<id>[0-9]{1,18})", re.ASCII)
+_METADATA = re.compile(r"lk1:(?P<id>[0-9]{1,18})(;|\Z)", re.ASCII)
 _FIRST_HISTORY = 1
 
 
@@ -56,13 +65,13 @@ class Stamps:
 
 
 def offset_metadata(checkpoint_id: int) -> str:
-    """The metadata of a committed offset."""
-    return f"lk1:{checkpoint_id}"
+    """The metadata of a committed offset. The semicolon ends it: confluent-kafka returns bytes of others after it."""
+    return f"lk1:{checkpoint_id};"
 
 
 def checkpoint_in(metadata: str | None) -> int:
     """The last checkpoint of a task, from the metadata of its committed offset; 0 if it never took one."""
-    found = _METADATA.fullmatch(metadata or "")
+    found = _METADATA.match(metadata or "")
     return int(found["id"]) if found else 0
 
 

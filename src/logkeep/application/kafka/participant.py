@@ -13,6 +13,7 @@ arrives, it takes its checkpoint: what it produced is committed first, then its 
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
@@ -37,6 +38,7 @@ _TRANSACTION_MS = 10_000
 """After a kill, readers wait this long for the transaction to be aborted."""
 _CALL_S = 30.0
 _MOST_MESSAGES = 500
+_DECODE_ATTEMPTS = 50
 
 Log = tuple[str, int]
 
@@ -204,7 +206,8 @@ class Participant:
         elif not self._transactional:
             self._producer.flush(_CALL_S)
             if offsets:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
+                with suppress(UnicodeDecodeError):  # of the returned metadata, see `_committed`; the commit is done
+                    self._consumer.commit(offsets=offsets, asynchronous=False)
         for task in moved:
             task.moved = False
 
@@ -226,7 +229,7 @@ class Participant:
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Tasks continue with the ids that were committed with their offsets."""
-        found = consumer.committed(partitions, _CALL_S) if partitions else []
+        found = [_committed(consumer, each) for each in partitions]
         by_task: dict[tuple[Log, ...], list[TopicPartition]] = {}
         for each in found:
             by_task.setdefault(self._logs_of(each, partitions), []).append(each)
@@ -305,10 +308,16 @@ class Participant:
                 "partition.assignment.strategy": "range",
             }
         )
-        consumer.subscribe(
-            list(self._inputs), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        consumer.subscribe(list(self._inputs), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         return consumer
+
+
+def _committed(consumer: Consumer, partition: TopicPartition) -> TopicPartition:
+    """The committed offset. confluent-kafka reads its metadata past the end; what follows may not be text."""
+    for _ in range(_DECODE_ATTEMPTS):
+        with suppress(UnicodeDecodeError):
+            return consumer.committed([partition], _CALL_S)[0]
+    raise ClusterError("the metadata of its offset cannot be read", subject=f"{partition.topic}/{partition.partition}")
 
 
 def _is_record(message: Message) -> bool:

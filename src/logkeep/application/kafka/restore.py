@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AppendedRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Records in transit of one log, with their new offsets: a run of old offsets in order, appended from `first` on."""
+    """Records in transit of one log: their old offsets in order, appended from `first` on."""
 
     topic: str
     partition: int
@@ -76,7 +76,9 @@ class TransitRestore:
 
         wanted = pa.array(log.in_transit, pa.int64())
         span = Range(log.in_transit[0], log.in_transit[-1] + 1)
-        only = ScanSelection((log.topic,), partitions=frozenset({log.partition}), offsets={(log.topic, log.partition): span})
+        only = ScanSelection(
+            (log.topic,), partitions=frozenset({log.partition}), offsets={(log.topic, log.partition): span}
+        )
         for planned in plan_scan(self.view, only):
             for batch in read_range(planned):
                 yield batch.filter(pc.is_in(batch.column("offset"), wanted))
@@ -85,11 +87,7 @@ class TransitRestore:
         """What an interrupted restore has appended."""
         target = TopicPartition(log.topic, log.partition)
         end = self.topics.bounds([target])[target].last_stable
-        return {
-            source
-            for batch in self.topics.batches(target, log.kept_to, end)
-            for source in self._sources(batch)
-        }
+        return {source for batch in self.topics.batches(target, log.kept_to, end) for source in self._sources(batch)}
 
     def _sources(self, batch: "pa.RecordBatch") -> list[MessageSource | None]:
         stamps = Stamps.of(self.cut.application)

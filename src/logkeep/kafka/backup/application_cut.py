@@ -12,7 +12,7 @@ class ApplicationCut(Protocol):
     """One cut. The backup calls these in this order; everything that is copied lies after `take`."""
 
     def take(self, backup_id: BackupId) -> None:
-        """Let every task of the application take its checkpoint. Raises LogkeepError with the reason if one does not."""
+        """Let every task of the application take its checkpoint. Raises LogkeepError if one does not."""
 
     def groups(self, found: tuple[GroupRecord, ...]) -> tuple[GroupRecord, ...]:
         """The groups of the record, those of the application at the offsets of their checkpoints."""

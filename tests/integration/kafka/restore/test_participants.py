@@ -13,8 +13,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from logkeep.application.kafka.participant import Output, Participant
 from logkeep.embedded.kafka import EmbeddedKafka
-from tests.integration.kafka.restore.scene import Scene, group_positions, troubles
-from tests.support.kafka.client_view_of_configs import admin
+from tests.integration.kafka.restore.scene import Scene, log_end, troubles
 from tests.support.processes import wait_for
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
@@ -129,14 +128,16 @@ def make_topics(scene: Scene, application: str) -> None:
         scene.topics.create(f"{application}-{each}", PARTITIONS)
 
 
-@pytest.mark.parametrize("transactional", [True, False], ids=["transactions", "without"])
+@pytest.mark.parametrize(
+    "transactional", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["transactions", "without"]
+)
 def test_every_order_before_the_cut_is_booked_once_and_none_after_it(scene: Scene, transactional: bool) -> None:
     name = f"shop{int(transactional)}"
     make_topics(scene, name)
     source = ("--bootstrap-servers", scene.kafka.bootstrap, "--source", name)
     with Running(scene.kafka, name, transactional)(), orders(scene.kafka, name) as confirmed:
         wait_for(lambda: len(confirmed) > 300, "orders")
-        wait_for(lambda: len(values(scene.kafka, f"{name}-receipts")) > 100, "receipts")
+        wait_for(lambda: log_end(scene.kafka, f"{name}-receipts") > 100, "receipts")
         before = set(confirmed)
         done = scene.commands.json("kafka", "backup", "--application", name, *source)
         after = max(confirmed)
@@ -149,7 +150,7 @@ def test_every_order_before_the_cut_is_booked_once_and_none_after_it(scene: Scen
     assert before <= kept
     assert max(kept) <= after + 1
     with Running(scene.target, name, transactional)():
-        wait_for(lambda: len(values(scene.target, f"{name}-receipts")) >= 2 * len(kept), "the rest", seconds=60)
+        wait_for(lambda: len(set(values(scene.target, f"{name}-receipts"))) >= 2 * len(kept), "the rest")
     booked = Counter(values(scene.target, f"{name}-receipts"))
     assert set(booked) == {f"{kind} {number}" for kind in ("payment", "fee") for number in kept}
     if transactional:

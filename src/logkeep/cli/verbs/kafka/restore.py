@@ -66,6 +66,7 @@ from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.torn import TORN_CODES
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.write import write_label
@@ -177,7 +178,7 @@ def restore_backup(
         with _naming_restore(run) as begun:
             done = task.begin(prepared, options, engines(prepared.plan.bytes), typed, begun=begun)
             appended = append_in_transit(view, cut, settings) if done.good else ()
-        return msgspec.structs.replace(_result_report(place.source, done), appended=appended)
+        return _with_appended(_result_report(place.source, done), cut, appended)
 
 
 def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
@@ -209,12 +210,23 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
         if not stored.ended_well:
             begun(restore_id)
         done = task.resume(stored, view, restore_engines(run, prove=stored.plan.prove), run[LIMIT_PRODUCE])
-        appended = append_in_transit(view, read_cut(place, view.manifest), settings) if done.good else ()
+        cut = read_cut(place, view.manifest)
+        appended = append_in_transit(view, cut, settings) if done.good else ()
     if stored.ended_well and not run[QUIET]:
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
         )
-    return msgspec.structs.replace(_result_report(place.source, done), appended=appended)
+    return _with_appended(_result_report(place.source, done), cut, appended)
+
+
+def _with_appended(
+    report: KafkaRestoreReport, cut: ParticipantCut | None, appended: tuple[AppendedRecords, ...]
+) -> KafkaRestoreReport:
+    """A transaction that the positions of a cut tear is whole again: its other records are in transit."""
+    if cut is None:
+        return report
+    findings = tuple(f for f in report.findings if f.code not in TORN_CODES)
+    return msgspec.structs.replace(report, appended=appended, findings=findings)
 
 
 def application_cut(run: Run, view: KafkaBackupView) -> ParticipantCut | None:
