@@ -7,6 +7,7 @@ from logkeep.checkpoint import machine, records
 from logkeep.checkpoint.machine import Append, CallHandler, Instruction, Reply, SendMessages, TakeBackup
 from logkeep.checkpoint.machine_state import MachineState, apply, load
 from logkeep.checkpoint.records import INPUTS, CheckpointDocument, Kind, Record, SentCommand
+from logkeep.checkpoint.routing import partition_of
 
 APPLICATION = bytes(range(16))
 Outcome = tuple[tuple[tuple[str, bytes | None], ...], tuple[SentCommand, ...], object]
@@ -31,7 +32,7 @@ def create(backup_id: int, *, nonce: str = "00000000000000aa", history: int = 1,
 def key_of(partition: int, partitions: int = 2, start_at: int = 0) -> str:
     """A key that belongs to a partition."""
     names = (f"k{number}" for number in range(start_at, start_at + 10_000))
-    return next(name for name in names if machine.partition_of(name, partitions) == partition)
+    return next(name for name in names if partition_of(name, partitions) == partition)
 
 
 @dataclass

@@ -12,7 +12,7 @@ NONCE = "00112233445566aa"
 
 
 def whole(partition: int, term: int = 1, **changes: Any) -> PartitionCopy:
-    facts = {"position": 12, "cut_end": 13, "state_digest": "d", "nonce": NONCE, "history": 1} | changes
+    facts: dict[str, Any] = {"position": 12, "cut_end": 13, "state_digest": "d", "nonce": NONCE, "history": 1} | changes
     return PartitionCopy(partition=partition, term=term, outcome="completed", **facts)
 
 

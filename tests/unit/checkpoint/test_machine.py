@@ -5,6 +5,7 @@ import pytest
 
 from logkeep.checkpoint import machine, records
 from logkeep.checkpoint.machine import Reply, TakeBackup
+from logkeep.checkpoint.machine_state import apply
 from logkeep.checkpoint.records import CheckpointDocument, Kind, Record, SentCommand, Stamp, document_of, stamp_of
 from tests.support.machine_runs import APPLICATION, Outcome, Partition, create, key_of, nothing, start
 
@@ -105,7 +106,7 @@ def test_r26_replay_changes_state_alone_and_ignored_changes_nothing() -> None:
         partition.process()
     before, after = partition.replayed(start(), 3), partition.replayed(start())
     assert (before.checkpoint_id, after.checkpoint_id, after.checkpoint_position) == (6, 6, 0)
-    applied = machine.apply(start(), partition.log[1])
+    applied = apply(start(), partition.log[1])
     assert set(applied.__struct_fields__) == {"state", "writes", "system"}, "nothing that could instruct"
 
 

@@ -13,7 +13,12 @@ def reserved(_: KeptSnapshot) -> bool:
 
 def test_r44_the_newest_snapshot_below_the_create_is_reserved() -> None:
     asked: list[KeptSnapshot] = []
-    found = choose([OLD, NEW], 21, 5, lambda each: asked.append(each) is None)
+
+    def reserve(snapshot: KeptSnapshot) -> bool:
+        asked.append(snapshot)
+        return True
+
+    found = choose([OLD, NEW], 21, 5, reserve)
     assert (found, asked) == (UseSnapshot(NEW, 21), [NEW])
 
 
