@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from logkeep.application.kafka.cut_document import CutLog, CutReader, ParticipantCut, put_cut
+from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, ParticipantCut, put_cut
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
 from logkeep.repository.access import open_repository
@@ -123,7 +123,7 @@ def _application_cut(repository: Path) -> None:
         transactional=True,
         forced=0,
         disagreeing=0,
-        logs=(CutLog("orders", 0, 1, 2, (CutReader("group", 1),), (1,)),),
+        logs=(ApplicationLog("orders", 0, 1, 2, (CutReader("group", 1),), (1,)),),
     )
     put_cut(place, BackupId(document.id), document, random_token())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from logkeep.application.kafka.cluster_topics import ClusterTopics, VisibleRecord
-from logkeep.application.kafka.cut_document import CutLog, CutReader, ParticipantCut, put_cut
+from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, ParticipantCut, put_cut
 from logkeep.application.kafka.documents import (
     MarkerDocument,
     ParticipantDeclaration,
@@ -21,7 +21,7 @@ from logkeep.application.kafka.documents import (
     unsealed,
 )
 from logkeep.application.kafka.headers import Stamps, offset_metadata
-from logkeep.application.kafka.in_transit import InTransit, LogPositions, in_transit
+from logkeep.application.kafka.in_transit import CutBounds, InTransit, in_transit
 from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
@@ -99,7 +99,7 @@ class ParticipantCutter:
         ends = self._settled_ends(topics, logs)
         readers = _readers(taken.values())
         positions = {
-            log: LogPositions(tuple(r.offset for r in readers.get(log, ())), before[log], ends[log]) for log in logs
+            log: CutBounds(tuple(r.offset for r in readers.get(log, ())), before[log], ends[log]) for log in logs
         }
         moving = self._in_transit(topics, positions, backup_id)
         return self._document(backup_id, declared, taken, positions, readers, moving)
@@ -182,7 +182,7 @@ class ParticipantCutter:
             self.pause(_PAUSE_S)
 
     def _in_transit(
-        self, topics: ClusterTopics, positions: Mapping[TopicPartition, LogPositions], backup_id: BackupId
+        self, topics: ClusterTopics, positions: Mapping[TopicPartition, CutBounds], backup_id: BackupId
     ) -> InTransit:
         stamps = Stamps.of(self.application)
         records = (record for log, each in positions.items() for record in topics.records(log, each.kept_to, each.end))
@@ -193,7 +193,7 @@ class ParticipantCutter:
         backup_id: BackupId,
         declared: Sequence[ParticipantDeclaration],
         taken: Mapping[Task, TaskCheckpoint],
-        positions: Mapping[TopicPartition, LogPositions],
+        positions: Mapping[TopicPartition, CutBounds],
         readers: Mapping[TopicPartition, Sequence[CutReader]],
         moving: InTransit,
     ) -> ParticipantCut:
@@ -212,7 +212,7 @@ class ParticipantCutter:
             forced=sum(each.forced for each in taken.values()),
             disagreeing=len(moving.disagreeing),
             logs=tuple(
-                CutLog(
+                ApplicationLog(
                     log.topic,
                     log.partition,
                     at.before,

@@ -21,7 +21,7 @@ class CutReader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=T
     offset: Position
 
 
-class CutLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
+class ApplicationLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
     """P, B and E of one log, and the offsets in it that are in transit."""
 
     topic: str
@@ -53,7 +53,7 @@ class ParticipantCut(SourceDocument, frozen=True, kw_only=True, tag="application
     """How many tasks took the checkpoint because of a record."""
     disagreeing: int
     """Records whose stamp contradicts their cause: possible duplicates."""
-    logs: tuple[CutLog, ...]
+    logs: tuple[ApplicationLog, ...]
 
 
 def put_cut(place: SourceRef, backup_id: BackupId, document: ParticipantCut, token: str) -> AttachmentRef:

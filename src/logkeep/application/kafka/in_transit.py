@@ -15,7 +15,7 @@ Log = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class LogPositions:
+class CutBounds:
     """P, B and E of one log."""
 
     read_to: tuple[int, ...]
@@ -50,7 +50,7 @@ class InTransit:
 
 
 def in_transit(
-    records: Iterable[CutRecord], positions: Mapping[Log, LogPositions], stamps: Stamps, checkpoint_id: int
+    records: Iterable[CutRecord], positions: Mapping[Log, CutBounds], stamps: Stamps, checkpoint_id: int
 ) -> InTransit:
     """The cause decides. A stamp that contradicts it is counted: without transactions a record may be a duplicate."""
     found, contrary = [], []
@@ -67,7 +67,7 @@ def in_transit(
 
 
 def _caused_inside(
-    record: CutRecord, positions: Mapping[Log, LogPositions], stamps: Stamps, *, stamped_inside: bool
+    record: CutRecord, positions: Mapping[Log, CutBounds], stamps: Stamps, *, stamped_inside: bool
 ) -> bool:
     """Where several groups read the cause and some of them had read it, only the stamp says which produced this."""
     source = stamps.source_of(record.headers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from logkeep.application.kafka.cluster_topics import ClusterTopics
-from logkeep.application.kafka.cut_document import CutLog, ParticipantCut
+from logkeep.application.kafka.cut_document import ApplicationLog, ParticipantCut
 from logkeep.application.kafka.headers import Stamps
 from logkeep.checkpoint.records import MessageSource
 from logkeep.errors import Damaged
@@ -56,7 +56,7 @@ class TransitRestore:
     def run(self) -> tuple[AppendedRecords, ...]:
         return tuple(self._append(log) for log in self.cut.logs if log.in_transit)
 
-    def _append(self, log: CutLog) -> AppendedRecords:
+    def _append(self, log: ApplicationLog) -> AppendedRecords:
         target, there = TopicPartition(log.topic, log.partition), self._there(log)
         first, already, appended = -1, 0, list[int]()
         for batch in self._archived(log):
@@ -70,7 +70,7 @@ class TransitRestore:
             raise Damaged("records in transit are missing from the archive", subject=str(target))
         return AppendedRecords(log.topic, log.partition, log.in_transit, first, already)
 
-    def _archived(self, log: CutLog) -> Iterator["pa.RecordBatch"]:
+    def _archived(self, log: ApplicationLog) -> Iterator["pa.RecordBatch"]:
         import pyarrow as pa  # noqa: PLC0415 - imported when it is needed
         import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -83,7 +83,7 @@ class TransitRestore:
             for batch in read_range(planned):
                 yield batch.filter(pc.is_in(batch.column("offset"), wanted))
 
-    def _there(self, log: CutLog) -> set[MessageSource | None]:
+    def _there(self, log: ApplicationLog) -> set[MessageSource | None]:
         """What an interrupted restore has appended."""
         target = TopicPartition(log.topic, log.partition)
         end = self.topics.bounds([target])[target].last_stable

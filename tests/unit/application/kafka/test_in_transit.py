@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import pytest
 
 from logkeep.application.kafka.headers import Header, Stamps
-from logkeep.application.kafka.in_transit import InTransit, LogPositions, in_transit
+from logkeep.application.kafka.in_transit import CutBounds, InTransit, in_transit
 from logkeep.checkpoint.records import MessageSource
 
 SHOP, N = Stamps.of("shop"), 10
 POSITIONS = {
-    ("orders", 0): LogPositions((50,), 40, 90),
-    ("shared", 0): LogPositions((20, 30), 15, 60),
-    ("receipts", 0): LogPositions((), 5, 25),
+    ("orders", 0): CutBounds((50,), 40, 90),
+    ("shared", 0): CutBounds((20, 30), 15, 60),
+    ("receipts", 0): CutBounds((), 5, 25),
 }
 
 
