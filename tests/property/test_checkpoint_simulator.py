@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from logkeep.checkpoint.simulator import judge, schedules
-from logkeep.checkpoint.simulator.plan import Fault, Plan, make_plan
+from logkeep.checkpoint.simulator.plan import Fault, SchedulePlan, make_plan
 from logkeep.checkpoint.simulator.schedules import ScheduleOutcome, SimFinding
 
 PART = 1_250
@@ -52,7 +52,7 @@ def test_a_schedule_is_the_same_every_time() -> None:
 def test_a_failure_is_shortened_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pretended failure that needs one crash: the shortest schedule has nothing else."""
 
-    def pretended(plan: Plan, _workload: object = None) -> ScheduleOutcome:
+    def pretended(plan: SchedulePlan, _workload: object = None) -> ScheduleOutcome:
         crashed = any(fault.kind == "crash" for fault in plan.faults)
         return ScheduleOutcome(plan, (SimFinding("orphan", "x"),) if crashed else (), {})
 

@@ -14,7 +14,7 @@ from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import StoreUnreachable
 
 if TYPE_CHECKING:
-    from logkeep.checkpoint.simulator.world import World
+    from logkeep.checkpoint.simulator.world import SimWorld
 
 _AGAIN_TICKS = 40
 _SENT_IN_A_ROUND = 0.5
@@ -22,7 +22,7 @@ _SENT_IN_A_ROUND = 0.5
 _DEADLINE = timedelta(seconds=2_000)
 
 
-def coordinate(world: "World", backup_id: int, nonce: str) -> Steps[None]:
+def coordinate(world: "SimWorld", backup_id: int, nonce: str) -> Steps[None]:
     try:
         request = yield from _request(world, backup_id, nonce)
         if request is None:
@@ -39,7 +39,7 @@ def coordinate(world: "World", backup_id: int, nonce: str) -> Steps[None]:
         return
 
 
-def _request(world: "World", backup_id: int, nonce: str) -> Steps[SimRequest | None]:
+def _request(world: "SimWorld", backup_id: int, nonce: str) -> Steps[SimRequest | None]:
     """The request of this id: made now, or found. None if the id is not larger than all others."""
     store, began = world.store, world.tick
     known = yield from store.call_again(lambda: store.requests.get(backup_id))
@@ -54,7 +54,7 @@ def _request(world: "World", backup_id: int, nonce: str) -> Steps[SimRequest | N
     return stored
 
 
-def _create_everywhere(world: "World", request: SimRequest) -> Steps[None]:
+def _create_everywhere(world: "SimWorld", request: SimRequest) -> Steps[None]:
     document = CheckpointDocument(
         repository="sim",
         application=world.application.hex(),

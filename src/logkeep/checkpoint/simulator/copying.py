@@ -16,14 +16,14 @@ from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import StoreUnreachable
 
 if TYPE_CHECKING:
-    from logkeep.checkpoint.simulator.leader import Leader
-    from logkeep.checkpoint.simulator.world import World
+    from logkeep.checkpoint.simulator.leader import PartitionLeader
+    from logkeep.checkpoint.simulator.world import SimWorld
 
 _PIECE = 6
 WHOLE_LOG = KeptSnapshot(-1, 0, 0)
 
 
-def copy_partition(leader: "Leader", take: TakeBackup) -> Steps[None]:
+def copy_partition(leader: "PartitionLeader", take: TakeBackup) -> Steps[None]:
     """TakeBackup, from the reservation to the receipt."""
     choice = reserve(leader, take.position)
     pinned = leader.pins[-1:] if isinstance(choice, UseSnapshot) else []
@@ -40,7 +40,7 @@ def copy_partition(leader: "Leader", take: TakeBackup) -> Steps[None]:
     yield from settle_quietly(leader.world, take.id)
 
 
-def reserve(leader: "Leader", create: int) -> UseSnapshot | NoSnapshotFits:
+def reserve(leader: "PartitionLeader", create: int) -> UseSnapshot | NoSnapshotFits:
     """Choose and pin: the snapshot, or the log from its beginning."""
 
     def pin(snapshot: KeptSnapshot) -> bool:
@@ -53,7 +53,7 @@ def reserve(leader: "Leader", create: int) -> UseSnapshot | NoSnapshotFits:
     return found
 
 
-def _copy(leader: "Leader", take: TakeBackup, choice: UseSnapshot | NoSnapshotFits) -> Steps[None]:
+def _copy(leader: "PartitionLeader", take: TakeBackup, choice: UseSnapshot | NoSnapshotFits) -> Steps[None]:
     store = leader.world.store
     request = yield from store.call_again(lambda: store.requests.get(take.id))
     decided = yield from store.call_again(lambda: take.id in store.decisions)
@@ -69,7 +69,7 @@ def _copy(leader: "Leader", take: TakeBackup, choice: UseSnapshot | NoSnapshotFi
     yield from store.call_again(lambda: _put(leader, take.id, receipt))
 
 
-def _files(leader: "Leader", take: TakeBackup, request: SimRequest, choice: UseSnapshot) -> Steps[SimReceipt]:
+def _files(leader: "PartitionLeader", take: TakeBackup, request: SimRequest, choice: UseSnapshot) -> Steps[SimReceipt]:
     store, prefix = leader.world.store, f"{take.id}/{leader.partition}.{leader.term}"
     snapshot = ""
     if choice.snapshot is not None:
@@ -95,19 +95,19 @@ def _files(leader: "Leader", take: TakeBackup, request: SimRequest, choice: UseS
     return SimReceipt(copy, snapshot, tuple(names))
 
 
-def _read(leader: "Leader", start: int, end: int) -> tuple[Record, ...]:
+def _read(leader: "PartitionLeader", start: int, end: int) -> tuple[Record, ...]:
     found = [leader.log.read(position) for position in range(start, end)]
     return tuple(record for record in found if record is not None)
 
 
-def _put(leader: "Leader", backup_id: int, receipt: SimReceipt) -> None:
+def _put(leader: "PartitionLeader", backup_id: int, receipt: SimReceipt) -> None:
     key = (backup_id, leader.partition, leader.term)
     known = leader.world.store.receipts.get(key)
     if known is None or known.copy.outcome != aggregation.COMPLETED:
         leader.world.store.receipts[key] = receipt
 
 
-def _fail(leader: "Leader", backup_id: int, reason: str) -> Steps[None]:
+def _fail(leader: "PartitionLeader", backup_id: int, reason: str) -> Steps[None]:
     """Record a failure. If the store does not answer, the deadline of the request does it."""
     store = leader.world.store
     try:
@@ -127,7 +127,7 @@ def _fail(leader: "Leader", backup_id: int, reason: str) -> Steps[None]:
         return
 
 
-def after_replay(leader: "Leader") -> Steps[None]:
+def after_replay(leader: "PartitionLeader") -> Steps[None]:
     """The last checkpoint of the replayed log: without a whole copy it is failed, or copied by this leader."""
     backup_id, position = leader.state.checkpoint_id, leader.state.checkpoint_position
     store = leader.world.store
@@ -149,14 +149,14 @@ def after_replay(leader: "Leader") -> Steps[None]:
         yield from _fail(leader, backup_id, "the leader was lost while it copied")
 
 
-def settle_quietly(world: "World", backup_id: int) -> Steps[None]:
+def settle_quietly(world: "SimWorld", backup_id: int) -> Steps[None]:
     try:
         yield from settle(world, backup_id)
     except StoreUnreachable:
         return
 
 
-def settle(world: "World", backup_id: int) -> Steps[SimDecision | None]:
+def settle(world: "SimWorld", backup_id: int) -> Steps[SimDecision | None]:
     """Decide what the stored copies decide. Whoever is first decides for all."""
     store = world.store
     request = yield from store.call(lambda: store.requests.get(backup_id))

@@ -19,7 +19,7 @@ from logkeep.checkpoint.snapshot_choice import KeptSnapshot, must_abort
 from logkeep.checkpoint.steps import Steps, Wait
 
 if TYPE_CHECKING:
-    from logkeep.checkpoint.simulator.world import World
+    from logkeep.checkpoint.simulator.world import SimWorld
 
 _KEPT = 2
 _IDLE_STEPS, _IDLE_TICKS = 4, 12
@@ -31,10 +31,10 @@ class LocalSnapshot(msgspec.Struct, frozen=True):
     system: dict[str, bytes]
 
 
-class Leader:
+class PartitionLeader:
     """One term of one partition."""
 
-    def __init__(self, world: "World", partition: int, saved: LocalSnapshot | None) -> None:
+    def __init__(self, world: "SimWorld", partition: int, saved: LocalSnapshot | None) -> None:
         self.world, self.partition = world, partition
         self.log, self.disk = world.logs[partition], world.disks[partition]
         self.term = self.log.take_over()

@@ -24,7 +24,7 @@ class Fault(msgspec.Struct, frozen=True):
     number: int
 
 
-class Plan(msgspec.Struct, frozen=True):
+class SchedulePlan(msgspec.Struct, frozen=True):
     """One schedule. Chances are per message or per call of the store."""
 
     seed: int
@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True):
         return "\n".join((head, *(f"  tick {f.tick}: {f.kind} {f.number}" for f in self.faults)))
 
 
-def make_plan(seed: int) -> Plan:
+def make_plan(seed: int) -> SchedulePlan:
     choose = random.Random(f"plan {seed}")  # noqa: S311 - a schedule is reproducible
     ticks = choose.randrange(_LEAST_TICKS, _MOST_TICKS)
     faults = sorted(
@@ -55,7 +55,7 @@ def make_plan(seed: int) -> Plan:
         ),
         key=lambda fault: fault.tick,
     )
-    return Plan(
+    return SchedulePlan(
         seed=seed,
         partitions=choose.choice((2, 2, 3)),
         commands=choose.randrange(3, 14),
@@ -69,7 +69,7 @@ def make_plan(seed: int) -> Plan:
     )
 
 
-def shorter(plan: Plan) -> Iterator[Plan]:
+def shorter(plan: SchedulePlan) -> Iterator[SchedulePlan]:
     """Plans with one thing less each, those that leave out most first."""
     change = msgspec.structs.replace
     if len(plan.faults) > 1:

@@ -2,10 +2,10 @@
 
 from logkeep.checkpoint.records import Record
 from logkeep.checkpoint.simulator.leader import LocalSnapshot
-from logkeep.checkpoint.simulator.plan import Plan
+from logkeep.checkpoint.simulator.plan import SchedulePlan
 from logkeep.checkpoint.simulator.sim_store import SimDecision, SimReceipt, SimStore, StoredSnapshot
 from logkeep.checkpoint.simulator.workload import Workload
-from logkeep.checkpoint.simulator.world import World
+from logkeep.checkpoint.simulator.world import SimWorld
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot
 
 import msgspec  # isort: skip
@@ -18,10 +18,12 @@ def restored_log(store: SimStore, receipt: SimReceipt) -> list[Record]:
     return [record for record in records if record.position < receipt.copy.cut_end]
 
 
-def restored_world(plan: Plan, workload: Workload, store: SimStore, decision: SimDecision, history: int) -> World:
+def restored_world(
+    plan: SchedulePlan, workload: Workload, store: SimStore, decision: SimDecision, history: int
+) -> SimWorld:
     """The application with the log and the state of a backup, in the next history; no leader runs yet."""
     calm = msgspec.structs.replace(plan, commands=0, backups=0, loss=0.0, doubles=0.0, store_errors=0.0, faults=())
-    world = World(calm, workload, history, store)
+    world = SimWorld(calm, workload, history, store)
     for receipt in decision.receipts:
         partition, log = receipt.copy.partition, restored_log(store, receipt)
         world.logs[partition].fill(log, receipt.copy.log_start)
@@ -33,7 +35,7 @@ def restored_world(plan: Plan, workload: Workload, store: SimStore, decision: Si
     return world
 
 
-def drained(world: World) -> bool:
+def drained(world: SimWorld) -> bool:
     """Run a restored world until nothing is under way. False if messages keep waiting."""
     world.start()
     world.calm()

@@ -9,12 +9,12 @@ from logkeep.checkpoint.records import Kind, document_of
 from logkeep.checkpoint.simulator import judge
 from logkeep.checkpoint.simulator.coordination import coordinate
 from logkeep.checkpoint.simulator.judge import Judge, SendingFacts
-from logkeep.checkpoint.simulator.plan import Plan, make_plan, shorter
+from logkeep.checkpoint.simulator.plan import SchedulePlan, make_plan, shorter
 from logkeep.checkpoint.simulator.restoring import drained, restored_world
 from logkeep.checkpoint.simulator.sim_store import SimDecision
 from logkeep.checkpoint.simulator.sim_transport import SENDING
 from logkeep.checkpoint.simulator.workload import SHOP, Workload
-from logkeep.checkpoint.simulator.world import World
+from logkeep.checkpoint.simulator.world import SimWorld
 
 _MOST_SHORTENINGS = 150
 _OLD_MESSAGES = 12
@@ -31,7 +31,7 @@ class SimFinding(msgspec.Struct, frozen=True):
 class ScheduleOutcome(msgspec.Struct, frozen=True):
     """Of one schedule: findings, and counts that say what it covered."""
 
-    plan: Plan
+    plan: SchedulePlan
     findings: tuple[SimFinding, ...]
     counts: dict[str, int]
 
@@ -44,8 +44,8 @@ class ScheduleTotals(msgspec.Struct):
     failed: list[ScheduleOutcome]
 
 
-def run_plan(plan: Plan, workload: Workload = SHOP) -> ScheduleOutcome:
-    world = World(plan, workload)
+def run_plan(plan: SchedulePlan, workload: Workload = SHOP) -> ScheduleOutcome:
+    world = SimWorld(plan, workload)
     counts: Counter[str] = Counter()
     try:
         world.run()
@@ -66,7 +66,7 @@ def run_plan(plan: Plan, workload: Workload = SHOP) -> ScheduleOutcome:
     return ScheduleOutcome(plan, tuple(findings), dict(counts))
 
 
-def _ends(world: World) -> list[SimFinding]:
+def _ends(world: SimWorld) -> list[SimFinding]:
     """Every request has an end, every checkpoint was asked for, and every pin was freed."""
     open_ids = world.store.requests.keys() - world.store.decisions.keys()
     found = [SimFinding("stuck", f"backup {each} has no end") for each in open_ids]
@@ -77,7 +77,7 @@ def _ends(world: World) -> list[SimFinding]:
     return found if world.quiet() else [*found, SimFinding("stuck", "messages wait for ever")]
 
 
-def _whole_run(world: World) -> list[SimFinding]:
+def _whole_run(world: SimWorld) -> list[SimFinding]:
     """What holds without any restore: money, and each message once."""
     logs = [log.everything for log in world.logs]
     return _log_findings(logs) + _money(world)
@@ -88,13 +88,13 @@ def _log_findings(logs: judge.Logs) -> list[SimFinding]:
     return found + [SimFinding("lost", text) for text in judge.lost(logs)]
 
 
-def _money(world: World) -> list[SimFinding]:
+def _money(world: SimWorld) -> list[SimFinding]:
     state = {k: msgspec.msgpack.decode(v) for leader in world.leaders for k, v in leader.user.items()}
     return [SimFinding("money", text) for text in world.workload.invariant(state)]
 
 
 def _backup(
-    world: World, backup_id: int, decision: SimDecision, by_sending: Judge, counts: Counter[str]
+    world: SimWorld, backup_id: int, decision: SimDecision, by_sending: Judge, counts: Counter[str]
 ) -> list[SimFinding]:
     """One completed backup: its cut, what is inside, and what it becomes when it is restored."""
     logs = [log.everything for log in world.logs]
@@ -114,7 +114,7 @@ def _backup(
     return found
 
 
-def _reuse(restored: World, backup_id: int) -> list[SimFinding]:
+def _reuse(restored: SimWorld, backup_id: int) -> list[SimFinding]:
     """After a restore an id of the store gives no second backup."""
     before = dict(restored.store.requests), dict(restored.store.decisions)
     for _ in coordinate(restored, backup_id, "f" * 16):
@@ -125,7 +125,7 @@ def _reuse(restored: World, backup_id: int) -> list[SimFinding]:
     )
 
 
-def _order(world: World, backup_id: int, cut: list[int]) -> list[SimFinding]:
+def _order(world: SimWorld, backup_id: int, cut: list[int]) -> list[SimFinding]:
     """What was accepted before the request is inside; what came after the acknowledgement is not."""
     logs = [log.everything for log in world.logs]
     began, acknowledged = world.began.get(backup_id, -1), world.acknowledged.get(backup_id)
@@ -138,9 +138,9 @@ def _order(world: World, backup_id: int, cut: list[int]) -> list[SimFinding]:
     return found
 
 
-def naive_orphans(plan: Plan, workload: Workload = SHOP) -> int:
+def naive_orphans(plan: SchedulePlan, workload: Workload = SHOP) -> int:
     """Orphans if all logs are cut at their ends at one moment that each partition reads at another time."""
-    world = World(plan, workload)
+    world = SimWorld(plan, workload)
     world.run()
     sendings = [SendingFacts(s.partition, s.known) for s in world.transport.sendings]
     logs = [log.everything for log in world.logs]

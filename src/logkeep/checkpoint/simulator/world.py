@@ -12,8 +12,8 @@ from logkeep.checkpoint.records import CheckpointDocument, MessageSource, SentCo
 from logkeep.checkpoint.routing import partition_of
 from logkeep.checkpoint.simulator import copying
 from logkeep.checkpoint.simulator.coordination import coordinate
-from logkeep.checkpoint.simulator.leader import Leader, LocalSnapshot
-from logkeep.checkpoint.simulator.plan import Fault, Plan
+from logkeep.checkpoint.simulator.leader import LocalSnapshot, PartitionLeader
+from logkeep.checkpoint.simulator.plan import Fault, SchedulePlan
 from logkeep.checkpoint.simulator.sim_log import SimLog
 from logkeep.checkpoint.simulator.sim_store import SimStore
 from logkeep.checkpoint.simulator.sim_transport import SimTransport
@@ -34,16 +34,16 @@ class Fiber(msgspec.Struct, eq=False):
     """A process, or a part of a leader that ends with it."""
 
     steps: Steps[None]
-    leader: Leader | None
+    leader: PartitionLeader | None
     wakes_at: int = 0
 
 
-class World:
+class SimWorld:
     """One application with its store. `history` grows with each restore."""
 
     application = bytes(range(16))
 
-    def __init__(self, plan: Plan, workload: Workload, history: int = 1, store: SimStore | None = None) -> None:
+    def __init__(self, plan: SchedulePlan, workload: Workload, history: int = 1, store: SimStore | None = None) -> None:
         self.plan, self.workload, self.history = plan, workload, history
         self.choose = Random(f"run {plan.seed}")  # noqa: S311 - a schedule is reproducible
         self.tick = 0
@@ -52,7 +52,7 @@ class World:
         self.transport = SimTransport(plan.partitions, self.choose, plan.loss, plan.doubles)
         self.store = store or SimStore(self.choose, plan.store_errors)
         self.fibers: list[Fiber] = []
-        self.leaders: list[Leader] = []
+        self.leaders: list[PartitionLeader] = []
         self.submitted: dict[str, int] = {}
         self.replied: dict[str, int] = {}
         self.began: dict[int, int] = {}
@@ -68,7 +68,7 @@ class World:
     def now_ms(self) -> int:
         return self.tick
 
-    def spawn(self, steps: Steps[None], leader: Leader | None = None) -> None:
+    def spawn(self, steps: Steps[None], leader: PartitionLeader | None = None) -> None:
         self.fibers.append(Fiber(steps, leader))
 
     def start(self) -> None:
@@ -217,7 +217,7 @@ class World:
     def _drop(self, fibers: Sequence[Fiber]) -> None:
         self.fibers = [fiber for fiber in self.fibers if fiber not in fibers]
 
-    def _led(self, partition: int, saved: LocalSnapshot | None) -> Leader:
-        leader = Leader(self, partition, saved)
+    def _led(self, partition: int, saved: LocalSnapshot | None) -> PartitionLeader:
+        leader = PartitionLeader(self, partition, saved)
         self.spawn(leader.run(), leader)
         return leader
