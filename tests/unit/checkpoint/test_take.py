@@ -417,12 +417,12 @@ def test_verify_reads_logs_as_batches_and_snapshots_by_their_hashes() -> None:
     entry = read_chain(world.place).completed[-1]
     manifest = read_manifest(world.place, entry)
     rows = rows_of(PartReader(world.place), manifest, manifest.parts)
-    wanted = expected(rows, "shop")
+    wanted = [each for _, each in expected(rows, "shop")]
     assert {layout.is_log(each.name) for each in wanted} == {True, False}
-    result = APPLICATION.read_task()(HashUnit(world.store, list(wanted)), lambda _: None)
+    result = APPLICATION.read_task()(HashUnit(world.store, wanted), lambda _: None)
     assert (result.findings, result.objects) == ([], 6)
     assert isinstance(world.store, MemoryStore)
     for each in wanted:
         world.store.delete(each.name)
-    damaged = APPLICATION.read_task()(HashUnit(world.store, list(wanted)), lambda _: None)
+    damaged = APPLICATION.read_task()(HashUnit(world.store, wanted), lambda _: None)
     assert len(damaged.findings) == 6
