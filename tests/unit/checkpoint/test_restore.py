@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.checkpoint.archive.take import TakeOptions, mark, take
-from logkeep.checkpoint.restore.run import Restored, check_partitions, finish, next_history, prepare, restore
+from logkeep.checkpoint.restore.run import RestoredApplication, check_partitions, finish, next_history, prepare, restore
 from logkeep.checkpoint.restore.swap import interrupted
 from logkeep.checkpoint.steps import Steps
 from logkeep.engine.inline import InlineEngine
@@ -39,7 +39,7 @@ def _application(world: World, *ids: int, partitions: int = 2) -> ScriptedApplic
     return app
 
 
-def _restore(world: World, directory: Path, checkpoint: int, label: str = "x") -> Steps[Restored]:
+def _restore(world: World, directory: Path, checkpoint: int, label: str = "x") -> Steps[RestoredApplication]:
     folded = read_chain(world.place)
     plan = prepare(world.place, folded, checkpoint)
     return restore(world.place, folded, plan, directory, b"document", label, lambda _: InlineEngine())

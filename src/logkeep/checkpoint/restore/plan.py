@@ -13,7 +13,7 @@ from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.errors import UnknownBackup
 
 
-class LogPiece(msgspec.Struct, frozen=True):
+class ArchivedLogPiece(msgspec.Struct, frozen=True):
     """`[start, end)` of a partition's log, as one backup has it."""
 
     backup: int
@@ -21,14 +21,14 @@ class LogPiece(msgspec.Struct, frozen=True):
     end: int
 
 
-class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionRestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     position: int
     """Of the create: the last record that is restored."""
     cut_end: int
     snapshot_backup: int = 0
     snapshot_position: int = -1
-    logs: tuple[LogPiece, ...]
+    logs: tuple[ArchivedLogPiece, ...]
     """In order, without a hole, from the snapshot (or the beginning) to the cut."""
     state_digest: str = ""
     """Known if the checkpoint is a backup."""
@@ -38,7 +38,7 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.logs[0].start
 
 
-class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
+class ApplicationRestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: int
     backup: int
     """The backup in which the checkpoint is."""
@@ -46,7 +46,7 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     history: int
     """Of the archived logs."""
-    partitions: tuple[PartitionPlan, ...]
+    partitions: tuple[PartitionRestorePlan, ...]
 
 
 def restore_points(records: Sequence[ApplicationRecord]) -> dict[int, ApplicationRecord]:
@@ -59,7 +59,7 @@ def restore_points(records: Sequence[ApplicationRecord]) -> dict[int, Applicatio
     return found
 
 
-def plan_restore(records: Sequence[ApplicationRecord], checkpoint: int) -> RestorePlan:
+def plan_restore(records: Sequence[ApplicationRecord], checkpoint: int) -> ApplicationRestorePlan:
     """`records` are those of all completed backups, oldest first. Raises UnknownBackup."""
     record = restore_points(records).get(checkpoint)
     if record is None:
@@ -68,7 +68,7 @@ def plan_restore(records: Sequence[ApplicationRecord], checkpoint: int) -> Resto
             remedy="`logkeep list` shows the backups; checkpoints between two of them need both",
         )
     known = {one.id: one for one in records if one.id <= record.id and one.history == record.history}
-    return RestorePlan(
+    return ApplicationRestorePlan(
         checkpoint=checkpoint,
         backup=record.id,
         application=record.application,
@@ -80,17 +80,17 @@ def plan_restore(records: Sequence[ApplicationRecord], checkpoint: int) -> Resto
 
 def _partition(
     known: Mapping[int, ApplicationRecord], record: ApplicationRecord, copy: PartitionCopy, checkpoint: int
-) -> PartitionPlan:
+) -> PartitionRestorePlan:
     at = {c[0]: (c[1], c[2]) for c in copy.checkpoints} | {record.id: (copy.position, copy.cut_end)}
     position, cut_end = at[checkpoint]
-    pieces, start = [LogPiece(record.id, copy.log_start, cut_end)], copy.log_start
+    pieces, start = [ArchivedLogPiece(record.id, copy.log_start, cut_end)], copy.log_start
     for backup in sorted(known, reverse=True):
         one = known[backup].copies[copy.partition]
         if one.log_start < start <= one.cut_end:
-            pieces.insert(0, LogPiece(backup, one.log_start, start))
+            pieces.insert(0, ArchivedLogPiece(backup, one.log_start, start))
             start = one.log_start
         if one.snapshot_position < position and one.snapshot_position + 1 >= start and one.cut_end >= start:
-            return PartitionPlan(
+            return PartitionRestorePlan(
                 partition=copy.partition,
                 position=position,
                 cut_end=cut_end,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
-from logkeep.checkpoint.restore.plan import PartitionPlan, RestorePlan
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, PartitionRestorePlan
 from logkeep.errors import Damaged
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
@@ -27,13 +27,13 @@ class ArchivedSegments:
         self._place, self._folded, self._parts = place, folded, PartReader(place)
         self._rows: dict[int, SegmentTable] = {}
 
-    def log(self, plan: RestorePlan, of: PartitionPlan) -> tuple[Segment, ...]:
+    def log(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> tuple[Segment, ...]:
         """The objects of a partition's log, in order; neighbours may both have a position at their border."""
         log = log_of(plan.name, plan.history, of.partition)
         found = {s.token: s for piece in of.logs for s in self._of(piece.backup, log, piece.start, piece.end)}
         return tuple(sorted(found.values(), key=lambda s: s.start))
 
-    def snapshot(self, plan: RestorePlan, of: PartitionPlan) -> Segment | None:
+    def snapshot(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> Segment | None:
         if of.snapshot_position < 0:
             return None
         log, at = snapshots_of(plan.name, plan.history, of.partition), of.snapshot_position

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from logkeep.checkpoint.restore.plan import RestorePlan, plan_restore
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, plan_restore
 from logkeep.checkpoint.restore.points import ArchivedSegments, archived_records
 from logkeep.checkpoint.restore.stage_task import StagedPartition, StageUnit, stage_partition
 from logkeep.checkpoint.restore.swap import clear, interrupted, ready, staged, swap
@@ -16,13 +16,13 @@ from logkeep.repository.chain.fold import Folded
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredApplication:
     partitions: tuple[StagedPartition, ...]
     before: Path | None
     """Where the old files are."""
 
 
-def prepare(place: SourceRef, folded: Folded, checkpoint: int) -> RestorePlan:
+def prepare(place: SourceRef, folded: Folded, checkpoint: int) -> ApplicationRestorePlan:
     """What will be restored. Reads documents only. Raises UnknownBackup, Damaged."""
     return plan_restore(archived_records(place, folded), checkpoint)
 
@@ -32,7 +32,7 @@ def next_history(place: SourceRef, folded: Folded, target: int) -> int:
     return max([target, *(record.history for record in archived_records(place, folded))]) + 1
 
 
-def check_partitions(plan: RestorePlan, expected: int | None) -> None:
+def check_partitions(plan: ApplicationRestorePlan, expected: int | None) -> None:
     """Raises TargetUnsafe if the target is for another number of partitions."""
     if expected is not None and expected != len(plan.partitions):
         raise TargetUnsafe(
@@ -43,9 +43,9 @@ def check_partitions(plan: RestorePlan, expected: int | None) -> None:
 
 
 def restore(
-    place: SourceRef, folded: Folded, plan: RestorePlan, directory: Path, document: bytes, label: str,
+    place: SourceRef, folded: Folded, plan: ApplicationRestorePlan, directory: Path, document: bytes, label: str,
     engine: Callable[[int], Engine],
-) -> Steps[Restored]:  # fmt: skip
+) -> Steps[RestoredApplication]:  # fmt: skip
     """Stage every partition with one task, then swap. An interrupted swap is finished first, by `finish`."""
     yield from clear(directory)
     found = ArchivedSegments(place, folded)
@@ -68,7 +68,7 @@ def restore(
     )
     yield from ready(directory, document, label)
     before = yield from swap(directory)
-    return Restored(tuple(results), before)
+    return RestoredApplication(tuple(results), before)
 
 
 def finish(directory: Path) -> Steps[bool]:
