@@ -58,8 +58,9 @@ class LogCheck:
         topic = f"{tables.name}.log".encode()
         self._topic, self._topic_ends = np.frombuffer(topic, np.uint8), np.array([len(topic)])
         self._snapshot, self._epoch, self._history = base.position, -1, 0
-        self._known = self._claim.log_start == 0 or 0 <= base.position < self._claim.log_start
-        self._ids, self._positions = [base.checkpoint if self._known else 0], [-1]
+        below = 0 <= base.position < self._claim.log_start
+        self._known = self.from_the_start or below
+        self._ids, self._positions = [base.checkpoint if below else 0], [-1]
         self._largest_early = (0, -1)
         self._last_source = -1
         self._waiting = np.empty((0, 5), np.int64)
@@ -83,6 +84,11 @@ class LogCheck:
     def from_the_start(self) -> bool:
         """Whether the log has every event since the application began."""
         return self._claim.log_start == 0
+
+    @property
+    def _first_id(self) -> int:
+        """The first id that was logged, if there is one: what was received before it carries an older one."""
+        return self._ids[1] if len(self._ids) > 1 else self._tables.checkpoint
 
     def snapshot_fold(self) -> StateFold:
         """For the keys of the snapshot, of the same slice."""
@@ -148,9 +154,8 @@ class LogCheck:
         if position != int(part.batches.last_offsets[part.batch[row]]):
             self._break("V6", f"the create at {position} does not end its batch")
         if document.id > self._ids[-1]:
-            if not self._known and self._largest_early[0] >= document.id:
+            if len(self._ids) == 1 and self._largest_early[0] >= document.id:
                 self._break("V2", f"the message at {self._largest_early[1]} carries {self._largest_early[0]}")
-            self._known = True
             self._ids.append(document.id)
             self._positions.append(position)
             self.facts.creates.append((document.id, position))
@@ -170,10 +175,11 @@ class LogCheck:
         self._break_rows("V8", at, wrong, "is stamped by another history")
         self._history = int(highest[-1])
         place = np.searchsorted(self._positions, at) - 1
-        above = (ids > np.array(self._ids)[place]) & ((place > 0) | self._known)
+        early = (place == 0) & (not self._known)
+        above = np.where(early, ids >= self._first_id, ids > np.array(self._ids)[place])
         self._break_rows("V2", at, above | (ids >= self._tables.checkpoint), "carries an id that was not logged before")
-        if not self._known and int(ids.max()) > self._largest_early[0]:
-            self._largest_early = int(ids.max()), int(at[int(ids.argmax())])
+        if early.any() and int(ids[early].max()) > self._largest_early[0]:
+            self._largest_early = int(ids[early].max()), int(at[early][int(ids[early].argmax())])
         self._sources(at, marks, ids)
 
     def _sources(self, at: Longs, marks: Longs, ids: Longs) -> None:
