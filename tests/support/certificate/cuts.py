@@ -1,7 +1,7 @@
-"""True cuts of a miniature application: the shipped machine, a transport that loses, doubles and reorders, random times.
+"""True cuts of a miniature application: the shipped machine, and a transport that loses, doubles and reorders.
 
-Nothing here knows a rule: partitions process commands, messages and acknowledgements, and checkpoints are created at some
-of them and forced at others. A cut is what the logs, snapshots and positions were.
+Nothing here knows a rule: partitions process commands, messages and acknowledgements, and checkpoints are created at
+some of them and forced at others. A cut is what the logs, snapshots and positions were.
 """
 
 import random
@@ -195,7 +195,7 @@ def true_cut(seed: int, steps: int = 120) -> Cut:
 
 def _partition_cut(world: _World, number: int, chosen: int, taken: dict[int, int]) -> PartitionCut:
     log, position = world.partitions[number].log, taken[chosen]
-    usable = [each for each in world.snapshots[number] if each.position < position]
+    usable = [each for each in world.snapshots[number] if 0 <= each.position < position]
     snapshot = world.random.choice(usable) if usable and world.random.random() < 0.7 else None
     first = 0
     if snapshot is not None and world.random.random() < 0.4:

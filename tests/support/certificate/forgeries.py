@@ -12,6 +12,7 @@ import msgspec
 from logkeep.checkpoint import records
 from logkeep.checkpoint.machine_state import MachineState, load
 from logkeep.checkpoint.records import Kind, Record, event_value, source_of, stamp_of
+from logkeep.repository.chain.documents import seal
 from tests.support.certificate.cuts import Cut, Snapshot
 
 Forged = tuple[str, Cut] | None
@@ -67,10 +68,9 @@ def cut_one_later(cut: Cut, chance: random.Random) -> Forged:
 def create_of_another_request(cut: Cut, chance: random.Random) -> Forged:
     number = chance.randrange(len(cut.partitions))
     last = cut.partitions[number].log[-1]
-    document = msgspec.structs.replace(
-        records.document_of(last), **chance.choice([{"nonce": "bb" * 8}, {"history": 9}, {"application": "00" * 16}, {"id": 99}])
-    )
-    return "V1", _with_record(cut, number, -1, msgspec.structs.replace(last, value=records.seal(document)))
+    changes: list[dict[str, str | int]] = [{"nonce": "bb" * 8}, {"history": 9}, {"application": "00" * 16}, {"id": 99}]
+    document = msgspec.structs.replace(records.document_of(last), **chance.choice(changes))
+    return "V1", _with_record(cut, number, -1, msgspec.structs.replace(last, value=seal(document)))
 
 
 def checkpoint_elsewhere(cut: Cut, chance: random.Random) -> Forged:
@@ -133,7 +133,11 @@ def batch_over_the_cut(cut: Cut, chance: random.Random) -> Forged:
 
 
 def event_of_another_command(cut: Cut, chance: random.Random) -> Forged:
-    found = _any(cut, chance, lambda n, r: r.kind == Kind.EVENT and event_value(r).source_position >= cut.partitions[n].claim.log_start)
+    found = _any(
+        cut,
+        chance,
+        lambda n, r: r.kind == Kind.EVENT and event_value(r).source_position >= cut.partitions[n].claim.log_start,
+    )
     if found is None:
         return None
     number, at, record = found
@@ -241,9 +245,7 @@ def outbox_entry_lost(cut: Cut, chance: random.Random) -> Forged:
 
 
 def _acknowledged(cut: Cut, number: int, receiver: int, key: tuple[int, int]) -> bool:
-    return any(
-        record.kind == Kind.ACK and key in records.acknowledged(record) for record in cut.partitions[number].log
-    )
+    return any(record.kind == Kind.ACK and key in records.acknowledged(record) for record in cut.partitions[number].log)
 
 
 def _received(cut: Cut, number: int, receiver: int, key: tuple[int, int]) -> bool:
@@ -277,8 +279,14 @@ def _to_drop(cut: Cut, number: int, ack: Record) -> list[tuple[int, int]]:
             value = event_value(record)
             for index, sent in enumerate(value.sends):
                 key = value.source_position, index
-                ours = partition_of(sent.key, len(cut.partitions)) == source.partition and key[0] >= part.claim.log_start
-                if ours and not _received(cut, number, source.partition, key) and not _acknowledged(cut, number, 0, key):
+                ours = (
+                    partition_of(sent.key, len(cut.partitions)) == source.partition and key[0] >= part.claim.log_start
+                )
+                if (
+                    ours
+                    and not _received(cut, number, source.partition, key)
+                    and not _acknowledged(cut, number, 0, key)
+                ):
                     found.append(key)
     return found
 
@@ -296,13 +304,13 @@ def message_doubled(cut: Cut, chance: random.Random) -> Forged:
     if len(events) < 2:
         return None
     first, second = sorted(chance.sample(range(len(events)), 2))
-    at, source = events[second][0], records.pack_source(events[first][1])
+    at, packed = events[second][0], records.pack_source(events[first][1])
     event = part.log[at]
     command = event_value(event).source_position - part.log[0].position
     if command < 0 or events[first][1] == events[second][1]:
         return None
-    forged = _with_record(cut, number, at, _with_header(event, records.INPUT, source))
-    return "V11", _with_record(forged, number, command, _with_header(part.log[command], records.SOURCE, source))
+    forged = _with_record(cut, number, at, _with_header(event, records.INPUT, packed))
+    return "V11", _with_record(forged, number, command, _with_header(part.log[command], records.SOURCE, packed))
 
 
 def message_of_no_event(cut: Cut, chance: random.Random) -> Forged:
@@ -312,7 +320,9 @@ def message_of_no_event(cut: Cut, chance: random.Random) -> Forged:
         if record.kind != Kind.EVENT or not event_value(record).sends:
             return False
         value = event_value(record)
-        if value.source_position < cut.partitions[number].claim.log_start or _forgotten(cut, number, value.source_position):
+        if value.source_position < cut.partitions[number].claim.log_start or _forgotten(
+            cut, number, value.source_position
+        ):
             return False
         key = value.source_position, len(value.sends) - 1
         return any(_received(cut, number, n, key) for n in range(len(cut.partitions)))
@@ -371,11 +381,28 @@ def external_behind(cut: Cut, chance: random.Random) -> Forged:
 
 
 FORGERIES: tuple[Forgery, ...] = (
-    cut_one_earlier, cut_one_later, create_of_another_request, checkpoint_elsewhere, stamp_of_the_cut, stamp_of_the_past,
-    orphan, batch_over_the_cut, event_of_another_command, history_of_others, record_missing, snapshot_of_another_position,
-    state_changed, write_changed, outbox_entry_lost, acknowledged_in_transit, message_doubled, message_of_no_event,
-    pending_below_the_mark, manifest_elsewhere, external_behind,
-)  # fmt: skip
+    cut_one_earlier,
+    cut_one_later,
+    create_of_another_request,
+    checkpoint_elsewhere,
+    stamp_of_the_cut,
+    stamp_of_the_past,
+    orphan,
+    batch_over_the_cut,
+    event_of_another_command,
+    history_of_others,
+    record_missing,
+    snapshot_of_another_position,
+    state_changed,
+    write_changed,
+    outbox_entry_lost,
+    acknowledged_in_transit,
+    message_doubled,
+    message_of_no_event,
+    pending_below_the_mark,
+    manifest_elsewhere,
+    external_behind,
+)
 
 
 def forgeries(cut: Cut, chance: random.Random) -> Iterator[tuple[Forgery, str, Cut]]:

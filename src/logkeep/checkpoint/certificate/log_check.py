@@ -1,4 +1,4 @@
-"""Checks the records of one partition's log in columns: no step of Python per record, except for those that break a rule.
+"""Checks the records of one partition's log in columns: no step of Python per record that breaks no rule.
 
 V2   a stamp is not above the id that the receiver had logged before
 V3   a stamp is not below the id that the sender had at the message's command
@@ -143,9 +143,12 @@ class LogCheck:
             self._break("V1", f"the record at {position} belongs to another application or history")
         elif kind == Kind.CREATE:
             self._create(part, row, document)
-        elif kind == Kind.CREATED and document.source_position >= self._claim.log_start:
-            if (document.id, document.source_position) not in self.facts.creates:
-                self._break("V1", f"the created at {position} names no create that took effect")
+        elif (
+            kind == Kind.CREATED
+            and document.source_position >= self._claim.log_start
+            and ((document.id, document.source_position) not in self.facts.creates)
+        ):
+            self._break("V1", f"the created at {position} names no create that took effect")
         return None
 
     def _create(self, part: RecordColumns, row: int, document: CheckpointDocument) -> None:

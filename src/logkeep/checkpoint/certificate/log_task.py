@@ -1,7 +1,7 @@
 """The tasks of a certificate: one reads the system keys of a snapshot, one a partition's log with its snapshot.
 
-Each reads every byte of its objects once and compares their hashes. Only a log with transactions is read twice: which of
-them were aborted is known at their ends.
+Each reads every byte of its objects once and compares their hashes. Only a log with transactions is read twice: which
+of them were aborted is known at their ends.
 """
 
 import hashlib
@@ -150,7 +150,7 @@ def fold_state(check: LogCheck, snapshot: Path | None) -> None:
             what = f"partition {facts.partition}: {unwritten} keys of the snapshot were written by no event"
             facts.violations.add("V10", what, count=unwritten)
         rows = overlaid([base, rows])
-    facts.state_digest, facts.keys = digest(rows), int((rows[:, 3] == 0).sum())
+    facts.state_digest, facts.keys = f"{digest(rows):064x}", int((rows[:, 3] == 0).sum())
 
 
 def _unpack(place: SourceRef, row: Segment, path: Path, progress: Progress) -> None:

@@ -1,9 +1,9 @@
 """What a backup stores of its cut besides logs: positions of participants, messages in transit, cuts of other systems.
 
-An application that consumes, processes and produces on Kafka has three positions for each log: `processed` (P), where the
-reading task was when it took the checkpoint; `before` (B), the end of the log before the first marker was sent; `after`
-(E), its end once every task had its checkpoint. `[start, max(P, B))` belongs to the cut; records up to E whose source lies
-before its own P are in transit, and are appended again by a restore.
+An application that consumes, processes and produces on Kafka has three positions for each log: `processed` (P), where
+the reading task was when it took the checkpoint; `before` (B), the end of the log before the first marker was sent;
+`after` (E), its end once every task had its checkpoint. `[start, max(P, B))` belongs to the cut; records up to E whose
+source lies before its own P are in transit, and are appended again by a restore.
 """
 
 from typing import Annotated, ClassVar, Final

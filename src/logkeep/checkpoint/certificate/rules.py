@@ -1,7 +1,7 @@
 """V1 to V13 for an application: what the tables of all partitions say together. Pure.
 
-Rules that single records break were checked by the tasks; here they get their outcome, and what needs several partitions
-is compared: checkpoints, messages on their way, digests, positions.
+Rules that single records break were checked by the tasks; here they get their outcome, and what needs several
+partitions is compared: checkpoints, messages on their way, digests, positions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -239,10 +239,8 @@ def _state(found: CutEvidence) -> Checked:
             unknown.append(f"{where}: {log.snapshot_problem or (snapshot.problem if snapshot else '')}")
         elif not claim.state_digest:
             unknown.append(f"{where}: the application reported no digest")
-        elif f"{log.state_digest:064x}" != claim.state_digest:
-            wrong.append(
-                f"{where}: the state has the digest {log.state_digest:064x}, reported was {claim.state_digest}"
-            )
+        elif log.state_digest != claim.state_digest:
+            wrong.append(f"{where}: the state has the digest {log.state_digest}, reported was {claim.state_digest}")
     keys = sum(log.keys for log in found.logs)
     return wrong, f"digests of {plural(keys, 'key')}", "; ".join(unknown[:1])
 
@@ -310,5 +308,6 @@ def _exactly_once(found: CutEvidence, unequal: Mapping[Pair, Sequence[str]]) -> 
     count = sum(total for log in found.logs for _, _, total in log.sent.values())
     what = plural(count, "message")
     if late:
-        what += f"; what partition {late[0]} sent before {found.tables.claims[late[0]].log_start} is known by its snapshot alone"
+        start = found.tables.claims[late[0]].log_start
+        what += f"; what partition {late[0]} sent before {start} is known by its snapshot alone"
     return _rule("V11", "held", what)

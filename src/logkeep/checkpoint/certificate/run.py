@@ -1,12 +1,12 @@
 """The verification of an application's backup at the level `cut`: tasks over its logs, then the rules.
 
-Snapshots are surveyed first, because receivers forget messages below a low-water mark: from where on the messages of two
-partitions can be compared is in the receiver's snapshot. A second pass reads only the logs of pairs whose sums differ, to
-name the messages.
+Snapshots are surveyed first, because receivers forget messages below a low-water mark: from where on the messages of
+two partitions can be compared is in the receiver's snapshot. A second pass reads only the logs of pairs whose sums
+differ, to name the messages.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,6 +17,7 @@ from logkeep.checkpoint.archive.record import ApplicationRecord, read_applicatio
 from logkeep.checkpoint.certificate.log_task import PartitionUnit, SnapshotUnit, check_partition, survey_snapshot
 from logkeep.checkpoint.certificate.positions import read_positions
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_names, unequal_pairs
+from logkeep.checkpoint.certificate.state_fold import MODULUS
 from logkeep.checkpoint.certificate.tables import CutTables, LogFacts, Pair, PartitionClaim, SnapshotFacts
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName, Segment
@@ -116,13 +117,14 @@ def names_of(pair: Pair, found: CutEvidence, logs: Mapping[int, LogFacts]) -> li
     return unequal_names(pair, sent, received, found.in_transit.get(pair, ()))
 
 
-def joined(found: "object") -> list[LogFacts]:
+def joined(found: Iterable[LogFacts]) -> list[LogFacts]:
     """One for each partition: slices of its keys add to the first."""
     logs: dict[int, LogFacts] = {}
-    for log in found:  # type: ignore[attr-defined]
+    for log in found:
         first = logs.setdefault(log.partition, log)
         if first is not log:
-            first.state_digest = (first.state_digest + log.state_digest) % (1 << 256)
+            total = int(first.state_digest or "0", 16) + int(log.state_digest or "0", 16)
+            first.state_digest = f"{total % MODULUS:064x}"
             first.keys, first.keys_from_log = first.keys + log.keys, first.keys_from_log + log.keys_from_log
             own = log.violations
             if "V10" in own.counts:

@@ -1,4 +1,4 @@
-"""Reads a snapshot that SQLite wrote: user keys in blocks, system keys as facts. The bytes were compared with their hash.
+"""Reads a snapshot that SQLite wrote: user keys in blocks, system keys as facts. Its hash was compared before.
 
 state, system   key, value
 applied         position

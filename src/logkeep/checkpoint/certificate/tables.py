@@ -105,7 +105,8 @@ class LogFacts(msgspec.Struct):
     memory: dict[int, list[int]] = {}
     lows: dict[int, int] = {}
     external: dict[str, int] = {}
-    state_digest: int = 0
+    state_digest: str = ""
+    """Hex digits of a number below 2^256."""
     keys: int = 0
     keys_from_log: int = 0
     """Of the snapshot's keys, those whose last write is in the archived log and agrees."""

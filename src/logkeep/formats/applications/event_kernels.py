@@ -1,11 +1,12 @@
 """Kernels that read events and acknowledgements: what they write, send and acknowledge, as rows.
 
-An event is MessagePack `[source position, writes, sends, reply]`, with writes `[key, value | nil]` and sends `[name, key,
-value]`; an acknowledgement is `[[position, index]…]`. `count_event` finds how many rows there are; the others fill them.
+An event is MessagePack `[source position, writes, sends, reply]`, with writes `[key, value | nil]` and sends
+`[name, key, value]`; an acknowledgement is `[[position, index]…]`. `count_events` and `count_acks` find how many rows
+there are; the others fill them.
 
 A row of a write has a 128-bit hash of its key, the position of its event, whether it deletes the key, the position that
-it reports of another system (-1: it reports none), where its key is, and SHA-256 of `u32 length of the key · key · value`,
-by which the digest of a state is defined. Numbers in rows are unsigned; -1 is their largest.
+it reports of another system (-1: it reports none), where its key is, and SHA-256 of `u32 length of the key · key ·
+value`, by which the digest of a state is defined. Numbers in rows are unsigned; -1 is their largest.
 """
 
 import numpy as np
@@ -124,10 +125,10 @@ def read_writes(data: Bytes, offsets: Longs, events: Longs, out: Words, seed_a: 
             write += 1
 
 
-def _zlib_crc32(data: Bytes, at: Number, size: Number, _table: Words) -> np.uint64:
+def _zlib_crc32(data: Bytes, at: Number, size: Number, table: Words) -> np.uint64:  # noqa: ARG001 - as below
     import zlib  # noqa: PLC0415 - only uncompiled
 
-    return W(zlib.crc32(data[int(at) : int(at) + int(size)]))
+    return W(zlib.crc32(data[int(at) : int(at) + int(size)].tobytes()))
 
 
 @inlined_or(_zlib_crc32)

@@ -56,8 +56,8 @@ def _block(data: Bytes, at: Number, w: Words, h: Words) -> None:
     h[4], h[5], h[6], h[7] = h[4] + e & _MASK, h[5] + f & _MASK, h[6] + g & _MASK, h[7] + last & _MASK
 
 
-def _by_library(data: Bytes, size: Number, _w: Words, _h: Words, out: Words) -> None:
-    out[:] = np.frombuffer(hashlib.sha256(data[: int(size)]).digest(), ">u8")
+def _by_library(data: Bytes, size: Number, w: Words, h: Words, out: Words) -> None:  # noqa: ARG001 - as below
+    out[:] = np.frombuffer(hashlib.sha256(data[: int(size)].tobytes()).digest(), ">u8")
 
 
 @inlined_or(_by_library)
