@@ -18,7 +18,7 @@ from logkeep.checkpoint.certificate.log_task import finished, fold_state
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_pairs
 from logkeep.checkpoint.certificate.run import names_of
 from logkeep.checkpoint.certificate.snapshot_file import read_facts
-from logkeep.checkpoint.certificate.tables import CutTables, PartitionClaim, SnapshotFacts
+from logkeep.checkpoint.certificate.tables import CutTables, PartitionClaim, SystemKeys
 from logkeep.checkpoint.records import Kind, Record, SentCommand, event_value, stamp_of
 from logkeep.checkpoint.state_digest import as_text, digest_of
 from logkeep.formats.kafka.batches import walk
@@ -246,7 +246,7 @@ def write_snapshot(path: Path, snapshot: Snapshot, position: int) -> None:
 
 def certificate_of(cut: Cut, folder: Path, *, seed: int = 7) -> Certificate:
     """What the tasks and rules say of a cut."""
-    paths, snapshots = dict[int, Path](), dict[int, SnapshotFacts]()
+    paths, snapshots = dict[int, Path](), dict[int, SystemKeys]()
     for number, part in enumerate(cut.partitions):
         if part.snapshot is not None:
             paths[number] = folder / f"snapshot-{number}"
@@ -262,10 +262,8 @@ def certificate_of(cut: Cut, folder: Path, *, seed: int = 7) -> Certificate:
     return certify(found, {pair: names_of(pair, found, logs) for pair in unequal_pairs(found)})
 
 
-def _checked(
-    cut: Cut, tables: CutTables, number: int, snapshots: dict[int, SnapshotFacts], path: Path | None
-) -> LogCheck:
-    check = LogCheck(tables, number, snapshots.get(number, SnapshotFacts(number)), with_ids=True)
+def _checked(cut: Cut, tables: CutTables, number: int, snapshots: dict[int, SystemKeys], path: Path | None) -> LogCheck:
+    check = LogCheck(tables, number, snapshots.get(number, SystemKeys(number)), with_ids=True)
     data = cut.partitions[number].encoded()
     if data:
         check.take(data, walk(data).batches)

@@ -17,9 +17,9 @@ from logkeep.checkpoint.certificate.state_fold import StateFold, rows_of_items, 
 from logkeep.checkpoint.certificate.tables import (
     LARGEST_POSITION,
     CutTables,
-    LogFacts,
     Longs,
-    SnapshotFacts,
+    PartitionFacts,
+    SystemKeys,
     message_keys,
 )
 from logkeep.checkpoint.records import CheckpointDocument, Kind
@@ -43,13 +43,13 @@ class LogCheck:
         self,
         tables: CutTables,
         partition: int,
-        base: SnapshotFacts,
+        base: SystemKeys,
         part: tuple[int, int] = (0, 1),
         *,
         with_ids: bool = False,
     ) -> None:
         self._tables, self._claim = tables, tables.claims[partition]
-        self.facts = LogFacts(partition)
+        self.facts = PartitionFacts(partition)
         self.settled: SettledTransactions | None = None
         self._part = part
         self.before, self.after = StateFold(*part), StateFold(*part)

@@ -16,7 +16,7 @@ import numpy as np
 from logkeep.checkpoint.certificate.log_check import LogCheck
 from logkeep.checkpoint.certificate.snapshot_file import is_sqlite, read_facts, user_items
 from logkeep.checkpoint.certificate.state_fold import differing, digest, overlaid
-from logkeep.checkpoint.certificate.tables import CutTables, LogFacts, SnapshotFacts
+from logkeep.checkpoint.certificate.tables import CutTables, PartitionFacts, SystemKeys
 from logkeep.errors import Damaged, LogkeepError, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import TRANSACTIONAL, Batches, Bytes
 from logkeep.formats.kafka.transactions import Settling
@@ -28,7 +28,7 @@ from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 
 
-class SnapshotUnit(msgspec.Struct, frozen=True):
+class SystemKeysUnit(msgspec.Struct, frozen=True):
     place: SourceRef
     partition: int
     segment: Segment
@@ -46,7 +46,7 @@ class PartitionUnit(msgspec.Struct, frozen=True):
     segments: tuple[Segment, ...]
     snapshot: Segment | None
     tables: CutTables
-    base: SnapshotFacts
+    base: SystemKeys
     part: tuple[int, int] = (0, 1)
     with_ids: bool = False
 
@@ -55,7 +55,7 @@ class PartitionUnit(msgspec.Struct, frozen=True):
         return sum(row.stored_bytes for row in self.segments) + (self.snapshot.stored_bytes if self.snapshot else 0)
 
 
-def survey_snapshot(unit: SnapshotUnit, progress: Progress) -> SnapshotFacts:
+def survey_snapshot(unit: SystemKeysUnit, progress: Progress) -> SystemKeys:
     """A task: what a snapshot says besides the user's keys."""
     with tempfile.TemporaryDirectory(prefix="logkeep-cut-") as folder:
         path = Path(folder, "snapshot")
@@ -63,10 +63,10 @@ def survey_snapshot(unit: SnapshotUnit, progress: Progress) -> SnapshotFacts:
             _unpack(unit.place, unit.segment, path, progress)
             return read_facts(path, unit.partition)
         except (Damaged, ObjectMissing, UnsafeName) as error:
-            return SnapshotFacts(unit.partition, problem=error.what)
+            return SystemKeys(unit.partition, problem=error.what)
 
 
-def check_partition(unit: PartitionUnit, progress: Progress) -> LogFacts:
+def check_partition(unit: PartitionUnit, progress: Progress) -> PartitionFacts:
     """A task: check one log, and fold its writes over its snapshot."""
     check = LogCheck(unit.tables, unit.partition, unit.base, unit.part, with_ids=unit.with_ids)
     reading = _Reading(unit, progress)
@@ -83,7 +83,7 @@ def check_partition(unit: PartitionUnit, progress: Progress) -> LogFacts:
     return finished(check)
 
 
-def finished(check: LogCheck) -> LogFacts:
+def finished(check: LogCheck) -> PartitionFacts:
     """The facts with the lists and sums of messages."""
     facts, messages = check.facts, check.messages
     facts.sent, facts.received = messages.sent, messages.received

@@ -12,7 +12,7 @@ from logkeep.checkpoint.certificate.tables import (
     CutTables,
     Longs,
     MessageSum,
-    SnapshotFacts,
+    SystemKeys,
     Violations,
     message_name,
 )
@@ -41,7 +41,7 @@ def added(one: MessageSum, two: MessageSum, sign: int = 1) -> MessageSum:
 class MessageFold:
     """One partition, from the state in its snapshot on."""
 
-    def __init__(self, tables: CutTables, partition: int, base: SnapshotFacts, *, with_ids: bool) -> None:
+    def __init__(self, tables: CutTables, partition: int, base: SystemKeys, *, with_ids: bool) -> None:
         self._tables, self._own, self._seed = tables, partition, tables.seed
         self._receivers = np.array([receiver for receiver, _ in base.outbox], np.int64)
         self._pending = np.array([key for _, key in base.outbox], np.int64)
@@ -70,7 +70,7 @@ class MessageFold:
         """Only the receiver of a message can acknowledge it; a second acknowledgement changes nothing."""
         if not len(keys) or not len(self._pending):
             return
-        by_both = np.unique(np.stack([keys, acknowledged_by], axis=1), axis=0)
+        by_both = np.stack([keys, acknowledged_by], axis=1)[np.argsort(keys)]
         mine = np.stack([self._pending, self._receivers], axis=1)
         left = ~_rows_in(mine, by_both)
         self._pending, self._receivers = self._pending[left], self._receivers[left]
@@ -109,10 +109,10 @@ class MessageFold:
 
 
 def _rows_in(rows: Longs, others: Longs) -> npt.NDArray[np.bool_]:
-    """Which rows are among the others, which are unique and sorted."""
+    """Which rows are among the others, which are sorted by their first column."""
     at = np.searchsorted(others[:, 0], rows[:, 0])
     found = np.zeros(len(rows), np.bool_)
-    while (at < len(others)).any():  # several receivers with one key: as a rule one step
+    while (at < len(others)).any():  # one step, unless a message was acknowledged several times
         inside = at < len(others)
         same = np.zeros(len(rows), np.bool_)
         same[inside] = others[at[inside], 0] == rows[inside, 0]

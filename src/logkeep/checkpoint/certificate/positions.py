@@ -21,7 +21,7 @@ from logkeep.repository.chain.documents import SourceDocument
 ROLE: Final = "cut-positions"
 
 
-class LogPositions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class CutLogPositions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """P, B and E of one log, and the ranges `[first, after)` of its offsets that are in transit."""
 
     topic: str
@@ -44,7 +44,7 @@ class CutPositions(SourceDocument, frozen=True, kw_only=True, tag="cut-positions
     application: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
     history: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
     transactional: bool = True
-    logs: tuple[LogPositions, ...] = ()
+    logs: tuple[CutLogPositions, ...] = ()
     members: tuple[tuple[str, Position], ...] = ()
     """The cuts of other systems, by the name under which the application reports their positions."""
     declared: tuple[str, ...] = ()

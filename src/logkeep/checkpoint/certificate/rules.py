@@ -14,9 +14,9 @@ from logkeep.checkpoint.certificate.message_fold import added, hash_sums
 from logkeep.checkpoint.certificate.tables import (
     INDEX_BITS,
     CutTables,
-    LogFacts,
     Pair,
-    SnapshotFacts,
+    PartitionFacts,
+    SystemKeys,
     Violations,
     message_name,
 )
@@ -58,8 +58,8 @@ class CutEvidence:
 
     tables: CutTables
     archived: Sequence[ArchivedCut]
-    snapshots: Mapping[int, SnapshotFacts]
-    logs: Sequence[LogFacts]
+    snapshots: Mapping[int, SystemKeys]
+    logs: Sequence[PartitionFacts]
     members: Mapping[str, int] = field(default_factory=dict)
     """The cuts of other systems, by the name under which the application reports their positions."""
 
@@ -71,7 +71,7 @@ class CutEvidence:
         return found
 
     @cached_property
-    def damaged(self) -> list[LogFacts]:
+    def damaged(self) -> list[PartitionFacts]:
         return [log for log in self.logs if log.damaged]
 
     @cached_property

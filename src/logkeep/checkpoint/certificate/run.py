@@ -14,11 +14,11 @@ import numpy as np
 
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
-from logkeep.checkpoint.certificate.log_task import PartitionUnit, SnapshotUnit, check_partition, survey_snapshot
+from logkeep.checkpoint.certificate.log_task import PartitionUnit, SystemKeysUnit, check_partition, survey_snapshot
 from logkeep.checkpoint.certificate.positions import read_positions
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_names, unequal_pairs
 from logkeep.checkpoint.certificate.state_fold import MODULUS
-from logkeep.checkpoint.certificate.tables import CutTables, LogFacts, Pair, PartitionClaim, SnapshotFacts
+from logkeep.checkpoint.certificate.tables import CutTables, Pair, PartitionClaim, PartitionFacts, SystemKeys
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.certificate import Certificate
@@ -54,18 +54,18 @@ class CutCheck:
         snapshots = self._survey(asked, record)
         tables = _tables(record, snapshots)
         units = [unit for n in range(record.partitions) for unit in self._units(asked, record, tables, snapshots, n)]
-        logs = joined(asked.engine.map(check_partition, units, LogFacts, label="verify cut", weight=lambda u: u.bytes))
+        logs = joined(
+            asked.engine.map(check_partition, units, PartitionFacts, label="verify cut", weight=lambda u: u.bytes)
+        )
         return CutEvidence(tables, archived_cuts(record, asked.manifest), snapshots, logs, members)
 
-    def _survey(self, asked: BackupToCheck, record: ApplicationRecord) -> dict[int, SnapshotFacts]:
+    def _survey(self, asked: BackupToCheck, record: ApplicationRecord) -> dict[int, SystemKeys]:
         units = [
-            SnapshotUnit(asked.place, number, row)
+            SystemKeysUnit(asked.place, number, row)
             for number in range(record.partitions)
             if (row := self._snapshot(record, number)) is not None
         ]
-        found = asked.engine.map(
-            survey_snapshot, units, SnapshotFacts, label="read snapshots", weight=lambda u: u.bytes
-        )
+        found = asked.engine.map(survey_snapshot, units, SystemKeys, label="read snapshots", weight=lambda u: u.bytes)
         return {each.partition: each for each in found}
 
     def _snapshot(self, record: ApplicationRecord, number: int) -> Segment | None:
@@ -77,13 +77,13 @@ class CutCheck:
         asked: BackupToCheck,
         record: ApplicationRecord,
         tables: CutTables,
-        snapshots: Mapping[int, SnapshotFacts],
+        snapshots: Mapping[int, SystemKeys],
         number: int,
     ) -> list[PartitionUnit]:
         rows = tuple(self._segments.get(log_of(record.name, record.history, number), ()))
         snapshot = self._snapshot(record, number)
         parts = 1 + (snapshot.plain_bytes // _SLICE_BYTES if snapshot else 0)
-        base = snapshots.get(number, SnapshotFacts(number))
+        base = snapshots.get(number, SystemKeys(number))
         return [
             PartitionUnit(asked.place, number, rows, snapshot, tables, base, (part, parts)) for part in range(parts)
         ]
@@ -104,22 +104,22 @@ class CutCheck:
         logs = {
             log.partition: log
             for log in asked.engine.map(
-                check_partition, units, LogFacts, label="name messages", weight=lambda u: u.bytes
+                check_partition, units, PartitionFacts, label="name messages", weight=lambda u: u.bytes
             )
         }
         return {pair: names_of(pair, found, logs) for pair in pairs}
 
 
-def names_of(pair: Pair, found: CutEvidence, logs: Mapping[int, LogFacts]) -> list[str]:
+def names_of(pair: Pair, found: CutEvidence, logs: Mapping[int, PartitionFacts]) -> list[str]:
     sender, receiver = pair
     sent = np.frombuffer(logs[sender].ids.get(f"sent/{receiver}", b""), np.int64).tolist()
     received = np.frombuffer(logs[receiver].ids.get(f"received/{sender}", b""), np.int64).tolist()
     return unequal_names(pair, sent, received, found.in_transit.get(pair, ()))
 
 
-def joined(found: Iterable[LogFacts]) -> list[LogFacts]:
+def joined(found: Iterable[PartitionFacts]) -> list[PartitionFacts]:
     """One for each partition: slices of its keys add to the first."""
-    logs: dict[int, LogFacts] = {}
+    logs: dict[int, PartitionFacts] = {}
     for log in found:
         first = logs.setdefault(log.partition, log)
         if first is not log:
@@ -155,7 +155,7 @@ def archived_cuts(record: ApplicationRecord, manifest: Manifest) -> list[Archive
     return found
 
 
-def _tables(record: ApplicationRecord, snapshots: Mapping[int, SnapshotFacts]) -> CutTables:
+def _tables(record: ApplicationRecord, snapshots: Mapping[int, SystemKeys]) -> CutTables:
     lows = {(sender, receiver): low for receiver, found in snapshots.items() for sender, low in found.lows.items()}
     return CutTables(
         application=record.application,

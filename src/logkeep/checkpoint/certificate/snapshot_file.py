@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from logkeep.checkpoint.certificate.tables import INDEX_BITS, SnapshotFacts
+from logkeep.checkpoint.certificate.tables import INDEX_BITS, SystemKeys
 from logkeep.checkpoint.machine_state import MachineState, load
 from logkeep.errors import Damaged
 
@@ -26,15 +26,15 @@ def is_sqlite(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
-def read_facts(path: Path, partition: int) -> SnapshotFacts:
+def read_facts(path: Path, partition: int) -> SystemKeys:
     """Position, outbox, memory and low-water marks. Raises Damaged."""
     if not is_sqlite(path):
-        return SnapshotFacts(partition, unknown=True, problem="its state backend has snapshots of its own format")
+        return SystemKeys(partition, unknown=True, problem="its state backend has snapshots of its own format")
     with closing(_open(path)) as database:
         applied = list(_all(database, "select position from applied", path))
         machine = _machine(list(_all(database, "select key, value from system", path)), path)
         position = int(applied[0][0]) if len(applied) == 1 else -1
-    return SnapshotFacts(
+    return SystemKeys(
         partition,
         position,
         machine.checkpoint_id,

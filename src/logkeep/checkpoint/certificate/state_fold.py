@@ -15,7 +15,7 @@ Words = npt.NDArray[np.uint64]
 A, B, AT, DELETED, SHA = range(5)
 _KEPT = [e.KEY_A, e.KEY_B, e.AT, e.DELETED, *range(e.SHA, e.SHA + 4)]
 COLUMNS = len(_KEPT)
-_LEAST_ROWS = 1 << 16
+_LEAST_ROWS = 1 << 20
 _LOW = np.uint64(0xFFFF_FFFF)
 MODULUS = 1 << 256
 
@@ -60,10 +60,14 @@ class StateFold:
     def last(self) -> Words:
         """One row for each key, deleted ones too, in order of the keys' hashes."""
         rows = np.concatenate([np.empty((0, COLUMNS), np.uint64), *self._held])
-        order = np.lexsort((rows[:, B], rows[:, A]))
+        order = np.argsort(rows[:, A], kind="stable")
+        first, second = rows[order, A], rows[order, B]
+        if ((first[1:] == first[:-1]) & (second[1:] != second[:-1])).any():  # two keys with one first half
+            order = np.lexsort((rows[:, B], rows[:, A]))
+            first, second = rows[order, A], rows[order, B]
         rows = rows[order]
         ends = np.ones(len(rows), np.bool_)
-        ends[:-1] = (rows[1:, :2] != rows[:-1, :2]).any(axis=1)
+        ends[:-1] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
         self._held = [rows[ends]]
         return self._held[0]
 

@@ -69,7 +69,7 @@ class CutTables(msgspec.Struct, frozen=True):
         return max(self.claims[sender].log_start, self.from_positions.get((sender, receiver), 0))
 
 
-class SnapshotFacts(msgspec.Struct, frozen=True):
+class SystemKeys(msgspec.Struct, frozen=True):
     """The system keys of a snapshot."""
 
     partition: int
@@ -84,7 +84,7 @@ class SnapshotFacts(msgspec.Struct, frozen=True):
     """It is no SQLite file: the state backend is the user's own."""
 
 
-class LogFacts(msgspec.Struct):
+class PartitionFacts(msgspec.Struct):
     """What one log says."""
 
     partition: int
