@@ -269,6 +269,13 @@ def _application_deeper(request: DeepRequest) -> "Deeper | None":
     return CutCheck()
 
 
+def _check_application_objects() -> "ReadTask":
+    """Archived logs are checked batch by batch, snapshots by their hashes."""
+    from logkeep.kafka.logs.batch_check import check_logs_and_files  # noqa: PLC0415
+
+    return check_logs_and_files
+
+
 KAFKA = SourceKind(
     name="kafka",
     title="Kafka",
@@ -297,4 +304,5 @@ APPLICATION = SourceKind(
     verify_levels=("files", "data", "cut"),
     whole_levels=("cut",),
     deeper=_application_deeper,
+    read_task=_check_application_objects,
 )

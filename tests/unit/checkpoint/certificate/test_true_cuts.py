@@ -43,7 +43,7 @@ def naive(cut: Cut) -> Cut:
 
 
 def test_v4_a_naive_cut_has_orphans(tmp_path: Path) -> None:
-    found = [certificate_of(naive(true_cut(seed)), tmp_path) for seed in range(12)]
+    found = [certificate_of(naive(true_cut(seed)), tmp_path) for seed in range(30)]
     orphans = sum(rule.count for one in found for rule in one.broken if rule.rule == "V4")
     assert orphans > 10, "the runs have messages from behind the first partition's cut"
 
