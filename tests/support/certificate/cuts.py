@@ -87,7 +87,8 @@ class Cut:
 
 
 class _World:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, external: bool) -> None:
+        self.reports = external
         self.random = random.Random(seed)
         self.count = self.random.randint(1, 4)
         self.partitions = [Partition(start(n, self.count), self._handler) for n in range(self.count)]
@@ -102,7 +103,7 @@ class _World:
         writes: list[tuple[str, bytes | None]] = [(key, chance.randbytes(chance.randint(0, 90)))]
         if chance.random() < 0.2:
             writes.append((f"k{chance.randint(0, 40)}", None))
-        if chance.random() < 0.05:
+        if chance.random() < 0.05 and self.reports:
             self.external += chance.randint(1, 9)
             writes.append(("lk/external/zk", msgspec.msgpack.encode(self.external)))
         sends = () if command.text("lk-n") == "end" else tuple(self._sent() for _ in range(chance.randint(0, 2)))
@@ -166,9 +167,9 @@ class _World:
         return self.random.choice(keys)
 
 
-def true_cut(seed: int, steps: int = 120) -> Cut:
+def true_cut(seed: int, steps: int = 120, *, external: bool = True) -> Cut:
     """A random run with several checkpoints; the cut is that of one of them which every partition has."""
-    world = _World(seed)
+    world = _World(seed, external=external)
     checkpoint = 0
     for _ in range(steps):
         world.step()
