@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import LEVEL
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectWriter
 from logkeep.store.delegating import DelegatingStore

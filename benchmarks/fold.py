@@ -28,9 +28,9 @@ from logkeep.formats.warm import warm
 from logkeep.kafka.fold.fold_input import FoldInput
 from logkeep.kafka.fold.fold_task import fold_log
 from logkeep.kafka.fold.units import FoldUnit
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.repository_parts import made_up
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName

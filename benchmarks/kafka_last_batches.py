@@ -24,8 +24,8 @@ from logkeep.kafka.backup.last_batches import BatchRequest, bundled, fetch_again
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.model.cache import cache_dir
 from logkeep.repository.chain.documents import seal

@@ -36,6 +36,7 @@
     ├── Damaged                        10   bytes are not what was written
     ├── Locked                         50   another run holds the lease
     │   ├── LeaseLost                  50   our lease expired or was taken
+    │   ├── PartitionFenced            50   another process leads this partition now
     │   └── CommitConflict             50   another run committed this generation
     ├── BackupFailed                   20
     │   ├── TaskFailed                 20   a unit of work failed for good
@@ -324,6 +325,12 @@ class LeaseLost(Locked):
     """Our lease expired or another run took it; what this run wrote is not committed."""
 
     remedy = "run again; earlier backups are untouched"
+
+
+class PartitionFenced(Locked):
+    """Another process leads this partition of an application now; this one appends nothing any more."""
+
+    remedy = "run only one process per data directory; start this one again if the other one has ended"
 
 
 class CommitConflict(Locked):

@@ -8,6 +8,8 @@ from logkeep.cli.frame.catalogue import VERBS
 from logkeep.cli.zkbackup.main import COMMANDS
 from tests.support.cli.filled_repository import Filled
 from tests.support.cli.processes import logkeep
+from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.whole_backups import new_place
 
 HEAVY = ("numpy", "pyarrow", "pandas", "kafka", "numba", "pyspark", "obstore", "boto3")
 _CALLS = """
@@ -63,8 +65,11 @@ def test_work_in_this_process_does_not_load_pandas(repo: Filled) -> None:
     assert set(map(tuple, found.values())) == {("pyarrow",)}
 
 
-def test_a_cluster_record_is_read_without_kafkas_client(tmp_path: Path) -> None:
-    modules = "logkeep.kafka.record.documents, logkeep.kafka.record.unproven_deletions"
-    code = f"import sys, {modules}; print('kafka' in sys.modules)"
-    done = logkeep(home=tmp_path, program=(sys.executable, "-c", code))
-    assert done.stdout.strip() == "False", done.stderr
+def test_small_verbs_load_no_heavy_library_for_a_kafka_source_either(tmp_path: Path) -> None:
+    """`status` reads the cluster record, which is packed."""
+    source = CompactedSource(new_place(tmp_path / "repo"), packed=True)
+    source.write([(b"k", b"v")])
+    source.back_up()
+    calls: list[Call] = [("logkeep", [words]) for words in ("list", "status")]
+    found = loaded_by(calls, tmp_path, source.place.store.url, (*HEAVY, "msgspec"))
+    assert set(map(tuple, found.values())) == {("msgspec",)}

@@ -10,11 +10,11 @@ from logkeep.formats.kafka.batches import walk
 from logkeep.formats.kafka.buried_offsets import BuriedOffsets, encode_runs
 from logkeep.kafka.fold.fold_task import fold_log
 from logkeep.kafka.fold.units import FoldOutcome, FoldUnit, TombstoneRule
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token
 from logkeep.repository.backups.burials import put_burial
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.soak_counts import soak_count

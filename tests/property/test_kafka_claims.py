@@ -19,10 +19,10 @@ from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.units import CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, FetchedPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, explain
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
 from logkeep.repository.backups.manifest import KnownGap, LogCut
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef

@@ -29,6 +29,7 @@ from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.regroup import regrouped
 from logkeep.formats.kafka.synthetic_batches import filler_batches
 from logkeep.formats.kernel_files import BESIDE_THE_PACKAGE, edition
+from logkeep.formats.zeebe import records as zeebe_records
 from logkeep.formats.zookeeper import changes
 
 _log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ def warm() -> None:
     """Call every kernel with the argument types that are used elsewhere: numba compiles per type."""
     compile_from_now_on()
     changes.warm()
+    zeebe_records.warm()
     digest.warm()
     log_compare.warm()
     avro_reading.warm()

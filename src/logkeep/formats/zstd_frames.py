@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import CODEC_MASK, OVERHEAD_BYTES, Batches
 
 FRAME_BYTES = 2 << 20
 LARGEST_SHARED = 2 * FRAME_BYTES
@@ -58,13 +57,6 @@ def borders(held_bytes: int, sizes: Sequence[int]) -> list[int]:
             ends.append(index + 1)
             held_bytes = 0
     return ends
-
-
-def compressed_balance(batches: Batches) -> int:
-    """Bytes in compressed batches minus bytes in others: above 0, most bytes are compressed."""
-    packed = (batches.headers["attributes"] & CODEC_MASK) != 0
-    sizes = batches.sizes
-    return int(sizes[packed].sum()) - int(sizes[~packed].sum())
 
 
 def packed_frame(plain: memoryview, level: int = LEVEL) -> bytes:
@@ -226,6 +218,8 @@ def _block_ends(data: memoryview, head: FrameHead) -> list[int]:
 def _first_batch(frame: memoryview) -> int:
     """The size of the first batch of a frame, from its first bytes alone; -1 if unreadable."""
     import pyarrow as pa  # noqa: PLC0415 - as above
+
+    from logkeep.formats.kafka.batches import OVERHEAD_BYTES  # noqa: PLC0415 - imports numpy
 
     try:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:

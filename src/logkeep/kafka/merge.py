@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
-from logkeep.kafka.logs.batch_check import proven_batches
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, Segment
 from logkeep.model.time import Clock, TokenSource, random_token
 from logkeep.model.work import Progress
+from logkeep.repository.backups.log_batches import proven_batches
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded

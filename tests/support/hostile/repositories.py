@@ -10,7 +10,6 @@ import msgspec
 
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Create, Transaction
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import (
     ROLE,
     AclRecord,
@@ -38,6 +37,7 @@ from logkeep.repository.backups.holds import HoldDocument
 from logkeep.repository.backups.journal import UnitReceipt
 from logkeep.repository.backups.journal import put_receipt as put_unit_receipt
 from logkeep.repository.backups.manifest import AttachmentRef, KnownGap, LogCut
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.backups.verification import Verification, put_verification
 from logkeep.repository.chain import layout

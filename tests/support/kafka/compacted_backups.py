@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from logkeep.kafka.backup.burial import bury
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import FoldedResult, LogFolding
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     ROLE,
@@ -24,6 +24,7 @@ from logkeep.kafka.record.documents import (
     TopicRecord,
 )
 from logkeep.kafka.record.folded_over import folded_ends
+from logkeep.kafka.record.stored_record import put_record
 from logkeep.model.clock_time import ClockName
 from logkeep.model.segments import Collection, LogName
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
@@ -31,14 +32,16 @@ from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from tests.support.kafka.fold_logs import OneBatch, latest_per_key, parsed
 from tests.support.kafka.slow_records import Slow, batch_of
+from tests.support.kafka.whole_backups import new_place
 
 TOPIC_ID = "b" * 32
 Pairs = Sequence[tuple[bytes | None, bytes | None]]
@@ -53,6 +56,8 @@ class CompactedSource:
     clock: Clock = utc_now
     tokens: TokenSource = random_token
     topic: str = "state"
+    packed: bool = False
+    """Whether records are packed, as by this release, or plain, as by its first ones."""
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
     groups: dict[str, int] = field(default_factory=dict)
     """By name, the offset in partition 0."""
@@ -60,6 +65,8 @@ class CompactedSource:
     ends: dict[int, int] = field(default_factory=dict)
     archived: dict[int, int] = field(default_factory=dict)
     """By partition, how many batches are archived."""
+    lost: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """By partition, offsets that no backup has."""
     time_ms: int = 1_700_000_000_000
     proven: bool = True
 
@@ -74,6 +81,13 @@ class CompactedSource:
         self.logs.setdefault(partition, []).append(batch_of(base, records, None, **(times | fields)))
         self.ends[partition] = base + len(pairs)
         return base
+
+    def lose(self, count: int, partition: int = 0) -> None:
+        """The source removes as many records, which were written after the last backup."""
+        assert self.archived.get(partition, 0) == len(self.logs.get(partition, []))
+        first = self.ends.get(partition, 0)
+        self.lost.setdefault(partition, []).append((first, first + count))
+        self.ends[partition] = first + count
 
     def transaction(self, pairs: Pairs, producer: int, commits: bool | None, partition: int = 0) -> None:
         """A transaction that commits, aborts, or stays open."""
@@ -90,11 +104,14 @@ class CompactedSource:
             ongoing = begin(session, ensure_source(self.place, "kafka", {"cluster_id": "by-hand"}, self.clock()))
             if bury_offsets:
                 bury(session, ongoing.id, {self.log(): BuriedOffsets.of(np.array(bury_offsets, np.int64))})
-            new, cut = [], []
+            new, cut, gaps = [], [], []
             for partition in range(self.partitions):
                 batches = self.logs.get(partition, [])
                 done = self.archived.get(partition, 0)
+                lost = self.lost.get(partition, [])
+                gaps += [KnownGap(self.log(partition), first, end, "retention removed it") for first, end in lost]
                 start = sum(walk(b).batches.headers["last_offset_delta"][0] + 1 for b in batches[:done])
+                start += sum(end - first for first, end in lost)
                 writer = SegmentWriter(
                     self.place, self.log(partition), int(start), SegmentLimits(1 << 20), 0, self.tokens
                 )
@@ -106,10 +123,13 @@ class CompactedSource:
                 new += writer.segments
                 cut.append(LogCut(self.log(partition), 0, end))
                 self.archived[partition] = len(batches)
-            record = put_attachment(
-                self.place, ongoing.id, ROLE, self._record(ongoing.id, session.folded), self.tokens()
+            found = self._record(ongoing.id, session.folded)
+            record = (
+                put_record(self.place, ongoing.id, found, self.tokens())
+                if self.packed
+                else put_attachment(self.place, ongoing.id, ROLE, found, self.tokens())
             )
-            return ongoing.complete(FinishedRun(cut=cut, new=new, attachments=[record])).id
+            return ongoing.complete(FinishedRun(cut=cut, new=new, gaps=gaps, attachments=[record])).id
 
     def _record(self, backup_id: int, folded: Folded) -> ClusterRecord:
         commits = [(name, CommitRecord(self.topic, 0, at, at, 0, "")) for name, at in self.groups.items()]
@@ -175,3 +195,15 @@ class CompactedSource:
     def all_latest(self) -> dict[tuple[int, int], dict[object, tuple[object, ...]]]:
         kept = [entry.id for entry in read_chain(self.place).completed]
         return {(i, p): self.latest(i, p) for i in kept for p in range(self.partitions)}
+
+
+def source_with_a_gap(root: Path) -> CompactedSource:
+    """Two partitions, two backups; the second one lacks offsets 2 to 6 of partition 1."""
+    made = CompactedSource(new_place(root), partitions=2, packed=True)
+    for partition in (0, 1):
+        made.write([(b"k1", b"a"), (b"k2", b"b")], partition)
+    made.back_up()
+    made.lose(5, 1)
+    made.write([(b"k3", b"c"), (b"k4", b"d")], 1)
+    made.back_up()
+    return made

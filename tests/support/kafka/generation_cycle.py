@@ -19,7 +19,6 @@ from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.logs.brokers import SettingsBrokers
 from logkeep.kafka.logs.leader_epochs import EpochRun
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.segments import LogName
 from logkeep.model.time import Clock
@@ -27,6 +26,7 @@ from logkeep.model.work import Engine
 from logkeep.repository.access import create_repository
 from logkeep.repository.backups.backup import FinishedRun, begin, resume
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import GenerationsAction

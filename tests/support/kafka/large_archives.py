@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import google_crc32c
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ROLE, ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.model.segments import Codec, Collection, LogName
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.write_session import writing

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Mapping
 
 from logkeep.formats.kafka.batches import WalkEnd, first_broken, walk
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import Clock, TokenSource, random_token, utc_now
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.slow_records import Slow, batch_of

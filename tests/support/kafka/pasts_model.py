@@ -47,11 +47,11 @@ from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult
 from logkeep.kafka.client.fetch import Code, DivergingEpoch, FetchedPartition
 from logkeep.kafka.client.topology import Partition, Topic, TopicPartition
 from logkeep.kafka.logs.lost_offset import Cause, LogFacts, OffsetVerdict, explain
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.manifest import KnownGap
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.tiling import inherited_gaps
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore

@@ -4,8 +4,8 @@ import hashlib
 from dataclasses import dataclass
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec, Collection, LogName, Segment
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.parts import Expected

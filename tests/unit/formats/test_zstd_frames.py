@@ -10,18 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged
-from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import (
     FRAME_BYTES,
     LARGEST_SHARED,
     borders,
-    compressed_balance,
     frame_end,
     frame_head,
     opened,
     packed_frame,
     raw_frame,
 )
+from logkeep.formats.zstd_unpacking import FrameOpener, opened_document, unpacked_frames
 from tests.support.kafka.handmade_batches import Batch, dense
 
 LOG = b"".join(dense(base, 3).encode() for base in range(0, 30, 3))
@@ -65,6 +64,7 @@ def test_both_kinds_of_frames_are_what_zstd_reads(size: int) -> None:
     assert zstd_d(raw + packed + raw) == bytes(plain) * 3
     if size <= LARGEST_SHARED:
         assert read(raw) == read(packed) == plain
+        assert list(unpacked_frames(iter((raw, packed)), 2 * size, "x", opened_document)) == [plain] * 2
 
 
 @given(st.lists(st.integers(61, 3 * FRAME_BYTES), max_size=30), st.integers(0, FRAME_BYTES - 1))
@@ -87,21 +87,16 @@ def test_borders_do_not_depend_on_how_batches_arrive(sizes: list[int], at: int) 
     assert [*early, *late] == borders(0, sizes)
 
 
-def test_the_balance_counts_bytes_by_the_codec_of_their_batches() -> None:
-    plain, packed = dense(0, 10).encode(), Batch(10, 0, 1, attributes=4, payload=bytes(400)).encode()
-    assert compressed_balance(walk(plain + packed).batches) == len(packed) - len(plain)
-    assert compressed_balance(walk(b"").batches) == 0
-
-
+@pytest.mark.parametrize("opener", [opened, opened_document])
 @pytest.mark.parametrize("frame", [RAW, PACKED], ids=["raw", "packed"])
-def test_any_changed_or_missing_byte_never_breaks_the_reader(frame: bytes) -> None:
+def test_any_changed_or_missing_byte_never_breaks_the_reader(frame: bytes, opener: FrameOpener) -> None:
     for at in range(len(frame)):
         for changed in (frame[:at], frame[:at] + bytes([frame[at] ^ 0x41]) + frame[at + 1 :]):
             view = memoryview(changed)
             try:
                 head = frame_head(view, "x")
                 if frame_end(view, head, "x") == len(changed):
-                    assert len(opened(view, head.content_bytes, "x")) == head.content_bytes
+                    assert len(opener(view, head.content_bytes, "x")) == head.content_bytes
             except Damaged:
                 continue
 
@@ -113,8 +108,9 @@ def _claiming(content: int, frame: bytes) -> memoryview:
 def test_a_frame_that_lies_about_its_size_is_refused() -> None:
     for content in (len(LOG) - 1, len(LOG) + 1):
         lying = _claiming(content, RAW)
-        with pytest.raises(Damaged, match=r"cannot be unpacked|more than its blocks can"):
-            opened(lying, frame_head(lying, "x").content_bytes, "x")
+        for opener in (opened, opened_document):
+            with pytest.raises(Damaged, match=r"cannot be unpacked|more than its blocks can"):
+                opener(lying, frame_head(lying, "x").content_bytes, "x")
     for content in (0, 1 << 40):
         with pytest.raises(Damaged, match="says that it holds"):
             frame_head(_claiming(content, RAW), "x")
@@ -130,6 +126,8 @@ def test_a_bomb_is_refused_before_memory_is_taken() -> None:
     before = pa.total_allocated_bytes()
     with pytest.raises(Damaged, match="larger than the batch"):
         opened(bomb, found.content_bytes, "x")
+    with pytest.raises(Damaged, match="larger than any of a document"):
+        opened_document(bomb, found.content_bytes, "x")
     assert pa.total_allocated_bytes() == before
 
 

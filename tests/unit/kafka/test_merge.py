@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from logkeep.formats.kafka.batch_index import decode, index_of
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.merge import merge_segments
 from logkeep.model.segments import Codec, Segment
 from logkeep.model.time import random_token
 from logkeep.repository.backups import segment_bytes
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.upkeep.optimize import Merged, MergeUnit

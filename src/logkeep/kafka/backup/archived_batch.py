@@ -6,11 +6,12 @@ import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import Batches, first_broken, walk
-from logkeep.kafka.logs.batch_check import LogPieces
+from logkeep.kafka.logs.batch_traits import last_batch_of
 from logkeep.kafka.logs.header_check import index_beside
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.model.segments import LogName, Segment
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -34,7 +35,7 @@ def read_batch(place: SourceRef, segments: Sequence[Segment], offset: int) -> by
 
 
 def header_of(batch: bytes) -> LastBatch:
-    return LastBatch.of(walk(batch).batches)
+    return last_batch_of(walk(batch).batches)
 
 
 def rows_in(place: SourceRef, entry: BackupEntry) -> SegmentTable:

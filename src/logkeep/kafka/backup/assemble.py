@@ -12,9 +12,9 @@ from logkeep.kafka.backup.claims import join
 from logkeep.kafka.backup.plan import REMOVED_MEANWHILE, Plan, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, result_of
 from logkeep.kafka.client.topology import Topic
-from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.logs.read_times import ReadTimes, all_times
 from logkeep.model.findings import Finding, Severity

@@ -21,10 +21,10 @@ from logkeep.kafka.client.rate_limit import RateLimiter, paced
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
 from logkeep.kafka.logs.brokers import opened
 from logkeep.kafka.logs.read_times import times_between
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 
 _LEAST_REPLY = 64 << 10
 _INDEXED_BATCHES = 400_000

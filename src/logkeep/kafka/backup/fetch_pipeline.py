@@ -18,8 +18,8 @@ from logkeep.kafka.client.fetch import Code, FetchConnection, FetchedPartition, 
 from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.retry import ProgressBackoff
 from logkeep.kafka.logs.lost_offset import Cause, OffsetVerdict, explain
-from logkeep.kafka.logs.segment_writer import SegmentWriter
 from logkeep.model.work import Progress
+from logkeep.repository.backups.segment_writer import SegmentWriter
 
 TOGETHER = 16
 """Partitions per request: each one that is being written needs a buffer."""

@@ -23,6 +23,7 @@ from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.rate_limit import RateLimiter
 from logkeep.kafka.client.reply_limits import fetch_limit
 from logkeep.kafka.client.topology import TopicPartition
+from logkeep.kafka.logs.batch_traits import last_batch_of
 from logkeep.kafka.logs.last_batch import LastBatch
 
 REQUEST_LOGS = 500
@@ -174,7 +175,7 @@ def _found(fetched: FetchedPartition, wanted: BatchRequest) -> FetchedBatch:
     if walked.stop is WalkEnd.DAMAGED and not len(walked.batches):
         return _UNREADABLE
     first = _first_at(walked.batches, wanted.batch.last_offset)
-    batch = LastBatch.of(first) if len(first) else None
+    batch = last_batch_of(first) if len(first) else None
     needed = wanted.keep and len(first) and batch != wanted.batch
     whole = needed and first_broken(fetched.records, first) is None
     data = bytes(fetched.records[first.start : first.end]) if whole else b""

@@ -17,10 +17,11 @@ from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka.batches import Batches, Longs, WalkEnd, walk
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, RangeResult
 from logkeep.kafka.client.fetch import FetchedPartition, PartitionFetch
-from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
+from logkeep.kafka.logs.batch_traits import last_batch_of, traits_of
 from logkeep.kafka.logs.brokers import Leader
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, Gap, note_epochs
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.logs.lost_offset import Cause, LogPosition, OffsetVerdict
 from logkeep.model.ranges import Range
 
@@ -124,7 +125,7 @@ class RangeCopy:
         note_epochs(self._epochs, ours)
         self._traits = self._traits.joined(traits_of(ours))
         if len(ours):
-            self._last_batch = LastBatch.of(ours)
+            self._last_batch = last_batch_of(ours)
         return TakenBatches(ours, skip)
 
     def judge(self, verdict: OffsetVerdict) -> bool:

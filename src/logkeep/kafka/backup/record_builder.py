@@ -7,8 +7,8 @@ from logkeep.kafka.backup.cut import clamp
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.log_ends import GroupFacts
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import (
     AclRecord,

@@ -12,10 +12,10 @@ from uuid import UUID
 import msgspec
 
 from logkeep.kafka.client.fetch import FetchLimits
-from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, Gap
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.logs.lost_offset import Cause
 from logkeep.kafka.logs.read_times import ReadTimes
 from logkeep.model.segments import Codec, Collection, LogName, Segment

@@ -16,7 +16,7 @@ from logkeep.formats.kafka.plain_records import marker_type
 from logkeep.kafka.disks.layout import SegmentFile, Segments, segments, swap_files
 from logkeep.kafka.disks.scan_results import ZEROS, DiskBatch, GoodBatches, OpenSince, ReplicaScan, SegmentDamage
 from logkeep.kafka.disks.segment_windows import SegmentWindow, only_zeros, windows
-from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.logs.batch_traits import last_batch_of
 from logkeep.kafka.logs.leader_epochs import EpochStart, note_starts
 from logkeep.model.work import Progress
 
@@ -177,7 +177,7 @@ class _Reading:
 
 
 def _disk_batch(name: str, window: SegmentWindow, good: Batches, index: int) -> DiskBatch:
-    return DiskBatch(LastBatch.of(good, index), name, window.at + int(good.positions[index]))
+    return DiskBatch(last_batch_of(good, index), name, window.at + int(good.positions[index]))
 
 
 def _is_decision(marker: memoryview) -> bool:

@@ -18,10 +18,10 @@ from logkeep.formats.kafka.buried_offsets import BuriedOffsets
 from logkeep.formats.kafka.record_kernels import KEY_SIZE, VALUE_SIZE
 from logkeep.formats.kafka.records import Flags, Malformed, RecordColumns, decode
 from logkeep.kafka.fold.units import TombstoneRule
-from logkeep.kafka.logs.batch_check import proven_batches
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.segments import Segment
 from logkeep.model.work import Progress
+from logkeep.repository.backups.log_batches import proven_batches
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 

@@ -13,9 +13,9 @@ from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, Batches, Batch
 from logkeep.formats.kafka.records import Flags, Malformed, decode
 from logkeep.formats.kafka.transactions import ABORT, COMMIT
 from logkeep.kafka.fold.fold_input import FoldInput, FoldSurvey
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 
 _MOST_BATCHES = 1 << 30
 """The batches of one object were in one object before."""

@@ -11,14 +11,15 @@ from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult, receipt_of
 from logkeep.kafka.importing.reader import ReadNotes
 from logkeep.kafka.importing.values import ImportRange, ImportUnit
-from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
+from logkeep.kafka.logs.batch_traits import last_batch_of, traits_of
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.model.segments import Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +94,7 @@ class _Import:
         self._writer.write(data, batches)
         note_epochs(self._epochs, batches)
         self._traits = self._traits.joined(traits_of(batches))
-        self._last[:] = [LastBatch.of(batches)]
+        self._last[:] = [last_batch_of(batches)]
         self._progress(records.nbytes)
 
     def _result(self) -> RangeResult:

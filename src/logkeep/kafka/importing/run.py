@@ -23,8 +23,8 @@ from logkeep.kafka.importing.plan import ImportPlan, bundles, plan_import, topic
 from logkeep.kafka.importing.reader import DatasetReader
 from logkeep.kafka.importing.survey_task import survey_partition
 from logkeep.kafka.importing.values import DatasetSurveyUnit, ImportUnit, PartitionSurvey
-from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, check_consistent, same_cluster
 from logkeep.kafka.record.import_label import ImportedPartition, put_label
 from logkeep.kafka.record.stored_record import put_record, read_record

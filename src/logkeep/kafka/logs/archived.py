@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import BatchStretch
-from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, HeaderCheck
 from logkeep.model.segments import Codec, Segment
+from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef

@@ -1,27 +1,13 @@
-"""Traits of a log's batches that a restore needs and segment rows lack: largest size, codecs, transactions. Pure."""
+"""What the cluster record keeps of batches in memory: the traits of all, the header of the last. Pure.
 
-from collections.abc import Iterable
+The values are in `log_traits` and `last_batch`, which a reader of the record loads without numpy.
+"""
 
-import msgspec
 import numpy as np
 
 from logkeep.formats.kafka.batches import CODEC_MASK, CODECS, TRANSACTIONAL, Batches
-
-
-class LogTraits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Of all archived batches of a log; the defaults if there are none."""
-
-    largest_batch_bytes: int = 0
-    """The least `max.message.bytes` of a target."""
-    codecs: tuple[str, ...] = ()
-    transactional: bool = False
-
-    def joined(self, other: "LogTraits") -> "LogTraits":
-        return LogTraits(
-            max(self.largest_batch_bytes, other.largest_batch_bytes),
-            tuple(sorted({*self.codecs, *other.codecs})),
-            self.transactional or other.transactional,
-        )
+from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.logs.log_traits import LogTraits
 
 
 def traits_of(batches: Batches) -> LogTraits:
@@ -34,11 +20,14 @@ def traits_of(batches: Batches) -> LogTraits:
     )
 
 
-def all_joined(some: Iterable[LogTraits | None]) -> LogTraits | None:
-    """Of all together; None if one is not known."""
-    whole = LogTraits()
-    for each in some:
-        if each is None:
-            return None
-        whole = whole.joined(each)
-    return whole
+def last_batch_of(batches: Batches, index: int = -1) -> LastBatch:
+    """One of these batches, by default the last."""
+    header = batches.headers[index]
+    same = ("leader_epoch", "crc", "records", "base_time_ms", "max_time_ms", "attributes")
+    producer = ("producer_id", "producer_epoch", "base_sequence")
+    return LastBatch(
+        base_offset=int(batches.base_offsets[index]),
+        last_offset=int(batches.last_offsets[index]),
+        size=int(batches.sizes[index]),
+        **{name: int(header[name]) for name in (*same, *producer)},
+    )

@@ -4,14 +4,7 @@ Cluster id, topic id, leader epochs and offsets are the same in two pasts of one
 writes other records under the same ones. The last archived batch is not the same: its CRC-32C covers its records.
 """
 
-from typing import Self
-
 import msgspec
-
-from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, TRANSACTIONAL, Batches
-
-KIND_BITS = APPEND_TIME | TRANSACTIONAL | CONTROL
-"""Attributes that compaction keeps."""
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -30,19 +23,6 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     producer_epoch: int = -1
     base_sequence: int = -1
 
-    @classmethod
-    def of(cls, batches: Batches, index: int = -1) -> Self:
-        """One of these batches, by default the last."""
-        header = batches.headers[index]
-        same = ("leader_epoch", "crc", "records", "base_time_ms", "max_time_ms", "attributes")
-        producer = ("producer_id", "producer_epoch", "base_sequence")
-        return cls(
-            base_offset=int(batches.base_offsets[index]),
-            last_offset=int(batches.last_offsets[index]),
-            size=int(batches.sizes[index]),
-            **{name: int(header[name]) for name in (*same, *producer)},
-        )
-
     @property
     def end(self) -> int:
         return self.last_offset + 1
@@ -50,6 +30,8 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def kept_by_compaction(self) -> tuple[int, ...]:
         """The fields that are the same after the cleaner has rewritten the batch."""
-        kind = self.attributes & KIND_BITS
+        from logkeep.formats.kafka.batches import APPEND_TIME, CONTROL, TRANSACTIONAL  # noqa: PLC0415 - imports numpy
+
+        kind = self.attributes & (APPEND_TIME | TRANSACTIONAL | CONTROL)
         place = self.base_offset, self.last_offset, self.leader_epoch
         return (*place, self.producer_id, self.producer_epoch, self.base_sequence, kind)

@@ -4,8 +4,8 @@ import hashlib
 
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import BatchIndex, index_of, join
-from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN
+from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from logkeep.errors import BackupFailed
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.logs.batch_traits import LogTraits
 from logkeep.kafka.logs.last_batch import LastBatch
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.model.ids import StoredId
 from logkeep.model.ranges import Range

@@ -14,15 +14,16 @@ from logkeep.errors import SourceDamaged
 from logkeep.formats.kafka.batches import Batches
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, RangeResult, receipt_of
 from logkeep.kafka.disks.segment_windows import windows
-from logkeep.kafka.logs.batch_traits import LogTraits, traits_of
+from logkeep.kafka.logs.batch_traits import last_batch_of, traits_of
 from logkeep.kafka.logs.last_batch import LastBatch
 from logkeep.kafka.logs.leader_epochs import EpochRun, note_epochs
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.salvage.groups_task import FileRange
 from logkeep.model.segments import Proof, Segment
 from logkeep.model.time import TokenSource, random_token
 from logkeep.model.work import Progress
 from logkeep.repository.backups.journal import put_receipt
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain.commits import SourceRef
 
 _NOT_FOR_RESUMING = "salvage"
@@ -114,7 +115,7 @@ def _copy_file(
             writer.write(window.data, chosen)
             note_epochs(epochs, chosen)
             traits = traits.joined(traits_of(chosen))
-            last[:] = [LastBatch.of(chosen)]
+            last[:] = [last_batch_of(chosen)]
         if window.stuck:
             raise SourceDamaged(
                 f"byte {window.at + window.walked.stopped_at} was a valid batch when it was scanned",

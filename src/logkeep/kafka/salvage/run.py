@@ -19,8 +19,8 @@ from logkeep.kafka.backup.record_builder import acls_of, groups_of, quotas_of
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks
-from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
 from logkeep.kafka.logs.leader_epochs import EpochRun
+from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, GroupRecord, PartitionRecord, check_consistent
 from logkeep.kafka.record.stored_record import put_record, read_record
 from logkeep.kafka.salvage.copy_task import SalvageUnit, salvage_ranges

@@ -13,9 +13,12 @@ from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.model.ranges import Range
-from logkeep.repository.backups.manifest import LogCut
+from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 _SHOWN = 5
+_AHEAD = 2
+"""Segments after a range in which its transactions usually end."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ def plan_scan(view: KafkaBackupView, wanted: ScanSelection) -> tuple[ScanRange, 
                 start=ranges[c.log].start,
                 end=ranges[c.log].end,
                 segments=segments[c.log],
+                backup=view.entry.id,
                 settled_to=c.end,
                 transactional=(own := traits.get((c.log.name, c.log.partition))) is None or own.transactional,
                 isolation=wanted.isolation,
@@ -81,6 +85,23 @@ def selected_cuts(view: KafkaBackupView, wanted: ScanSelection) -> list[LogCut]:
             )
         chosen = [c for c in chosen if c.log.partition in wanted.partitions]
     return chosen
+
+
+def lost_offsets(view: KafkaBackupView, wanted: ScanSelection) -> list[KnownGap]:
+    """What a scan of the selection lacks, because it was lost before it could be archived. Raises UsageError."""
+    return lost_in_ranges(
+        view, {c.log: _range(c, wanted.offsets.get((c.log.name, c.log.partition))) for c in selected_cuts(view, wanted)}
+    )
+
+
+def lost_in_ranges(view: KafkaBackupView, ranges: Mapping[LogName, Range]) -> list[KnownGap]:
+    """The same for known ranges; a range without offsets lacks none."""
+    return view.gaps({log: span for log, span in ranges.items() if span.start < span.end})
+
+
+def loss_text(gap: KnownGap, of: str = "") -> str:
+    """`of` names the log, where that is not said otherwise."""
+    return f"offsets {gap.start} to {gap.end - 1}{of} were lost before they could be archived: {gap.reason}"
 
 
 def _topics(view: KafkaBackupView, wanted: ScanSelection) -> set[str]:
@@ -114,10 +135,15 @@ def _range(cut: LogCut, wanted: Range | None) -> Range:
 
 
 def narrowed(wanted: ScanRange) -> ScanRange:
-    """Without the segments that it cannot need: unless a transaction may end later, those after its end."""
-    later = wanted.transactional and wanted.isolation is ScanIsolation.COMMITTED
-    kept = tuple(s for s in wanted.segments if s.end > wanted.start and (later or s.start < wanted.end))
-    return msgspec.structs.replace(wanted, segments=kept)
+    """Without the segments that it cannot need. Where a transaction may end later, the next ones after its end stay,
+    and the reader finds the others; all stay where it cannot."""
+    own = [s for s in wanted.segments if s.end > wanted.start and s.start < wanted.end]
+    later = [s for s in wanted.segments if s.start >= wanted.end]
+    if not wanted.transactional or wanted.isolation is not ScanIsolation.COMMITTED:
+        later = []
+    elif wanted.backup is not None:
+        later = later[:_AHEAD]
+    return msgspec.structs.replace(wanted, segments=(*own, *later))
 
 
 def split(ranges: Sequence[ScanRange], parts: int) -> tuple[ScanRange, ...]:

@@ -14,11 +14,11 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import ROW, BatchIndex, index_of
 from logkeep.formats.kafka.batches import Batches, BatchStretch, Bytes, Longs, WalkEnd, first_broken, walk
 from logkeep.kafka.logs.archived import HASHED_BYTES
-from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.header_check import NOT_WRITTEN, index_beside
 from logkeep.kafka.logs.rebuilt_index import rebuild_index
 from logkeep.kafka.scan.batch_rows import NEAR_BYTES, read_together
 from logkeep.model.segments import Codec, Segment
+from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.chain.commits import SourceRef
 

@@ -16,12 +16,12 @@ from logkeep.formats.compare.log_compare import END, LogComparison
 from logkeep.formats.kafka.batches import BatchStretch
 from logkeep.kafka.client.fetch import FetchLimits
 from logkeep.kafka.client.retry import Pause, ProgressBackoff
-from logkeep.kafka.logs.batch_check import LogPieces
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.live import LiveLogs, LiveRange, Lost
 from logkeep.kafka.verify.records import SegmentRange
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Progress
+from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.verification import SOURCE_DIFFERS
 from logkeep.repository.verify.checks import CheckedObjects

@@ -8,6 +8,8 @@ type, and the frames may state no more in total.
 import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
+from logkeep.formats.zstd_frames import FRAME_BYTES, packed_frame
+from logkeep.formats.zstd_unpacking import opened_document, unpacked_frames
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.manifest import AttachmentRef, Manifest
@@ -30,8 +32,6 @@ def put_packed_attachment(
     place: SourceRef, backup_id: BackupId, role: str, document: SourceDocument, token: str
 ) -> AttachmentRef:
     """The same, packed. The repository must require the feature `packed-records` by now."""
-    from logkeep.formats.zstd_frames import FRAME_BYTES, packed_frame  # noqa: PLC0415 - imports pyarrow
-
     plain = memoryview(seal(document))
     data = b"".join(packed_frame(plain[at : at + FRAME_BYTES]) for at in range(0, len(plain), FRAME_BYTES))
     place.store.put_new(layout.attachment(place.source, backup_id, role, token, Codec.ZSTD), data)
@@ -70,13 +70,11 @@ def read_attachment(place: SourceRef, manifest: Manifest, role: str, kind: type[
 
 
 def _unpacked(data: bytes, ref: AttachmentRef, limit: int, name: str) -> bytes:
-    from logkeep.repository.backups.segment_bytes import unpacked_frames  # noqa: PLC0415 - imports pyarrow
-
     if ref.codec is not Codec.ZSTD:
         raise Damaged(f"no attachment is packed with {ref.codec}", subject=name)
     if ref.plain_size > limit:
         raise Damaged(f"the document has {ref.plain_size} bytes; the limit is {limit}", subject=name)
-    plain = b"".join(unpacked_frames(iter((data,)), ref.plain_size, name))
+    plain = b"".join(unpacked_frames(iter((data,)), ref.plain_size, name, opened_document))
     if len(plain) != ref.plain_size:
         raise Damaged(f"it holds {len(plain)} bytes instead of {ref.plain_size}", subject=name)
     return plain

@@ -10,14 +10,14 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.formats.kafka.batch_index import BatchIndex, decode
-from logkeep.formats.zstd_frames import HEAD_BYTES, frame_end, frame_head, opened
+from logkeep.formats.zstd_frames import opened
+from logkeep.formats.zstd_unpacking import unpacked_frames
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
@@ -110,7 +110,7 @@ class StoredLog:
         if self.codec is Codec.NONE:
             return (memoryview(chunk) for chunk in chunks)
         if self.codec is Codec.ZSTD:
-            return unpacked_frames(chunks, self.plain_bytes, self.name)
+            return unpacked_frames(chunks, self.plain_bytes, self.name, opened)
         return inflated(chunks, self.plain_bytes, self.name)
 
     def chunks(self, start: int, end: int, piece_bytes: int, watch: Watch = _unwatched) -> Iterator[bytes]:
@@ -128,24 +128,6 @@ def read_index(place: SourceRef, segment: Segment) -> BatchIndex | None:
         return decode(place.store.get(name, _LARGEST_INDEX), name)
     except (ObjectMissing, Damaged, FormatTooNew):
         return None
-
-
-def unpacked_frames(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:
-    """The content of each frame. Frames that would exceed `most` in total are refused."""
-    rest = memoryview(b"")
-    for chunk in chain(chunks, (b"",)):
-        rest = memoryview(bytes(rest) + chunk) if rest else memoryview(chunk)
-        while len(rest) >= (HEAD_BYTES if chunk else 1):
-            head = frame_head(rest, name)
-            if head.content_bytes > most:
-                raise Damaged("frames hold more bytes than were written", subject=name)
-            end = frame_end(rest, head, name)
-            if end is None:
-                break
-            yield opened(rest[:end], head.content_bytes, name)
-            rest, most = rest[end:], most - head.content_bytes
-    if len(rest):
-        raise Damaged("the last frame is truncated", subject=name)
 
 
 def inflated(chunks: Iterator[bytes], most: int, name: str) -> Iterator[memoryview]:

@@ -13,7 +13,7 @@ from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition as LogPosition
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
 from logkeep.kafka.restore.plan.topics import TopicOptions, difference_findings, plan_topic

@@ -13,7 +13,7 @@ from logkeep.errors import ClusterError, RestoreFailed, TargetUnsafe
 from logkeep.kafka.admin import topic_changes as new_topics_module
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import APIS, gather_target
 from logkeep.kafka.restore.plan.topics import DifferenceReason, TopicOptions, TopicPlan, plan_topic

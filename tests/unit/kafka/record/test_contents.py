@@ -13,7 +13,7 @@ from logkeep.cli.verbs.kafka.info import (
     topic_details,
     topic_table,
 )
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.contents import KafkaReport, report
 from logkeep.kafka.record.documents import ClusterRecord, CommitRecord, GroupRecord, PartitionRecord, TopicRecord
 from logkeep.model.findings import Finding, Severity

@@ -15,12 +15,12 @@ from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
 from logkeep.formats.kafka.record_view import View, visible_records
 from logkeep.formats.kafka.transactions import Settling
 from logkeep.kafka.logs.archived import stretches
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.kafka.scan.plan import split
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.times import first_offset_at
 from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
 from logkeep.model.segments import Codec, Segment
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from tests.support.kafka.slow_records import Slow, batch_of

@@ -16,7 +16,7 @@ from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.formats.kafka.transactions import AbortedRange
 from logkeep.kafka.admin.topics import config_number
 from logkeep.kafka.client.topology import TopicPartition
-from logkeep.kafka.logs.batch_traits import LogTraits, all_joined
+from logkeep.kafka.logs.log_traits import LogTraits, all_joined
 from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from logkeep.errors import TargetUnsafe
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.plan.refusals import join_names

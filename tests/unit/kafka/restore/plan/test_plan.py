@@ -6,7 +6,7 @@ import pytest
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.kafka.merge_batches import BatchMergeRule
 from logkeep.kafka.admin.offsets import LogBounds
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic

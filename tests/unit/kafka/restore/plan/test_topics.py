@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.errors import TargetUnsafe
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.admin.topic_changes import change_between
-from logkeep.kafka.logs.batch_traits import LogTraits
+from logkeep.kafka.logs.log_traits import LogTraits
 from logkeep.kafka.record.documents import TopicRecord
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.plan.topics import (

@@ -5,8 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from logkeep.formats.kafka.batch_index import FRAME
-from logkeep.formats.kafka.batches import Batches
-from logkeep.formats.zstd_frames import borders, compressed_balance, packed_frame, raw_frame
+from logkeep.formats.kafka.batches import CODEC_MASK, Batches
+from logkeep.formats.zstd_frames import borders, packed_frame, raw_frame
+
+
+def compressed_balance(batches: Batches) -> int:
+    """Bytes in compressed batches minus bytes in others: above 0, most bytes are compressed."""
+    packed = (batches.headers["attributes"] & CODEC_MASK) != 0
+    sizes = batches.sizes
+    return int(sizes[packed].sum()) - int(sizes[~packed].sum())
 
 
 class BatchFrames:

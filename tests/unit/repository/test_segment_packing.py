@@ -11,14 +11,16 @@ from logkeep.errors import Damaged
 from logkeep.formats.kafka.batch_index import BatchIndex
 from logkeep.formats.kafka.batches import walk
 from logkeep.formats.zstd_frames import FRAME_BYTES
-from logkeep.kafka.logs.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.segment_bytes import StoredLog, read_index
+from logkeep.repository.backups.segment_packing import compressed_balance
+from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.base import ObjectMetadata, Store
 from logkeep.store.delegating import DelegatingStore
 from logkeep.store.memory import MemoryStore
+from tests.support.kafka.handmade_batches import Batch, dense
 from tests.support.kafka.stored_segments import LOG, log_of, place, split, written
 from tests.unit.formats.test_zstd_frames import zstd_d
 
@@ -195,3 +197,9 @@ def test_an_index_says_what_its_log_ends_with() -> None:
     name = layout.index_of("prod", LOG, segment.first, segment.token)
     times = {"last-time-ms": str(segment.max_time_ms), "max-time-ms": str(segment.max_time_ms)}
     assert store.metadata[name] == {"last-offset": str(segment.end - 1), **times}
+
+
+def test_the_balance_counts_bytes_by_the_codec_of_their_batches() -> None:
+    plain, packed = dense(0, 10).encode(), Batch(10, 0, 1, attributes=4, payload=bytes(400)).encode()
+    assert compressed_balance(walk(plain + packed).batches) == len(packed) - len(plain)
+    assert compressed_balance(walk(b"").batches) == 0

@@ -1,0 +1,82 @@
+"""The journal of an application's backup: its request, and the receipts of its partitions' copies."""
+
+from dataclasses import dataclass
+
+from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
+from logkeep.checkpoint.archive.record import read_application
+from logkeep.checkpoint.partition_copy import CopyRequest, PartitionCopy, decode, encode, request_from
+from logkeep.errors import Damaged
+from logkeep.model.ids import BackupId
+from logkeep.model.segments import Segment
+from logkeep.repository.backups.journal import UnitReceipt, put_receipt, read_request, receipts
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.fold import Folded
+
+
+@dataclass(frozen=True)
+class StoredCopy:
+    """One receipt: what a leader did, and the segments it wrote."""
+
+    copy: PartitionCopy
+    segments: tuple[Segment, ...]
+
+
+def copy_request(place: SourceRef, backup_id: int) -> CopyRequest | None:
+    """The stored request of a backup; None if this repository has none. Raises Damaged."""
+    found = read_request(place, BackupId(backup_id))
+    if found is None:
+        return None
+    where = layout.request(place.source, BackupId(backup_id))
+    return request_from(found.id, found.base, found.options, where)
+
+
+def put_copy(
+    place: SourceRef, backup_id: int, copy: PartitionCopy, segments: tuple[Segment, ...], run: str, token: str
+) -> None:
+    """Store the receipt of a copy, whether it was completed or failed. Leaders never overwrite one another."""
+    receipt = UnitReceipt(
+        repository=place.repository,
+        source=place.source,
+        id=backup_id,
+        run=run,
+        unit=f"p{copy.partition}.{copy.term}",
+        segments=segments,
+        note=encode(copy),
+    )
+    put_receipt(place, receipt, token)
+
+
+def stored_copies(place: SourceRef, request: CopyRequest) -> list[StoredCopy]:
+    """All copies for this request. An unreadable receipt is none: its partition has no copy."""
+    found = []
+    for receipt in receipts(place, BackupId(request.id)):
+        try:
+            copy = decode(receipt.note, f"receipt {receipt.unit} of backup {receipt.id}")
+        except Damaged:
+            continue
+        if receipt.unit == f"p{copy.partition}.{copy.term}" and _fits(request, copy, receipt.segments):
+            found.append(StoredCopy(copy, receipt.segments))
+    return found
+
+
+def _fits(request: CopyRequest, copy: PartitionCopy, segments: tuple[Segment, ...]) -> bool:
+    """Whether it is a copy for this request, of this history and of a partition that exists."""
+    known = (log_of, snapshots_of)
+    names = {name(request.name, request.history, copy.partition) for name in known}
+    ours = (copy.nonce, copy.history) == (request.nonce, request.history) and copy.partition < request.partitions
+    return ours and all(segment.log in names for segment in segments)
+
+
+def base_copy(
+    place: SourceRef, request: CopyRequest, partition: int, folded: Folded | None = None
+) -> PartitionCopy | None:
+    """What the backup that this one continues has of a partition; None if it continues none. Raises Damaged."""
+    if request.base is None:
+        return None
+    entry = (folded or read_chain(place)).entry(request.base)
+    if entry is None:
+        return None
+    record = read_application(place, read_manifest(place, entry))
+    return record.copies[partition] if partition < record.partitions else None

@@ -1,0 +1,1 @@
+"""The promises of state backends and logs as checks, for ours and for users' own."""

@@ -1,0 +1,1 @@
+"""Where a partition keeps its state: the protocol of a state backend, SQLite, and a dictionary."""

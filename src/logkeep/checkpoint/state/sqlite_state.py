@@ -1,0 +1,173 @@
+"""State in a SQLite file: the default.
+
+    state    key, value     user keys
+    system   key, value     keys of the runtime
+    applied  position       one row
+
+Writes use SQLite's write-ahead log with `synchronous=NORMAL`: a transaction that the disk lost is applied again from
+the partition's log, which is the truth. A snapshot is SQLite's online backup in one piece over a second connection: it
+contains one moment, and writers continue meanwhile. Copying page by page would start again at every write.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from logkeep.checkpoint.state.backend import NOTHING, SnapshotInfo, Write
+from logkeep.errors import Damaged, StoreFull
+
+_TABLES = """
+create table if not exists state (key text primary key, value blob not null) without rowid;
+create table if not exists system (key text primary key, value blob not null) without rowid;
+create table if not exists applied (one integer primary key check (one = 1), position integer not null);
+"""
+_VERSION = 1
+_CACHE_KIB = 16 << 10
+_PUT = {
+    "state": "insert into state values (?, ?) on conflict (key) do update set value = excluded.value",
+    "system": "insert into system values (?, ?) on conflict (key) do update set value = excluded.value",
+}
+_DELETE = {"state": "delete from state where key = ?", "system": "delete from system where key = ?"}
+
+
+class SqliteState:
+    """One partition's state in one file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create it. Raises Damaged if the file is no state of this application."""
+        self._path, self._position = path, NOTHING
+        self._open()
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    def get(self, key: str) -> bytes | None:
+        return self._value("select value from state where key = ?", key)
+
+    def get_system(self, key: str) -> bytes | None:
+        return self._value("select value from system where key = ?", key)
+
+    def apply(self, position: int, writes: Sequence[Write], system: Sequence[Write]) -> None:
+        if position < self._position:
+            raise ValueError(f"position {position} after {self._position}")
+        try:
+            self._database.execute("begin immediate")
+            self._write("state", writes)
+            self._write("system", system)
+            self._database.execute("insert or replace into applied values (1, ?)", (position,))
+            self._database.execute("commit")
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                self._database.execute("rollback")
+            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+                raise StoreFull("no space is left for the state", subject=str(self._path)) from error
+            raise
+        self._position = position
+
+    def items(self) -> Iterator[tuple[str, bytes]]:
+        return self._all("select key, value from state order by key")
+
+    def system_items(self) -> Iterator[tuple[str, bytes]]:
+        return self._all("select key, value from system order by key")
+
+    def snapshot(self, path: Path) -> SnapshotInfo:
+        if path.exists():
+            raise FileExistsError(str(path))
+        with closing(_connect(self._path)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target, pages=-1)
+            target.execute("pragma journal_mode = delete")
+            position = _position(target)
+        _sync(path)
+        return SnapshotInfo(position, path.stat().st_size)
+
+    def load(self, path: Path) -> None:
+        with closing(_open_copy(path)) as source:
+            _check(source, path)
+            self._database.execute("pragma wal_checkpoint(truncate)")
+            source.backup(self._database, pages=-1)
+        self._database.execute("pragma journal_mode = wal")
+        self._position = _position(self._database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _open(self) -> None:
+        self._database = _connect(self._path)
+        try:
+            self._database.executescript(_TABLES)
+            self._database.execute(f"pragma user_version = {_VERSION}")
+            self._position = _position(self._database)
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise _damaged(self._path, error) from error
+
+    def _write(self, table: str, writes: Sequence[Write]) -> None:
+        for key, value in writes:
+            if value is None:
+                self._database.execute(_DELETE[table], (key,))
+            else:
+                self._database.execute(_PUT[table], (key, value))
+
+    def _value(self, query: str, key: str) -> bytes | None:
+        found = self._database.execute(query, (key,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def _all(self, query: str) -> Iterator[tuple[str, bytes]]:
+        with closing(_connect(self._path)) as database:
+            for key, value in database.execute(query):
+                yield key, bytes(value)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        # The thread that applies may be another one than the one that opened it; never two at once.
+        database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
+        database.execute("pragma journal_mode = wal")
+        database.execute("pragma synchronous = normal")
+        database.execute(f"pragma cache_size = -{_CACHE_KIB}")
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+    return database
+
+
+def _open_copy(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)
+
+
+def _quoted(path: Path) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - only for reading a snapshot
+
+    return quote(str(path))
+
+
+def _check(database: sqlite3.Connection, path: Path) -> None:
+    try:
+        found = database.execute("pragma quick_check(1)").fetchone()[0]
+        _position(database)
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+    if found != "ok":
+        raise Damaged(f"the snapshot is damaged ({found})", subject=str(path))
+
+
+def _position(database: sqlite3.Connection) -> int:
+    found = database.execute("select position from applied").fetchone()
+    return NOTHING if found is None else int(found[0])
+
+
+def _damaged(path: Path, error: sqlite3.DatabaseError) -> Damaged:
+    remedy = "remove the file while the application is stopped: it is made again from the last snapshot and the log"
+    return Damaged(f"this is no readable state ({error})", subject=str(path), remedy=remedy)
+
+
+def _sync(path: Path) -> None:
+    """Make a new file and its name durable."""
+    for one in (path, path.parent):
+        descriptor = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

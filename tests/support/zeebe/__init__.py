@@ -1,0 +1,1 @@
+"""Work for a real Zeebe, and independent views of what it stored."""
