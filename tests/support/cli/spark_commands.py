@@ -53,7 +53,7 @@ def _called(words: list[str], engine: _KeptEngine) -> list[int | str]:
     return [code, out.getvalue(), err.getvalue()]
 
 
-def _units(task: str, count: str, traces: str, engine: _KeptEngine) -> list[int | str]:
+def _units(engine: _KeptEngine, task: str, count: str, traces: str) -> list[int | str]:
     work = [tasks.Unit(number, traces) for number in range(int(count))]
     answers = engine.map(getattr(tasks, task), work, tasks.Answer, label=task, weight=tasks.weight)
     texts, pids = [answer.text for answer in answers], [answer.pid for answer in answers]
@@ -66,7 +66,7 @@ def main(cache: str, master: str, secret_file: str, *conf: str) -> None:
     with closing(_KeptEngine(settings)) as engine:
         for line in sys.stdin:
             words = json.loads(line)
-            answer = _units(*words[1:], engine) if words[0] == "units" else _called(words, engine)
+            answer = _units(engine, *words[1:]) if words[0] == "units" else _called(words, engine)
             print(json.dumps(answer), flush=True)
 
 
