@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from logkeep.checkpoint.state.backend import NOTHING, SnapshotInfo, Write
 from logkeep.errors import Damaged, StoreFull
@@ -121,6 +122,16 @@ class SqliteState:
                 yield key, bytes(value)
 
 
+def read_key(path: Path, key: str) -> tuple[int, bytes | None]:
+    """A user key of a state that another process may use, and the position of what was read. Raises Damaged."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=60)) as database:
+            found = database.execute("select value from state where key = ?", (key,)).fetchone()
+            return _position(database), None if found is None else bytes(found[0])
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         # The thread that applies may be another one than the one that opened it; never two at once.
@@ -134,13 +145,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _open_copy(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 - only for reading a snapshot
-
-    return quote(str(path))
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
 def _check(database: sqlite3.Connection, path: Path) -> None:
