@@ -8,6 +8,7 @@ A scan is lazy and can be read any number of times; it opens and reads nothing b
 Backups are held, and not pruned, until the repository is closed.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from logkeep.errors import UsageError
 from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.scan.open_backup import open_backup
-from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
+from logkeep.kafka.scan.plan import ScanSelection, lost_offsets, plan_scan, selected_cuts
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.ranges import Range
@@ -159,8 +160,29 @@ class ArchivedTopic:
             until_ms=_milliseconds(until),
             isolation=ScanIsolation(isolation),
         )
-        selected_cuts(self._view, selection)
-        return TopicScan(chosen, self._view, selection, self._check_open)
+        found = TopicScan(chosen, self._view, selection, self._check_open)
+        for gap in found.gaps:
+            warnings.warn(
+                f"{self.name}/{gap.partition}: offsets {gap.first} to {gap.end - 1} were lost before they could be "
+                f"archived: {gap.reason}",
+                LostOffsetsWarning,
+                stacklevel=2,
+            )
+        return found
+
+
+class LostOffsetsWarning(UserWarning):
+    """A scan lacks offsets that the source removed before they could be archived."""
+
+
+@dataclass(frozen=True)
+class LostOffsets:
+    """Offsets `[first, end)` of a partition that the source removed before they could be archived."""
+
+    partition: int
+    first: int
+    end: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -175,6 +197,17 @@ class TopicScan:
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([_PARTITION if name == "partition" else SCHEMA.field(name) for name in self.columns])
+
+    @property
+    def gaps(self) -> tuple[LostOffsets, ...]:
+        """What is missing in the offsets of this scan, by partition and offset."""
+        found = lost_offsets(self._view, self._selection)
+        return tuple(
+            sorted(
+                (LostOffsets(gap.log.partition, gap.start, gap.end, gap.reason) for gap in found),
+                key=lambda gap: (gap.partition, gap.first),
+            )
+        )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """By partition and offset, some thousand records at a time. Raises Damaged, or a StoreError."""

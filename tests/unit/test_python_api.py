@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from logkeep.kafka.scan import read
 from logkeep.kafka.scan.values import ScanCounters
 from logkeep.repository.backups.holds import reader_holds
 from logkeep.repository.chain.commits import SourceRef, read_chain
-from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.compacted_backups import CompactedSource, source_with_a_gap
 from tests.support.kafka.whole_backups import new_place
 
 START_MS = 1_700_000_000_000
@@ -66,6 +67,7 @@ def test_the_exported_names_are_these_and_have_these_parameters() -> None:
         "ArchivedBackup.topic": ["self", "name"],
         "ArchivedTopic.scan": ["self", "partitions", "offsets", "since", "until", "columns", "isolation"],
         "TopicScan.schema": [],
+        "TopicScan.gaps": [],
         "TopicScan.to_batches": ["self"],
         "TopicScan.to_arrow": ["self"],
         "TopicScan.__arrow_c_stream__": ["self", "requested_schema"],
@@ -160,3 +162,20 @@ def test_a_part_of_a_millisecond_counts_as_a_whole_one() -> None:
     assert python_api._milliseconds(datetime(1970, 1, 1, 0, 0, 0, 400, tzinfo=UTC)) == 1
     assert python_api._milliseconds(datetime(1970, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)) == 2
     assert python_api._milliseconds(datetime(1969, 12, 31, 23, 59, 59, 999_600, tzinfo=UTC)) == 0
+
+
+def test_offsets_that_were_lost_are_warned_of_and_listed(tmp_path: Path) -> None:
+    made = source_with_a_gap(tmp_path / "repo")
+    with logkeep.open(made.place.store.url) as repository:
+        topic = repository.backup("latest").topic("state")
+        with pytest.warns(python_api.LostOffsetsWarning, match=r"state/1: offsets 2 to 6 were lost .*: retention"):
+            found = topic.scan()
+        assert found.gaps == (python_api.LostOffsets(1, 2, 7, "retention removed it"),)
+        assert found.to_arrow().select(["partition", "offset"]).to_pydict() == {
+            "partition": [0, 0, 1, 1, 1, 1],
+            "offset": [0, 1, 0, 1, 7, 8],
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert topic.scan(partitions=[0]).gaps == topic.scan(offsets={1: (7, 9)}).gaps == ()
+            assert repository.backup(repository.backups()[0]).topic("state").scan().gaps == ()

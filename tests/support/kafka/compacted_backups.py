@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.backups.backup import FinishedRun, begin
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
-from logkeep.repository.backups.manifest import LogCut
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.segment_bytes import StoredLog
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
 from logkeep.repository.backups.source import ensure_source, read_manifest
@@ -40,6 +41,7 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.write_session import writing
 from tests.support.kafka.fold_logs import OneBatch, latest_per_key, parsed
 from tests.support.kafka.slow_records import Slow, batch_of
+from tests.support.kafka.whole_backups import new_place
 
 TOPIC_ID = "b" * 32
 Pairs = Sequence[tuple[bytes | None, bytes | None]]
@@ -63,6 +65,8 @@ class CompactedSource:
     ends: dict[int, int] = field(default_factory=dict)
     archived: dict[int, int] = field(default_factory=dict)
     """By partition, how many batches are archived."""
+    lost: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """By partition, offsets that no backup has."""
     time_ms: int = 1_700_000_000_000
     proven: bool = True
 
@@ -77,6 +81,13 @@ class CompactedSource:
         self.logs.setdefault(partition, []).append(batch_of(base, records, None, **(times | fields)))
         self.ends[partition] = base + len(pairs)
         return base
+
+    def lose(self, count: int, partition: int = 0) -> None:
+        """The source removes as many records, which were written after the last backup."""
+        assert self.archived.get(partition, 0) == len(self.logs.get(partition, []))
+        first = self.ends.get(partition, 0)
+        self.lost.setdefault(partition, []).append((first, first + count))
+        self.ends[partition] = first + count
 
     def transaction(self, pairs: Pairs, producer: int, commits: bool | None, partition: int = 0) -> None:
         """A transaction that commits, aborts, or stays open."""
@@ -93,11 +104,14 @@ class CompactedSource:
             ongoing = begin(session, ensure_source(self.place, "kafka", {"cluster_id": "by-hand"}, self.clock()))
             if bury_offsets:
                 bury(session, ongoing.id, {self.log(): BuriedOffsets.of(np.array(bury_offsets, np.int64))})
-            new, cut = [], []
+            new, cut, gaps = [], [], []
             for partition in range(self.partitions):
                 batches = self.logs.get(partition, [])
                 done = self.archived.get(partition, 0)
+                lost = self.lost.get(partition, [])
+                gaps += [KnownGap(self.log(partition), first, end, "retention removed it") for first, end in lost]
                 start = sum(walk(b).batches.headers["last_offset_delta"][0] + 1 for b in batches[:done])
+                start += sum(end - first for first, end in lost)
                 writer = SegmentWriter(
                     self.place, self.log(partition), int(start), SegmentLimits(1 << 20), 0, self.tokens
                 )
@@ -115,7 +129,7 @@ class CompactedSource:
                 if self.packed
                 else put_attachment(self.place, ongoing.id, ROLE, found, self.tokens())
             )
-            return ongoing.complete(FinishedRun(cut=cut, new=new, attachments=[record])).id
+            return ongoing.complete(FinishedRun(cut=cut, new=new, gaps=gaps, attachments=[record])).id
 
     def _record(self, backup_id: int, folded: Folded) -> ClusterRecord:
         commits = [(name, CommitRecord(self.topic, 0, at, at, 0, "")) for name, at in self.groups.items()]
@@ -181,3 +195,15 @@ class CompactedSource:
     def all_latest(self) -> dict[tuple[int, int], dict[object, tuple[object, ...]]]:
         kept = [entry.id for entry in read_chain(self.place).completed]
         return {(i, p): self.latest(i, p) for i in kept for p in range(self.partitions)}
+
+
+def source_with_a_gap(root: Path) -> CompactedSource:
+    """Two partitions, two backups; the second one lacks offsets 2 to 6 of partition 1."""
+    made = CompactedSource(new_place(root), partitions=2, packed=True)
+    for partition in (0, 1):
+        made.write([(b"k1", b"a"), (b"k2", b"b")], partition)
+    made.back_up()
+    made.lose(5, 1)
+    made.write([(b"k3", b"c"), (b"k4", b"d")], 1)
+    made.back_up()
+    return made

@@ -186,6 +186,7 @@ def _records(view: "KafkaBackupView", options: Mapping[str, str]) -> "QueryTable
 
     place = view.place
     named = {"repo": place.store.url, "source": place.source, "versionAsOf": str(view.entry.id)}
+    named["failOnDataLoss"] = "false"  # the report names every gap
     return SourceTable("", "logkeep", {**options, **named})
 
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from logkeep.formats.kafka.partitioner import partition_of_key
 from logkeep.kafka.record.backup_view import KafkaBackupView
-from logkeep.kafka.scan.plan import ScanSelection, plan_scan, selected_cuts
+from logkeep.kafka.scan.plan import ScanSelection, loss_text, lost_offsets, plan_scan, selected_cuts
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.search import RecordSearch
 from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
 from logkeep.model.ranges import Range
+from logkeep.repository.backups.manifest import KnownGap
 
 _FOREVER = 2**63 - 1
 
@@ -138,6 +139,21 @@ def found_in(partition: int, batch: pa.RecordBatch) -> Iterator[FoundRecord]:
         yield FoundRecord(partition, offset, time_ms, kind == 1, key, value, pairs)
 
 
+def lost_among(view: KafkaBackupView, asked: RecordQuestion, found: FoundRecords) -> list[KnownGap]:
+    """Offsets that were lost, among those that were searched up to the limit."""
+    offsets: dict[int, list[int]] = {}
+    for record in found.records:
+        offsets.setdefault(record.partition, []).append(record.offset)
+
+    def reached(gap: KnownGap) -> bool:
+        shown = offsets.get(gap.log.partition)
+        if not found.more or (not asked.last and gap.log.partition != found.searched[-1]):
+            return gap.log.partition in found.searched
+        return shown is not None and (gap.end > min(shown) if asked.last else gap.start < max(shown))
+
+    return [gap for gap in lost_offsets(view, asked.selection) if reached(gap)]
+
+
 def why_absent(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCounters) -> str:
     """Why there is no record at exactly this offset, and where the next one is."""
     (cut,) = selected_cuts(view, asked.selection)
@@ -149,7 +165,7 @@ def why_absent(view: KafkaBackupView, asked: RecordQuestion, counters: ScanCount
             else "the backup has no records of this partition"
         )
     for gap in view.gaps({cut.log: Range(offset, offset + 1)}):
-        return f"offsets {gap.start} to {gap.end - 1} were lost before they could be archived: {gap.reason}"
+        return loss_text(gap)
     hidden = replace(asked, isolation=ScanIsolation.ALL)
     if asked.isolation is ScanIsolation.COMMITTED and find_records(view, hidden, counters).records:
         return "it belongs to a transaction that was not committed; --isolation all shows it"

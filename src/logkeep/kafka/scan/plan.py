@@ -13,7 +13,8 @@ from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
 from logkeep.kafka.topic_selection import topic_filter
 from logkeep.model.ranges import Range
-from logkeep.repository.backups.manifest import LogCut
+from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 _SHOWN = 5
 
@@ -81,6 +82,23 @@ def selected_cuts(view: KafkaBackupView, wanted: ScanSelection) -> list[LogCut]:
             )
         chosen = [c for c in chosen if c.log.partition in wanted.partitions]
     return chosen
+
+
+def lost_offsets(view: KafkaBackupView, wanted: ScanSelection) -> list[KnownGap]:
+    """What a scan of the selection lacks, because it was lost before it could be archived. Raises UsageError."""
+    return lost_in_ranges(
+        view, {c.log: _range(c, wanted.offsets.get((c.log.name, c.log.partition))) for c in selected_cuts(view, wanted)}
+    )
+
+
+def lost_in_ranges(view: KafkaBackupView, ranges: Mapping[LogName, Range]) -> list[KnownGap]:
+    """The same for known ranges; a range without offsets lacks none."""
+    return view.gaps({log: span for log, span in ranges.items() if span.start < span.end})
+
+
+def loss_text(gap: KnownGap, of: str = "") -> str:
+    """`of` names the log, where that is not said otherwise."""
+    return f"offsets {gap.start} to {gap.end - 1}{of} were lost before they could be archived: {gap.reason}"
 
 
 def _topics(view: KafkaBackupView, wanted: ScanSelection) -> set[str]:

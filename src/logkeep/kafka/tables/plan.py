@@ -5,18 +5,28 @@ from dataclasses import dataclass
 
 import msgspec
 
-from logkeep.errors import UsageError
+from logkeep.errors import DataGap, UsageError
 from logkeep.kafka.record.backup_view import KafkaBackupView
 from logkeep.kafka.registry.schema_source import RegistrySchemas
-from logkeep.kafka.scan.plan import ScanSelection, narrowed, plan_scan, selected_cuts, split
+from logkeep.kafka.scan.plan import (
+    ScanSelection,
+    loss_text,
+    lost_in_ranges,
+    narrowed,
+    plan_scan,
+    selected_cuts,
+    split,
+)
 from logkeep.kafka.scan.times import first_offset_at
 from logkeep.kafka.scan.values import ScanIsolation, ScanRange
 from logkeep.kafka.tables.decoding import archived_schemas
 from logkeep.kafka.tables.filters import Bounds
 from logkeep.kafka.tables.offsets import wanted_ranges
 from logkeep.kafka.tables.options import TableOptions
+from logkeep.model.plurals import plural
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName
+from logkeep.repository.backups.manifest import KnownGap
 
 _UNIT_BYTES = 128 << 20
 """Stored bytes that one task reads, where nothing else is asked for."""
@@ -35,7 +45,7 @@ class TableUnit:
 
 
 def plan_units(view: KafkaBackupView, options: TableOptions, bounds: Bounds) -> list[TableUnit]:
-    """Raises UsageError for topics, partitions or offsets that the backup does not have."""
+    """Raises UsageError for topics, partitions or offsets that the backup does not have, and DataGap."""
     logs = _selected(view, options)
     whole = {each.log: each for each in plan_scan(view, _selection(view, options, logs, Bounds()))}
 
@@ -44,6 +54,8 @@ def plan_units(view: KafkaBackupView, options: TableOptions, bounds: Bounds) -> 
 
     wanted = wanted_ranges(logs, options, first_at)
     kept = {log: _narrowed(span, bounds) for log, span in wanted.items() if bounds.has_log(log.name, log.partition)}
+    if options.fail_on_data_loss:
+        _refuse_gaps(lost_in_ranges(view, kept))
     ranges = plan_scan(view, _selection(view, options, kept, bounds))
     recent = [found for each in ranges if (found := without_older(each)) is not None]
     schemas = archived_schemas(view) if options.decoded else None
@@ -62,6 +74,17 @@ def _selected(view: KafkaBackupView, options: TableOptions) -> dict[LogName, Ran
             if (topic, partition) not in there:
                 raise UsageError(f"{topic} has no partition {partition} in the backup", remedy="change assign")
     return {c.log: Range(c.start, c.end) for c in cuts if assigned is None or c.log.partition in assigned[c.log.name]}
+
+
+def _refuse_gaps(gaps: Sequence[KnownGap]) -> None:
+    """Spark shows no warnings of a data source: rows would be missing silently."""
+    for gap in gaps:
+        others = f"; {plural(len(gaps) - 1, 'other gap')}" if len(gaps) > 1 else ""
+        raise DataGap(
+            f"{loss_text(gap)}{others}",
+            subject=str(gap.log),
+            remedy="set failOnDataLoss to false to read what is there, or read other offsets",
+        )
 
 
 def _selection(

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from logkeep.repository.chain.commits import read_chain
 from tests.support.cli.in_process import Here
 from tests.support.datasets.v1_files import HandRecord, write_partition
-from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.compacted_backups import CompactedSource, source_with_a_gap
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.whole_backups import new_place
 
@@ -167,3 +168,21 @@ def test_records_of_a_dataset_are_shown_in_the_same_way(here: Here, tmp_path: Pa
 )
 def test_wrong_words_are_refused(here: Here, words: tuple[str, ...], message: str) -> None:
     assert here.error("kafka", "show", *words, code=40)["message"] == message
+
+
+def test_offsets_that_were_lost_are_noted_where_they_would_be_shown(tmp_path: Path) -> None:
+    first = read_chain(source_with_a_gap(tmp_path / "repo").place).completed[0].id
+    here = Here(tmp_path)
+    note = "offsets 2 to 6 of partition 1 were lost before they could be archived: retention removed it"
+    assert note in here.run("kafka", "show", "state").stdout
+    shown = {
+        words: here.json("kafka", "show", *words.split())["notes"]
+        for words in (
+            *("state", "state:0", "state:1:7 --limit 9", "state --limit 4", "state --limit 5"),
+            *("state:1 --last 2", "state:1 --last 3", f"state:1 {first}"),
+        )
+    }
+    assert [words for words, notes in shown.items() if notes == [note]] == [
+        *("state", "state --limit 5", "state:1 --last 3")
+    ]
+    assert [words for words, notes in shown.items() if notes not in ([], [note])] == []

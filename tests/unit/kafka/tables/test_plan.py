@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from logkeep.errors import UsageError
+from logkeep.errors import DataGap, UsageError
 from logkeep.kafka.scan.read import read_range
 from logkeep.kafka.scan.values import ScanCounters
 from logkeep.kafka.tables.catalogue import CATALOGUE
 from logkeep.kafka.tables.format import KafkaTables, open_view
 from logkeep.kafka.tables.options import parse_options
 from logkeep.model.table_format import ColumnFilter
+from logkeep.repository.chain.commits import read_chain
+from tests.support.kafka.compacted_backups import source_with_a_gap
 from tests.support.kafka.offline_restore import Backed, backed_up
 from tests.support.kafka.slow_records import Slow, batch_of
 from tests.support.kafka.table_logs import BATCHES, IN_A_BATCH, START_MS, all_rows, back_up_tables
@@ -180,3 +182,22 @@ def test_keys_and_values_are_decoded_with_the_archived_schemas(tmp_path: Path) -
         ('{"n": 5}', None),
         ("7", None),
     ]
+
+
+def test_offsets_that_were_lost_are_refused_unless_that_is_wanted(tmp_path: Path) -> None:
+    place = source_with_a_gap(tmp_path / "repo").place
+    first, last = (entry.id for entry in read_chain(place).completed)
+    backed = Backed(place, last)
+    with pytest.raises(DataGap, match="offsets 2 to 6 were lost before they could be archived: retention") as error:
+        _read(backed, subscribe="state")
+    assert "failOnDataLoss" in error.value.remedy
+    with pytest.raises(DataGap):
+        _read(backed, ColumnFilter("partition", "=", 1), subscribe="state", pushdown="true")
+
+    def offsets(*filters: ColumnFilter, **options: str) -> list[tuple[int, int]]:
+        return [(row[3], row[4]) for row in _read(backed, *filters, **{"subscribe": "state", **options})]
+
+    own = [(1, 0), (1, 1), (1, 7), (1, 8)]
+    assert offsets(failOnDataLoss="false") == [(0, 0), (0, 1), *own]
+    assert offsets(assign='{"state": [0]}', subscribe="") == offsets(versionAsOf=str(first))[:2] == [(0, 0), (0, 1)]
+    assert offsets(ColumnFilter("offset", ">=", 7), pushdown="true") == own[2:]

@@ -30,12 +30,15 @@ from logkeep.errors import UsageError
 from logkeep.kafka.registry.decoding import DecodeMode, RecordDecoder, as_text
 from logkeep.kafka.registry.documents import read_registry, topic_logs
 from logkeep.kafka.registry.schema_source import RegistrySchemas, SchemaSource, read_directory
+from logkeep.model.plurals import plural
 from logkeep.repository.chain.commits import read_chain
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.backup_view import KafkaBackupView
     from logkeep.kafka.scan.find import FoundRecord, FoundRecords, RecordQuestion
+    from logkeep.repository.backups.manifest import KnownGap
 
+_SHOWN_GAPS = 5
 _WHERE = re.compile(
     r"(?P<topic>[A-Za-z0-9._-]{1,249})(:(?P<partition>[0-9]{1,9})(:(?P<offset>[0-9]{1,18}))?)?", re.ASCII
 )
@@ -43,7 +46,7 @@ _WHERE = re.compile(
 
 @verb(SHOW_RECORDS, report=ShowReport, text=show_text)
 def show(run: Run, records: str, backup: str) -> ShowReport:
-    from logkeep.kafka.scan.find import find_records, why_absent  # noqa: PLC0415 - Arrow, slow to load
+    from logkeep.kafka.scan.find import find_records, lost_among, why_absent  # noqa: PLC0415 - Arrow, slow to load
     from logkeep.kafka.scan.open_backup import open_backup  # noqa: PLC0415
     from logkeep.kafka.scan.values import ScanCounters  # noqa: PLC0415
 
@@ -57,6 +60,7 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
     with open_backup(chosen_source(run), backup, "show", run.clock, run.token) as view:
         found = find_records(view, question, counters)
         absent = why_absent(view, question, counters) if question.exactly and not found.records else None
+        lost = [] if question.exactly else lost_among(view, question, found)
         decoder = RecordDecoder(DecodeMode(run[DECODE]), schemas or _archived(run, view))
         return ShowReport(
             id=view.entry.id,
@@ -66,7 +70,7 @@ def show(run: Run, records: str, backup: str) -> ShowReport:
             records=tuple(_shown(record, decoder) for record in found.records),
             more=found.more,
             searched=found.searched,
-            notes=tuple(_notes(question, found, absent)),
+            notes=(*_notes(question, found, absent), *_losses(lost)),
             stored_bytes=counters.stored_bytes,
             requests=counters.requests,
         )
@@ -169,6 +173,14 @@ def _shown(record: "FoundRecord", decoder: RecordDecoder) -> ShownRecord:
             for name, value in record.headers
         ),
     )
+
+
+def _losses(gaps: "list[KnownGap]") -> "list[str]":
+    from logkeep.kafka.scan.plan import loss_text  # noqa: PLC0415 - Arrow, slow to load
+
+    notes = [loss_text(gap, f" of partition {gap.log.partition}") for gap in gaps[:_SHOWN_GAPS]]
+    more = len(gaps) - len(notes)
+    return [*notes, f"{plural(more, 'gap')} more: `logkeep info` lists them"] if more else notes
 
 
 def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None) -> "list[str]":
