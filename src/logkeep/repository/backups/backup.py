@@ -269,8 +269,12 @@ def resume(writing: Writing, facts: SourceFacts) -> OngoingBackup | None:
 
 def lost_segments(place: SourceRef, segments: Iterable[Segment]) -> Iterator[str]:
     """Objects that were written and that the store has not, or not whole."""
+    written = [s for s in segments if s.has_object]
+    if len(written) <= _PARALLEL_HEADS:  # also where every step must be repeatable
+        yield from filter(None, map(partial(_lost, place), written))
+        return
     with ThreadPoolExecutor(_PARALLEL_HEADS) as pool:
-        yield from filter(None, pool.map(partial(_lost, place), [s for s in segments if s.has_object]))
+        yield from filter(None, pool.map(partial(_lost, place), written))
 
 
 def _lost(place: SourceRef, segment: Segment) -> str:

@@ -7,7 +7,8 @@ from functools import cached_property
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
-from logkeep.repository.backups.journal import open_ids, read_request
+from logkeep.repository.backups.detached import derived_failure
+from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided
 from logkeep.repository.backups.trim_floors import TrimmedCut, trimmed_cuts, untrimmed, with_floors
@@ -104,6 +105,7 @@ class SourceView:
     lease: LeaseDocument | None
     lease_state: LeaseState
     open_ids: tuple[BackupId, ...]
+    now: datetime
     warnings: tuple[str, ...] = ()
 
     @property
@@ -125,7 +127,11 @@ class SourceView:
             request = read_request(self.place, backup_id) if backup_id in self.open_ids else None
         except Damaged as damage:
             return Failed(backup_id, f"its request cannot be read ({damage.what})", False)
-        return undecided(backup_id, self.folded.last_id, request, self.worked_on)
+        return undecided(backup_id, self.folded.last_id, request, self.worked_on, self._failure)
+
+    def _failure(self, request: BackupRequest) -> str | None:
+        notes = (receipt.note for receipt in receipts(self.place, BackupId(request.id)))
+        return derived_failure(request, notes, self.now)
 
     def states(self) -> list[State]:
         """Every backup in any state, in order of id."""
@@ -159,6 +165,7 @@ def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
         lease=lease,
         lease_state=lease_state(lease, now, here) if lease else LeaseState.FREE,
         open_ids=tuple(i for i in opened if i > folded.last_id),
+        now=now,
         warnings=(*trouble, *_warnings(folded, lease)),
     )
 

@@ -1,14 +1,16 @@
 """The four states of a backup, as types, and the state of a group of backups. Pure.
 
 `ongoing` is a request without a commit whose owner still holds the lease. If the owner is gone, readers *derive*
-`failed` (with `recorded` false) and write nothing; only a lease holder makes it final.
+`failed` (with `recorded` false) and write nothing; only a lease holder makes it final. A backup that the source's own
+processes copy needs no lease meanwhile: it is `ongoing` until its deadline, unless a copy failed (`detached`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.detached import is_detached
 from logkeep.repository.backups.journal import BackupRequest
 from logkeep.repository.chain.fold import BackupEntry, Folded
 
@@ -63,12 +65,24 @@ def decided(folded: Folded) -> dict[int, State]:
     return states
 
 
-def undecided(backup_id: BackupId, last_id: int, request: BackupRequest | None, worked_on: int | None) -> State:
-    """The state of an id that is not in the chain: from its request and what the lease holder works on."""
+def undecided(
+    backup_id: BackupId,
+    last_id: int,
+    request: BackupRequest | None,
+    worked_on: int | None,
+    failure: Callable[[BackupRequest], str | None],
+) -> State:
+    """The state of an id that is not in the chain: from its request and what the lease holder works on.
+
+    `failure`: why a detached backup cannot complete any more.
+    """
     if request is None or backup_id <= last_id:
         return DoesNotExist(backup_id)  # never started, or deleted
     if worked_on == backup_id:
         return Ongoing(backup_id, request)
+    if is_detached(request):
+        reason = failure(request)
+        return Ongoing(backup_id, request) if reason is None else Failed(backup_id, reason, False, request)
     return Failed(backup_id, OWNER_LOST, False, request)
 
 

@@ -34,6 +34,7 @@ from logkeep.repository.chain.lease import DEFAULT_TTL, Head, Lease, acquire, ch
 from logkeep.repository.chain.owner import this_process
 
 _PIN_ATTEMPTS = 20
+BRIEF_TTL = timedelta(minutes=2)
 
 
 class Writing:
@@ -116,6 +117,25 @@ def writing(
             yield Writing(place, lease, folded, clock, tokens)
         finally:
             _release(lease)
+
+
+@contextmanager
+def brief_writing(
+    place: SourceRef, operation: str, clock: Clock, tokens: TokenSource, ttl: timedelta = BRIEF_TTL
+) -> Iterator[Writing]:
+    """The same for a few store calls inside a generator of steps: no thread renews the lease.
+
+    A generator that is dropped releases nothing, as if its process had been killed.
+    """
+    lease = acquire(place, this_process(tokens()), operation, clock, ttl)
+    try:
+        folded = read_chain(place)
+        check_seen(place, folded, lease.seen)
+        yield Writing(place, lease, folded, clock, tokens)
+    except Exception:
+        _release(lease)
+        raise
+    _release(lease)
 
 
 def _release(lease: Lease) -> None:

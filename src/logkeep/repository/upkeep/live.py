@@ -13,6 +13,7 @@ from logkeep.errors import Damaged
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.catch_ups import catch_up_receipts
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.detached import detached_requests
 from logkeep.repository.backups.journal import open_ids, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.source import read_manifest
@@ -76,6 +77,8 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
         _keep_deleted_but_held(live, reader, place, backup_id)
     for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
         _keep_journal(live, place, backup_id)
+    for request in detached_requests(place, folded.last_id):
+        _keep_since_request(live, place, BackupId(request.id))  # copies that are being written have no receipts yet
     for catch_up in folded.catch_ups or ():
         _keep_catch_up(live, place, catch_up)
     return live
@@ -155,5 +158,9 @@ def _keep_journal(live: LiveObjects, place: SourceRef, backup_id: BackupId) -> N
         live.tokens.update(s.token for s in receipt.segments)
     live.journals.add(backup_id)
     if damaged:
-        began = place.store.head(layout.request(place.source, backup_id)).modified - _CLOCK_GRAIN
-        live.unknown_since = min(live.unknown_since or began, began)
+        _keep_since_request(live, place, backup_id)
+
+
+def _keep_since_request(live: LiveObjects, place: SourceRef, backup_id: BackupId) -> None:
+    began = place.store.head(layout.request(place.source, backup_id)).modified - _CLOCK_GRAIN
+    live.unknown_since = min(live.unknown_since or began, began)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from logkeep.errors import UsageError
+from logkeep.errors import Locked, UsageError
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.detached import CLOCK_SKEW, DEADLINE, deadline_of, detached_requests
 from logkeep.repository.backups.verdicts import BackupVerdict
 from logkeep.repository.chain.actions import DeleteAction
 from logkeep.repository.chain.fold import BackupEntry, Folded
@@ -92,6 +93,19 @@ def _deletable(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
 
 
 def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
-    """Commit the deletion. Objects that only these backups needed become garbage."""
+    """Commit the deletion. Objects that only these backups needed become garbage. Raises Locked."""
     if ids:
+        _refuse_while_copied(writing)
         writing.commit(DeleteAction(tuple(ids), reason))
+
+
+def _refuse_while_copied(writing: Writing) -> None:
+    """Copies that the source's own processes are making continue the newest backup: none may be deleted meanwhile."""
+    for request in detached_requests(writing.place, writing.folded.last_id):
+        deadline = deadline_of(request)
+        if deadline is not None and writing.clock() < deadline + CLOCK_SKEW:
+            raise Locked(
+                f"backup {request.id} is ongoing until {request.options[DEADLINE]} at the latest",
+                subject=writing.place.source,
+                remedy=f"try again when it is completed, or delete {request.id} first, which fails it",
+            )
