@@ -55,7 +55,7 @@ class PartitionWorker:
         self.actor = BackupActor(identity, self.log, self.keeping) if identity else None
         self._around = replace(around, begin_backup=self._begin_backup)
         self._copies: queue.SimpleQueue[Steps[None]] = queue.SimpleQueue()
-        self._stop = threading.Event()
+        self._stop, self._one_keeper = threading.Event(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self.failure: BaseException | None = None
         self.backend = open_state(directory / "state.sqlite", empty, self.log, self.snapshots)
@@ -139,11 +139,12 @@ class PartitionWorker:
 
     def keep_once(self, every_bytes: int) -> None:
         """Take a snapshot if one is due, and remove what nothing needs any more."""
-        kept = self.snapshots.list()
-        last = kept[-1].position + 1 if kept else self.log.start
-        if due(self.log.size_from(last), 0, every_bytes):
-            run(self.snapshots.take(self.backend), self._stop.wait, self._around.watch)
-        self.keeping.compact(self.log)
+        with self._one_keeper:
+            kept = self.snapshots.list()
+            last = kept[-1].position + 1 if kept else self.log.start
+            if due(self.log.size_from(last), 0, every_bytes):
+                run(self.snapshots.take(self.backend), self._stop.wait, self._around.watch)
+            self.keeping.compact(self.log)
 
 
 def open_state(path: Path, empty: MachineState, log: FileLog, snapshots: SnapshotStore) -> SqliteState:

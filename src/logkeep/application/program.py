@@ -21,8 +21,8 @@ from logkeep.config.option_types import Size
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.repository.chain.commits import SourceRef
 
-KILL_AT = "LOGKEEP_KILL_AT"
-"""For tests of crashes: `PARTITION/STEP`, where the process kills itself."""
+KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
+"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
 
 
 def execute(application: Application, arguments: Sequence[str]) -> int:
@@ -147,11 +147,13 @@ def _open_place(application: Application, given: argparse.Namespace) -> Callable
 
 
 def _watch(environ: Mapping[str, str]) -> Callable[[int, str], None]:
-    partition, _, label = environ.get(KILL_AT, "").partition("/")
+    kill_at, hold_at = environ.get(KILL_AT), environ.get(HOLD_AT)
 
     def watch(number: int, step: str) -> None:
-        if label and step == label and str(number) == partition:
+        if f"{number}/{step}" == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+        if f"{number}/{step}" == hold_at:
+            threading.Event().wait()
 
     return watch
 

@@ -66,7 +66,8 @@ class Replies:
 
 class _Client:
     def __init__(self) -> None:
-        self.done, self.value = threading.Event(), None
+        self.done = threading.Event()
+        self.value: object = None
 
     def wait(self, seconds: float) -> object:
         if not self.done.wait(seconds):

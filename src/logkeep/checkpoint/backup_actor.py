@@ -165,7 +165,7 @@ class BackupActor:
             raise BackupFailed(choice.reason)
         yield "copy: read the base"
         base = base_copy(place, request, who.partition)
-        choice = self._reused(choice, base)
+        choice = self._reused(choice, base, cut.cut_end)
         position = choice.snapshot.position if choice.snapshot else -1
         plan = plan_copy(
             base,
@@ -181,14 +181,15 @@ class BackupActor:
             segments = (*segments, copied)
         return self._completed(request, job, plan, position, segments), segments
 
-    def _reused(self, choice: UseSnapshot, base: PartitionCopy | None) -> UseSnapshot:
-        """The snapshot of the base instead, while the log since then is smaller than a new one."""
+    def _reused(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> UseSnapshot:
+        """The snapshot of the base instead, while the log since then is smaller than a new one. This copy continues the
+        log of the base, so there is no gap up to its own end."""
         if base is None or base.history != self._is.history or base.snapshot_position < 0:
             return choice
         if self._log.start > base.cut_end:
             return choice  # the log has a gap behind the base
         archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
-        return reuse(choice, archived, base.cut_end, self._log.size_from)
+        return reuse(choice, archived, cut_end, self._log.size_from)
 
     def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot) -> Steps[Segment]:
         who = self._is

@@ -135,7 +135,7 @@ class PartitionState:
 
     def _stored(self, key: str, kind: Any, default: _Facts) -> _Facts:
         data = self.backend.get_system(key)
-        return default if data is None else msgspec.msgpack.decode(data, type=kind)  # type: ignore[no-any-return] # `kind` is its type
+        return default if data is None else msgspec.msgpack.decode(data, type=kind)
 
 
 def _with_external(external: dict[str, int], key: str, value: bytes | None) -> dict[str, int]:

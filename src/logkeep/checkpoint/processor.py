@@ -161,9 +161,8 @@ class Processor:
         except BaseException:
             self.state.rollback()
             raise
-        last = self._inputs[-1].position
         self._inputs.clear()
-        self.state.commit(base + len(results) - 1 if results else last)
+        self.state.commit(self._log.end - 1)  # no input of the log waits
         self._around.watch("state stored")
         for source, result in results:
             instructions += self._follow_up(source, result)

@@ -63,8 +63,7 @@ class SqliteState:
         except BaseException as error:
             with suppress(sqlite3.Error):
                 self._database.execute("rollback")
-            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-                raise StoreFull("no space is left for the state", subject=str(self._path)) from error
+            _refuse_full(error, self._path)
             raise
         self._position = position
 
@@ -78,7 +77,11 @@ class SqliteState:
         if path.exists():
             raise FileExistsError(str(path))
         with closing(_connect(self._path)) as source, closing(sqlite3.connect(path)) as target:
-            source.backup(target, pages=-1)
+            try:
+                source.backup(target, pages=-1)
+            except sqlite3.OperationalError as error:
+                _refuse_full(error, path)
+                raise
             target.execute("pragma journal_mode = delete")
             position = _position(target)
         _sync(path)
@@ -161,6 +164,11 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
 def _position(database: sqlite3.Connection) -> int:
     found = database.execute("select position from applied").fetchone()
     return NOTHING if found is None else int(found[0])
+
+
+def _refuse_full(error: BaseException, path: Path) -> None:
+    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+        raise StoreFull("no space is left for the state", subject=str(path)) from error
 
 
 def _damaged(path: Path, error: sqlite3.DatabaseError) -> Damaged:
