@@ -35,8 +35,8 @@ POSITION, SOURCE, KEY, TIME, RECORD_TYPE, VALUE_TYPE, INTENT = range(7)
 FLAGS, REQUESTED, VALUE_AT, VALUE_SIZE, FRAME_END, TERM = range(7, 13)
 RECORD_COLUMNS = 13
 
-LAST_INDEX, LAST_POSITION, LAST_TERM, FIRST_INDEX, FIRST_POSITION, RECORDS, ODD_FLAGS, FIRST_ODD = range(8)
-FACTS = 8
+LAST_INDEX, LAST_POSITION, LAST_TERM, FIRST_INDEX, FIRST_POSITION, FIRST_TERM, RECORDS, ODD_FLAGS, FIRST_ODD = range(9)
+FACTS = 9
 """What is known of the frames walked so far; -1: nothing yet. ODD_FLAGS counts records with flags that no healthy log
 has, FIRST_ODD is the position of the first."""
 
@@ -217,6 +217,8 @@ def walk_entries(  # noqa: PLR0911, PLR0912 - as above
             return BAD_TERM, number, row
         if facts[LAST_INDEX] < 0:
             facts[FIRST_INDEX] = index
+        if facts[FIRST_TERM] < 0:
+            facts[FIRST_TERM] = term
         facts[LAST_INDEX], facts[LAST_TERM] = index, term
         if kind > 2:
             return BAD_ENTRY, number, row

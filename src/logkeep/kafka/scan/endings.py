@@ -25,6 +25,8 @@ _MARKER_GAP_BYTES = 256 << 10
 
 Rows = npt.NDArray[np.void]
 OpenSegment = Callable[[Segment], ScannedSegment]
+SegmentsAfter = Callable[[int], Sequence[Segment]]
+"""The segments of the log from an offset on, which the range does not carry."""
 
 
 def next_markers(producers: Longs, offsets: Longs, markers: Rows) -> Longs:
@@ -46,11 +48,21 @@ def next_markers(producers: Longs, offsets: Longs, markers: Rows) -> Longs:
 class Endings:
     """The markers of neighbouring segments, loaded as far as they are needed."""
 
-    def __init__(self, segments: Sequence[Segment], settled_to: int, open_segment: OpenSegment, *, keep: bool) -> None:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        settled_to: int,
+        open_segment: OpenSegment,
+        *,
+        keep: bool,
+        after: SegmentsAfter = lambda _: (),
+    ) -> None:
         """With `keep`, questions may go back; otherwise their offsets rise, and what lies before them is dropped."""
         self._segments = [s for s in segments if s.has_object and s.start < settled_to]
         self._numbers = {segment.token: number for number, segment in enumerate(self._segments)}
         self._settled_to, self._open, self._keep = settled_to, open_segment, keep
+        self._reach = max((s.end for s in segments), default=settled_to)
+        self._after = after
         self._first = self._end = -1
         """The loaded segments."""
         self._markers = np.empty(0, MARKER)
@@ -64,7 +76,7 @@ class Endings:
             self._markers = self._markers[self._markers["offset"] > int(offsets.min())]
         while True:
             following = next_markers(producers, offsets, self._markers)
-            if (following < 0).any() and self._end < len(self._segments):
+            if (following < 0).any() and self._another():
                 self._load(self._end)
                 self._end += 1
                 continue
@@ -76,6 +88,14 @@ class Endings:
         aborted = np.append(self._markers["kind"] == ABORT, True)  # the last one: number -1, no marker
         uncommitted: Flags = aborted[following]
         return uncommitted
+
+    def _another(self) -> bool:
+        """Whether a segment is left to load; those that the range does not carry are asked for once."""
+        if self._end == len(self._segments) and self._reach < self._settled_to:
+            more = self._after(self._reach)
+            self._segments += [s for s in more if s.has_object and s.start < self._settled_to]
+            self._reach = self._settled_to
+        return self._end < len(self._segments)
 
     def _begin_at(self, number: int) -> None:
         if self._first < 0 or number > self._end:

@@ -17,6 +17,8 @@ from logkeep.model.segments import LogName
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 
 _SHOWN = 5
+_AHEAD = 2
+"""Segments after a range in which its transactions usually end."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ def plan_scan(view: KafkaBackupView, wanted: ScanSelection) -> tuple[ScanRange, 
                 start=ranges[c.log].start,
                 end=ranges[c.log].end,
                 segments=segments[c.log],
+                backup=view.entry.id,
                 settled_to=c.end,
                 transactional=(own := traits.get((c.log.name, c.log.partition))) is None or own.transactional,
                 isolation=wanted.isolation,
@@ -132,10 +135,15 @@ def _range(cut: LogCut, wanted: Range | None) -> Range:
 
 
 def narrowed(wanted: ScanRange) -> ScanRange:
-    """Without the segments that it cannot need: unless a transaction may end later, those after its end."""
-    later = wanted.transactional and wanted.isolation is ScanIsolation.COMMITTED
-    kept = tuple(s for s in wanted.segments if s.end > wanted.start and (later or s.start < wanted.end))
-    return msgspec.structs.replace(wanted, segments=kept)
+    """Without the segments that it cannot need. Where a transaction may end later, the next ones after its end stay,
+    and the reader finds the others; all stay where it cannot."""
+    own = [s for s in wanted.segments if s.end > wanted.start and s.start < wanted.end]
+    later = [s for s in wanted.segments if s.start >= wanted.end]
+    if not wanted.transactional or wanted.isolation is not ScanIsolation.COMMITTED:
+        later = []
+    elif wanted.backup is not None:
+        later = later[:_AHEAD]
+    return msgspec.structs.replace(wanted, segments=(*own, *later))
 
 
 def split(ranges: Sequence[ScanRange], parts: int) -> tuple[ScanRange, ...]:

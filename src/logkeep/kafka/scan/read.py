@@ -20,6 +20,7 @@ from logkeep.kafka.logs.burials import read_buried
 from logkeep.kafka.scan.batch_rows import from_the_end, needed_rows
 from logkeep.kafka.scan.counted_store import CountedStore
 from logkeep.kafka.scan.endings import Endings
+from logkeep.kafka.scan.later_segments import segments_after
 from logkeep.kafka.scan.stored_segment import ScannedSegment, WrongIndex
 from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
 from logkeep.model.segments import Segment
@@ -133,7 +134,13 @@ class _Reader:
         inside = stored.index.transactional[rows]
         own = stored.index.rows[rows[inside]]
         if self._endings is None:
-            self._endings = Endings(wanted.segments, wanted.settled_to, self._open, keep=self._backwards)
+            self._endings = Endings(
+                wanted.segments,
+                wanted.settled_to,
+                self._open,
+                keep=self._backwards,
+                after=lambda offset: segments_after(wanted, offset),
+            )
         hidden = np.zeros(len(rows), np.bool_)
         hidden[inside] = self._endings.hidden(segment, own["producer_id"].copy(), own["base_offset"].copy())
         return rows[~hidden]

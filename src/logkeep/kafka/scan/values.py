@@ -27,7 +27,9 @@ class ScanRange(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     segments: tuple[Segment, ...]
-    """In order, with those after `end` that may say how a transaction of the range ended."""
+    """In order, with those after `end` that may say how a transaction of the range ended: all, or the next ones."""
+    backup: int | None = None
+    """Where `segments` may end before the cut: the backup that has the others."""
     settled_to: int
     """The cut of the log: a transaction without a marker before it is open, and not committed."""
     transactional: bool = True

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
+from logkeep.errors import Damaged
 from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339
-from logkeep.errors import Damaged
 from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request
 from logkeep.repository.chain.commits import SourceRef
 
@@ -56,9 +56,9 @@ def deadline_of(request: BackupRequest) -> datetime | None:
     """None if it has none that can be read."""
     try:
         found = msgspec.convert(request.options.get(DEADLINE, ""), datetime, strict=False)
-        return found if found.tzinfo is not None and 1970 <= found.year <= 9998 else None
     except (msgspec.MsgspecError, ValueError):
         return None
+    return found if found.tzinfo is not None and 1970 <= found.year <= 9998 else None
 
 
 def unit_note(text: str) -> UnitNote | None:

@@ -4,18 +4,22 @@ import pickle
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from logkeep.errors import UnknownBackup, UsageError
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.scan.open_backup import open_backup
-from logkeep.kafka.scan.plan import ScanSelection, plan_scan
+from logkeep.kafka.scan.plan import ScanSelection, plan_scan, split
 from logkeep.kafka.scan.read import read_range
-from logkeep.kafka.scan.values import ScanIsolation
+from logkeep.kafka.scan.values import ScanCounters, ScanIsolation, ScanRange
 from logkeep.model.ranges import Range
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.access import create_repository
 from logkeep.repository.backups.holds import reader_holds
 from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.format import StoreFacts
+from logkeep.store.memory import MemoryStore
 from tests.support.kafka.archived_tables import archived_table
 from tests.support.kafka.compacted_backups import CompactedSource
 from tests.support.kafka.whole_backups import new_place
@@ -106,3 +110,47 @@ def test_an_open_backup_is_held_and_found_by_id_time_or_as_the_latest(source: Co
         open_backup(source.place, datetime(2001, 1, 1, tzinfo=UTC), "show", utc_now, random_token),
     ):
         pass
+
+
+def _many_segments(count: int) -> SourceRef:
+    """A segment for each backup. Producer 5 begins in the first and commits in the last; 6 begins and aborts so."""
+    facts = StoreFacts(put_new=True, replace=True, durable=True)
+    made = CompactedSource(create_repository(MemoryStore(), facts, utc_now(), random_token).place("prod"))
+    made.transaction([(b"kept", b"1")], 5, None)
+    made.transaction([(b"gone", b"2")], 6, None)
+    for number in range(count):
+        made.transaction([(b"k%d" % number, b"v")], 7, number % 2 == 0)
+        made.back_up()
+    made.end(5, True)
+    made.end(6, False)
+    made.back_up()
+    return made.place
+
+
+def _units(place: SourceRef, parts: int) -> tuple[ScanRange, ...]:
+    view = view_backup(place, read_chain(place).completed[-1])
+    return split(plan_scan(view, ScanSelection(topics=("state",))), parts)
+
+
+def test_the_units_of_a_transactional_log_grow_with_its_segments_and_not_faster(source: CompactedSource) -> None:
+    first = plan_scan(view_backup(source.place, read_chain(source.place).completed[0]), ScanSelection())[0]
+    carried = {}
+    for count in (50, 200):
+        segments = [msgspec.structs.replace(first.segments[0], start=10 * n, end=10 * n + 10) for n in range(count)]
+        end = segments[-1].end
+        whole = msgspec.structs.replace(first, start=0, end=end, settled_to=end, segments=tuple(segments))
+        units = split([whole], count)
+        assert len(units) == count
+        carried[count] = len(pickle.dumps(units))
+    assert carried[200] <= 5 * carried[50]
+
+
+def test_a_transaction_that_ends_many_segments_later_is_settled() -> None:
+    requests: dict[bytes, int] = {}
+    for unit in _units(_many_segments(6), 6):
+        counters = ScanCounters()
+        keys = [key.as_py() for batch in read_range(unit, counters) for key in batch["key"]]
+        requests |= dict.fromkeys(keys, counters.requests)
+    assert list(requests) == [b"kept", *(b"k%d" % n for n in range(0, 6, 2))]
+    assert requests[b"k2"] <= 4, "its transaction ends in its own segment: no manifest is read"
+    assert requests[b"kept"] > 4

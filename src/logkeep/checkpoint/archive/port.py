@@ -1,0 +1,33 @@
+"""What a coordinator needs of a running application: its facts, a way to send a create, and the answers."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from logkeep.checkpoint.records import CheckpointDocument
+
+
+class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
+    application: str
+    """32 hex digits."""
+    name: str
+    partitions: int
+    history: int
+    """How often it was restored."""
+    repository: str
+    """The id of the repository that its partitions archive to; empty if they archive nowhere."""
+
+
+class ApplicationPort(Protocol):
+    """A running application. Calls may be lost: the coordinator repeats them until its deadline."""
+
+    def facts(self) -> ApplicationFacts:
+        """Raises ClusterError if the application does not answer."""
+
+    def create(self, partition: int, document: CheckpointDocument) -> None:
+        """Send a create to a partition. It returns before the partition has processed it."""
+
+    def answers(self, checkpoint_id: int) -> Mapping[int, CheckpointDocument]:
+        """For each partition that has *processed* a create with this id: created or ignored, with the id of the
+        repository that the partition archives to."""
