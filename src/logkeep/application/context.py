@@ -8,7 +8,7 @@ lists and dictionaries. A value that is read is a copy: assign it again to chang
 import logging
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,6 +21,16 @@ from logkeep.errors import LogkeepError, UsageError
 MOST_VALUE_BYTES = 1 << 20
 MOST_KEY_BYTES = 1024
 UserHandler = Callable[[Command, "StateMapping", "Context"], object]
+
+
+class HandledApplication(Protocol):
+    """What a program needs of an application."""
+
+    name: str
+    partitions: int
+    handlers: dict[str, UserHandler]
+
+
 _log = logging.getLogger("logkeep.application")
 _pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
 

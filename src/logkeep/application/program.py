@@ -16,7 +16,7 @@ from types import FrameType
 
 import msgspec
 
-from logkeep.application.application import Application
+from logkeep.application.context import HandledApplication
 from logkeep.config.option_types import Size
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.repository.chain.commits import SourceRef
@@ -25,7 +25,7 @@ KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
 """For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
 
 
-def execute(application: Application, arguments: Sequence[str]) -> int:
+def execute(application: HandledApplication, arguments: Sequence[str]) -> int:
     """Run the program; its exit code."""
     try:
         given = _parser(application).parse_args(arguments)
@@ -36,7 +36,7 @@ def execute(application: Application, arguments: Sequence[str]) -> int:
     return code
 
 
-def _parser(application: Application) -> argparse.ArgumentParser:
+def _parser(application: HandledApplication) -> argparse.ArgumentParser:
     parser = _Parser(prog=Path(sys.argv[0]).name, description=f"The application {application.name}.")
     verbs = parser.add_subparsers(required=True, metavar="run|send|state")
     run = verbs.add_parser("run", help="process commands until SIGTERM")
@@ -81,7 +81,7 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _run(application: Application, given: argparse.Namespace) -> int:
+def _run(application: HandledApplication, given: argparse.Namespace) -> int:
     from logkeep.application.control import ControlServer  # noqa: PLC0415 - `send` needs no runtime
     from logkeep.application.data_directory import DirectoryLock, open_directory  # noqa: PLC0415 - as above
     from logkeep.application.partition_worker import KeepingLimits  # noqa: PLC0415 - as above
@@ -123,7 +123,7 @@ def _stop_on_signals() -> threading.Event:
     return stop
 
 
-def _open_place(application: Application, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
+def _open_place(application: HandledApplication, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
     """Opens the source of the flags, or of logkeep's own settings; None if neither names a repository."""
     url, source = given.repository, given.source
     if url is None:
@@ -158,7 +158,7 @@ def _watch(environ: Mapping[str, str]) -> Callable[[int, str], None]:
     return watch
 
 
-def _send(_application: Application, given: argparse.Namespace) -> int:
+def _send(_application: HandledApplication, given: argparse.Namespace) -> int:
     from logkeep.application.control import SendRequest  # noqa: PLC0415 - `--help` needs no client
     from logkeep.application.control_client import ControlClient  # noqa: PLC0415 - as above
 
@@ -172,7 +172,7 @@ def _send(_application: Application, given: argparse.Namespace) -> int:
     return 1 if isinstance(reply, dict) and set(reply) == {"error"} else 0
 
 
-def _state(_application: Application, given: argparse.Namespace) -> int:
+def _state(_application: HandledApplication, given: argparse.Namespace) -> int:
     from logkeep.application.data_directory import read_directory  # noqa: PLC0415 - as above
     from logkeep.checkpoint.routing import partition_of  # noqa: PLC0415 - as above
     from logkeep.checkpoint.state.sqlite_state import read_key  # noqa: PLC0415 - as above

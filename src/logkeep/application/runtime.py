@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from logkeep.application.application import Application
-from logkeep.application.context import caller, check_key, encode_value
+from logkeep.application.context import HandledApplication, caller, check_key, encode_value
 from logkeep.application.data_directory import DataDirectory
 from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
 from logkeep.application.queues import Queues, Replies
@@ -37,7 +36,7 @@ class RuntimeOptions:
 class Runtime:
     """All partitions of an application. Threads of clients call it."""
 
-    def __init__(self, application: Application, directory: DataDirectory, options: RuntimeOptions) -> None:
+    def __init__(self, application: HandledApplication, directory: DataDirectory, options: RuntimeOptions) -> None:
         """Replays every partition. Raises Damaged, Locked."""
         document = directory.document
         self._document, self._options = document, options
