@@ -40,6 +40,10 @@ class FileWork:
         """Files of this user and of root are trusted."""
         return os.geteuid()
 
+    def gives_group(self, gid: int) -> bool:
+        """Whether `set_owner` can give a file to this group."""
+        return os.geteuid() == 0 or gid in {os.getegid(), *os.getgroups()}
+
     def adopt(self, descriptor: int) -> int:
         """The handle of a descriptor that the caller opened and keeps open."""
         return descriptor

@@ -41,6 +41,7 @@ class Worker(Protocol):
 
     @property
     def uid(self) -> int: ...
+    def gives_group(self, gid: int) -> bool: ...
     def adopt(self, descriptor: int) -> int: ...
     def open_directory(self, at: int, name: str) -> OpenHandle: ...
     def open_file(self, at: int, name: str) -> OpenHandle: ...
@@ -90,6 +91,9 @@ class OwnerProcess:
     @property
     def uid(self) -> int:
         return self.identity.uid
+
+    def gives_group(self, gid: int) -> bool:
+        return gid in {self.identity.gid, *self.identity.groups}
 
     def adopt(self, descriptor: int) -> int:
         return self._call("adopt", descriptor=descriptor).handle

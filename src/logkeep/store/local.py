@@ -61,14 +61,16 @@ class LocalStore:
             os.fsync(parent)
 
     def replace(self, name: str, data: bytes, version: str) -> None:
-        with self._parent(name) as (root, parent, leaf), self._locked(root):
-            old = self._head(parent, leaf, name)
-            if old.version != version:
-                raise VersionMismatch("the object changed since it was read", subject=name)
+        """The lock covers only comparison and rename. A process that is stopped while it holds the lock stops all
+        others, and a disk needs time to sync."""
+        with self._parent(name) as (root, parent, leaf):
+            old = self._expected(parent, leaf, name, version)
             with self._partial(root) as (partials, temp, fd):
                 write_all(fd, data)
                 self._publish(fd, name, later_than=old.modified)
-                os.rename(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent)
+                with self._locked(root):
+                    self._expected(parent, leaf, name, version)
+                    os.rename(temp, leaf, src_dir_fd=partials, dst_dir_fd=parent)
                 os.fsync(parent)
 
     def open_new(self, name: str, size_hint: int = 0) -> ObjectWriter:
@@ -223,6 +225,12 @@ class LocalStore:
                 yield descriptor, require_regular(descriptor, name)
             finally:
                 os.close(descriptor)
+
+    def _expected(self, parent: int, leaf: str, name: str, version: str) -> ObjectInfo:
+        found = self._head(parent, leaf, name)
+        if found.version != version:
+            raise VersionMismatch("the object changed since it was read", subject=name)
+        return found
 
     def _head(self, parent: int, leaf: str, name: str) -> ObjectInfo:
         status = os.stat(leaf, dir_fd=parent, follow_symlinks=False)

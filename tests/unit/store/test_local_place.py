@@ -1,5 +1,6 @@
 """The directories of a local store: what `init` creates, and what it takes away again."""
 
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -88,3 +89,22 @@ def test_a_file_in_the_way_is_a_wrong_place(tmp_path: Path, below: str) -> None:
         provisional_place(str(tmp_path / below), create=True),
     ):
         pass
+
+
+def test_nothing_is_synced_while_the_lock_of_replace_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is stopped in the meantime, as by SIGSTOP, would stop every other one."""
+    store, synced, real = LocalStore(tmp_path), list[int](), os.fsync
+    store.create()
+    store.put_new("a/document", b"1")
+
+    def sync(descriptor: int) -> None:
+        lock = os.open(tmp_path / PARTIAL / "replace.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(lock)
+        synced.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    store.replace("a/document", b"2", store.head("a/document").version)
+    assert len(synced) == 2, "the file, then its directory"
+    assert store.get("a/document", 9) == b"2"

@@ -199,6 +199,12 @@ _PLAN: Final = {
     "it lacks the ACLs of {}: ZooKeeper 3.9.5 may refuse to start from it": (
         "缺少 {} 的 ACL: ZooKeeper 3.9.5 可能拒绝用它启动"
     ),
+    "the owner of the directory is not in group {}: restored files get no rights of a group": (
+        "目录的所有者不属于组 {}：恢复的文件没有任何组权限"
+    ),
+    "add the owner to the group and restore again, or set the group afterwards: chgrp, chmod g+r": (
+        "请将所有者加入该组后重新恢复，或事后设置组：chgrp、chmod g+r"
+    ),
     "files beside version-2 hold later numbers than its own files, and are counted: {}": (
         "version-2 旁边的文件编号比其自身文件更高，已计入: {}"
     ),

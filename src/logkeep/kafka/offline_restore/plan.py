@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.directories.folder import Folder
+from logkeep.directories.group_rights import dropped_group_rights
 from logkeep.errors import LogDirUnusable, TargetUnsafe, UsageError
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.directories import Disks, FoundCopy, list_directories
@@ -73,6 +74,7 @@ def plan_offline_restore(
     ]
     findings = [*options.torn, *_not_restored(view, chosen, ranges), *about_replicas(image, logs, sorted(disks.nodes))]
     findings += [_warning("metadata-damaged", "target", problem) for problem in problems]
+    findings += _group_rights(logs, roots)
     sets = topic_sets(view.record.topics, view.record.groups)
     findings += torn_sets(sets, [topic.name for topic, _ in chosen.topics], ())
     return PreparedOfflineRestore(
@@ -90,6 +92,17 @@ def plan_offline_restore(
         ),
         image,
     )
+
+
+def _group_rights(logs: Sequence[OfflineRestoreLog], roots: Mapping[str, Folder]) -> list[Finding]:
+    """One finding for each root: a broker's directories have one owner."""
+    found: dict[str, Finding] = {}
+    for log in logs:
+        status = roots[log.root].find(f"{log.topic}-{log.partition}")
+        if status is not None:
+            rights = dropped_group_rights(roots[log.root], log.root, status.st_gid, status.st_mode)
+            found |= {finding.where: finding for finding in rights}
+    return list(found.values())
 
 
 def _read_disks(roots: Sequence[Path]) -> Disks:

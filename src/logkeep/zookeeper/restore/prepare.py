@@ -1,10 +1,12 @@
 """Plan a restore: everything that is known before anything is written, as a dry run shows it. Reads only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from logkeep.directories.group_rights import dropped_group_rights
 from logkeep.errors import LogkeepError, OtherOwner, RestoreFailed, TargetUnsafe, UsageError
 from logkeep.formats.zookeeper.names import hex_zxid
+from logkeep.model.findings import Finding
 from logkeep.model.time import Clock, utc_now
 from logkeep.zookeeper.model.archived import BackupView
 from logkeep.zookeeper.restore.disk_space import Sizes, check_free_space
@@ -30,7 +32,7 @@ from logkeep.zookeeper.restore.staged_files import (
 )
 from logkeep.zookeeper.restore.target_checks import check_owners, check_swappable, check_writable, interrupted_restores
 from logkeep.zookeeper.restore.target_dirs import ServerDirectories, place_of
-from logkeep.zookeeper.restore.target_state import read_contents
+from logkeep.zookeeper.restore.target_state import owner_of, read_contents
 from logkeep.zookeeper.restore.values import Form, Sessions, ZooKeeperRestoreOptions, ZooKeeperRestorePlan
 from logkeep.zookeeper.timeline.plan import RestorePath
 from logkeep.zookeeper.timeline.replay import ReplayedTree, replay, unproven
@@ -60,6 +62,12 @@ def check_targets(options: ZooKeeperRestoreOptions, *, ask: Ask = ask_server) ->
         raise refusal
     check_writable(places)
     check_owners(places)
+
+
+def _group_rights(places: Iterable[ServerDirectories]) -> Iterator[Finding]:
+    for live in (live for place in places for live in place.lives):
+        owner = owner_of(live)
+        yield from dropped_group_rights(live.above, str(live.path), owner.gid, owner.file_mode | owner.directory_mode)
 
 
 def prepare(
@@ -120,7 +128,7 @@ def prepare(
         nodes=content.nodes,
         size_bytes=sum(sizes),
         held=held,
-        findings=tuple(findings_of(situation)),
+        findings=(*findings_of(situation), *_group_rights(places)),
         unchecked=(*seen.unchecked, *unchecked_log_dirs(situation.targets)),
         obstacles=(*refusals(situation), *_refused_by_disk(places, sizes)),
     )

@@ -19,7 +19,8 @@ _SOURCES = Path(logkeep.__file__).parent
 _MODULES = (
     "cli/zkbackup/*.py", "cli/frame/error_text.py", "cli/terminal/console.py", "config/document.py",
     "config/file_text.py", "config/load.py", "config/written_time.py", "directories/folder.py",
-    "directories/owner_process.py", "directories/path_walk.py", "embedded/ports.py", "embedded/process.py",
+    "directories/group_rights.py", "directories/owner_process.py", "directories/path_walk.py",
+    "embedded/ports.py", "embedded/process.py",
     "embedded/refusal.py", "file_owners.py", "formats/zookeeper/jute.py", "formats/zookeeper/packed.py",
     "formats/zookeeper/snapshot.py", "formats/zookeeper/transactions.py", "formats/zookeeper/txnlog.py",
     "formats/zstd_frames.py", "store/base.py", "store/directory.py", "store/local*.py", "zookeeper/backup/*.py",
@@ -68,7 +69,7 @@ def test_every_sentence_of_the_code_has_a_translation() -> None:
 
 
 _OF_LOGKEEP = re.compile(
-    "bootstrap|sasl|ssl|[kK]afka|Java|broker|topic|endpoint|conditional|log.dirs|larger id|parallel|command-config"
+    "bootstrap|sasl|ssl|[kK]afka|Java|broker|topic|endpoint|conditional|log.dirs|larger id|parallel|command-config|process per"
 )
 
 

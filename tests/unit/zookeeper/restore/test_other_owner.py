@@ -338,3 +338,18 @@ def test_the_journal_lists_what_is_staged_and_earlier_releases_can_read_it(serve
     assert seen[0].phase is Phase.STAGING
     assert place.made == (str(server / f"version-2.new-{receipt.restore}" / "snapshot.29"),)
     assert set(json.loads(encoded(seen[0]))["places"][0]) == {"data_dir", "log_dir", "made", "fingerprint", "empty"}
+
+
+def test_rights_of_a_group_that_its_owner_is_not_in_are_reported(server: Path) -> None:
+    """They are left out: the owner's own group must not get them."""
+    version_2 = server / "version-2"
+    os.chown(version_2, OWNER, OTHER)
+    version_2.chmod(0o750)
+    done = _restore(server)
+    found = [finding for finding in done.findings if finding.code == "group-rights-dropped"]
+    assert [(finding.where, finding.what.partition(":")[0]) for finding in found] == [
+        (str(version_2), f"the owner of the directory is not in group {OTHER}")
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) & 0o070 for path in version_2.iterdir()} == {0}
+    os.chown(version_2, OWNER, OWNER)
+    assert not [finding for finding in _restore(server).findings if finding.code == "group-rights-dropped"]
