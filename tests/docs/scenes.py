@@ -26,6 +26,7 @@ from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.faults.plan import KillAfter
 from tests.support.faults.store import FaultyStore
 from tests.support.scripted.backup import back_up
+from tests.support.zeebe.golden import unpacked_store
 
 NIGHTS = 5
 _SOURCE = "prod"
@@ -379,6 +380,19 @@ def archive_of_another_tool() -> None:
     write_partition(Path("old-backup"), "orders", 1, {0: records[:100]}, {"billing": 60})
 
 
+def zeebe_has_backups() -> None:
+    """A real Zeebe 8.6.0 with three partitions stored two backups."""
+    unpacked_store(Path("zeebe-backups"))
+
+
+def zeebe_disk_rots() -> None:
+    """One bit of a stored segment turns over."""
+    rotten = Path("zeebe-backups/2/20/0/segments/raft-partition-partition-2-1.log")
+    data = bytearray(rotten.read_bytes())
+    data[20_000] ^= 1
+    rotten.write_bytes(data)
+
+
 SCENES: dict[str, Callable[[], None]] = {
     "archive-of-another-tool": archive_of_another_tool,
     "nightly-backups": nightly_backups,
@@ -400,6 +414,8 @@ SCENES: dict[str, Callable[[], None]] = {
     "kafka-stops": kafka_stops,
     "kafka-dies": kafka_dies,
     "kafka-disk-rots": kafka_disk_rots,
+    "zeebe-has-backups": zeebe_has_backups,
+    "zeebe-disk-rots": zeebe_disk_rots,
     "zookeeper-starts": zookeeper_starts,
     "zookeeper-accident": zookeeper_accident,
     "zookeeper-ensemble-starts": ensemble_starts,

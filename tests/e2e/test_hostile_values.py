@@ -34,6 +34,8 @@ SHOWS = frozenset(
             "zookeeper history",
             "zookeeper diff",
             "zookeeper import",
+            "zeebe list",
+            "zeebe verify",
         ),
         *("zkbackup info", "zkbackup verify"),
     }
@@ -79,6 +81,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "sql": (f"sql {{text}} {KAFKA} --engine inline", f"sql {{text}} {ZK} --as {{text}}"),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
+    "zeebe list": ("zeebe list --store {zeebe} --all", "zeebe list --store {text}"),
+    "zeebe verify": ("zeebe verify 20 --store {zeebe} --all", "zeebe verify {text} --store {zeebe}"),
     "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",),
     "kafka schemas show": (f"kafka schemas show latest 1 {KAFKA}",),
     "kafka schemas check": (f"kafka schemas check latest {KAFKA}",),

@@ -551,6 +551,8 @@ ELSEWHERE = (
     "receipts list",
     "receipts show",
     "sql",
+    "zeebe list",
+    "zeebe verify",
     "zookeeper backup",
     "zookeeper diff",
     "zookeeper export",

@@ -778,6 +778,10 @@ MAX_SNAPSHOT_BYTES: Option[int] = Option(
     "max-snapshot-bytes", Size(), 16 << 30, "Largest snapshot that is accepted from --admin-server, also unpacked.",
     key="zookeeper.max_snapshot_bytes",
 )  # fmt: skip
+ZEEBE_STORE: Option[str | None] = Option(
+    "zeebe-store", Text("URL"), None, "The store that Zeebe writes its backups to: a directory or s3://bucket/prefix.",
+    key="zeebe.store", typed="store",
+)  # fmt: skip
 
 Options = tuple[Option[Any], ...]
 STORE_OPTIONS: Options = (REPO, SOURCE)

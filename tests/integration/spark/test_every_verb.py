@@ -36,6 +36,7 @@ from tests.support.kafka.registry_steps import karapace_records
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
 from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
+from tests.support.zeebe.golden import unpacked_store
 from tests.support.zookeeper.tree_recorder import kazoo
 
 pytestmark = pytest.mark.xdist_group("spark-cluster")
@@ -296,6 +297,12 @@ def _zookeeper_optimize(stage: Stage) -> None:
     assert stage.on_one_worker("zookeeper", "optimize", *where, "--yes")["objects_before"] >= 2
 
 
+def _zeebe_verify(stage: Stage) -> None:
+    store = unpacked_store(stage.directory / "zeebe-store")
+    done = stage.on_cluster("zeebe", "verify", "20", "--store", str(store))
+    assert (done["verdict"], len(done["copies"]), done["cut"]["orphans"]) == ("good", 3, 0)
+
+
 CASES = {
     "kafka backup": (_kafka_backup,),
     "verify": (_verify,),
@@ -309,6 +316,7 @@ CASES = {
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "sql": (_sql,),
+    "zeebe verify": (_zeebe_verify,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
     "zookeeper log": (_zookeeper_log,),

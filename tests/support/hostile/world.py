@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +28,8 @@ from tests.support.hostile.repositories import (
     zookeeper_repository,
 )
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
+from tests.support.zeebe.handmade import write_store
+from tests.support.zeebe.made_backups import made_backup
 from tests.support.zookeeper.changed_documents import rewritten
 
 _PARSED = re.compile(r"0x|sha256:|\d{4}-\d\d-\d\dT|[0-9a-f]{16}")
@@ -65,6 +67,7 @@ class HostileWorld:
             "journal",
             "dataset",
             "imported",
+            "zeebe",
         )
         return {
             **{name: str(self.root / name) for name in names},
@@ -90,6 +93,7 @@ def hostile_world(root: Path) -> HostileWorld:
     shutil.copytree(root / "kafka", root / "locked")
     held_lease(root / "locked", operation=TEXT + LONG[:900_000])
     _disk(root / "disk")
+    _zeebe(root / "zeebe")
     (root / "dataset" / "orders" / "consumer_offsets_partition_000").write_text(TEXT)
     backup = read_chain(SourceRef(LocalStore(root / "kafka"), place.repository, "prod")).completed[0].id
     return HostileWorld(root, backup, restores, frozenset(kinds))  # type: ignore[arg-type]  # three of them
@@ -166,6 +170,14 @@ def _filled(value: Any, keep: set[str], field: str = "") -> Any:
         return [_filled(inner, keep, field) for inner in value]
     free = isinstance(value, str) and field not in keep and not _PARSED.match(value)
     return value + TEXT if free else value
+
+
+def _zeebe(root: Path) -> None:
+    """A store of Zeebe in which every text that is free is hostile, and one copy has failed."""
+    copies = made_backup()
+    copies[0] = replace(copies[0], status="failed", reason=TEXT)
+    write_store(root, [replace(each, version=f"8.6.0{TEXT}") for each in copies])
+    (root / "2" / "20" / "0" / "segments" / "odd\x1b[2J").write_text(TEXT)
 
 
 def _disk(root: Path) -> None:

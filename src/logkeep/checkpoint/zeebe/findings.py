@@ -4,7 +4,7 @@ from logkeep.model.findings import Finding, Severity
 
 RETAKE = "take a new backup, and keep an older one that verifies until it is completed"
 BRING_BACK = "restore the object from the store's versions or from a copy, then verify again"
-EXPORT = "restore from a copy that `logkeep zeebe export` writes"
+TRIM = "restore from a copy whose log ends with the checkpoint"
 
 
 def damage(code: str, where: str, what: str, remedy: str = RETAKE) -> Finding:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from logkeep.checkpoint.zeebe.findings import BRING_BACK, EXPORT, damage, note, warning
+from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage, note, warning
 from logkeep.checkpoint.zeebe.segment_task import MISSING_OBJECT, CheckedSegment
 from logkeep.formats.zeebe.manifests import CopyManifest
 from logkeep.formats.zeebe.records import CheckpointEntry
@@ -48,7 +48,7 @@ def _alone(segment: CheckedSegment) -> Iterator[Finding]:
         what = f"byte {segment.used_bytes}: the frame after index {last} is whole but for its first byte, which is 0"
         yield warning("frame-cut-off", name, what, "if the broker did not cut its log there, the byte is damaged")
     if segment.end == ScanEnd.OLD_BYTES:
-        yield note("old-bytes", name, f"byte {segment.used_bytes}: old bytes follow the last frame", EXPORT)
+        yield note("old-bytes", name, f"byte {segment.used_bytes}: old bytes follow the last frame", TRIM)
     if segment.size < segment.plain_bytes and segment.end == ScanEnd.ZEROS:
         what = f"it has {segment.size} of {segment.plain_bytes} bytes; all that is missing is behind its last frame"
         yield note("segment-short", name, what)
@@ -56,7 +56,7 @@ def _alone(segment: CheckedSegment) -> Iterator[Finding]:
     if segment.odd_flags:
         counted = plural(segment.odd_flags, "record has flags", "records have flags")
         what = f"{counted} that make Zeebe skip it, the first at position {segment.first_odd}"
-        yield damage("skipped-records", name, f"{what}: old bytes were behind the end of a restored log", EXPORT)
+        yield damage("skipped-records", name, f"{what}: old bytes were behind the end of a restored log", TRIM)
     if segment.unreadable:
         what = f"the value of a record cannot be read, the first at position {segment.first_unreadable}"
         yield damage("value-unreadable", name, what)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.checkpoint.zeebe.cut import CutResult, LogInCut, check_cut, rows_of
-from logkeep.checkpoint.zeebe.findings import BRING_BACK, EXPORT, damage, note
+from logkeep.checkpoint.zeebe.findings import BRING_BACK, TRIM, damage, note
 from logkeep.checkpoint.zeebe.inventory import ZeebeBackup, ZeebeCopy
 from logkeep.checkpoint.zeebe.layouts import SEGMENTS, SNAPSHOT
 from logkeep.checkpoint.zeebe.log_check import check_log, from_first_entry, in_order
@@ -164,7 +164,7 @@ def _untrimmed(copy: ZeebeCopy, manifest: CopyManifest, segments: Sequence[Check
     behind = used and used[-1].last_position > manifest.checkpoint_position
     if behind and _before_8_8(manifest.broker_version):
         what = f"the log reaches position {used[-1].last_position}, the checkpoint is {manifest.checkpoint_position}"
-        yield note("log-untrimmed", copy.place.manifest, f"{what}: Zeebe before 8.8 restores it with errors", EXPORT)
+        yield note("log-untrimmed", copy.place.manifest, f"{what}: Zeebe before 8.8 restores it with errors", TRIM)
 
 
 def _before_8_8(version: str) -> bool:

@@ -308,6 +308,18 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zookeeper.declarations:LOG",
     ),
     VerbEntry(
+        "zeebe list",
+        "logkeep.cli.verbs.zeebe.list:list_stored",
+        "List the backups that Zeebe stored, with the state of each.",
+        "logkeep.cli.verbs.zeebe.declarations:LIST",
+    ),
+    VerbEntry(
+        "zeebe verify",
+        "logkeep.cli.verbs.zeebe.verify:verify",
+        "Verify a backup that Zeebe stored: every file, and that its cut is consistent.",
+        "logkeep.cli.verbs.zeebe.declarations:VERIFY",
+    ),
+    VerbEntry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",
@@ -333,6 +345,7 @@ GROUPS: dict[str, str] = {
     "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",
+    "zeebe": "List and verify what Zeebe backed up.",
     "zookeeper": "Back up and restore ZooKeeper.",
 }
 """Summaries of the groups: the first words of verbs with several words."""

@@ -101,7 +101,7 @@ class SegmentScan:
             self.end, self.reason = ScanEnd.DAMAGED, error.what
             return
         if self.descriptor is None:
-            self.end = ScanEnd.DAMAGED if any(self._more(_BEHIND)) else ScanEnd.UNUSED
+            self.end = ScanEnd.UNUSED if _zeros(self._more(_BEHIND)) else ScanEnd.DAMAGED
             self.reason = "its descriptor is missing, and it has data" if self.end is ScanEnd.DAMAGED else ""
             return
         self.facts[kernels.LAST_INDEX] = self.descriptor.first_index - 1
@@ -159,8 +159,8 @@ class SegmentScan:
     def _behind(self, held: bytes) -> None:
         """What follows the zero that ends the frames. Zeebe cuts a log by writing this zero over a frame's first byte,
         and a flipped bit does the same."""
-        self.end = ScanEnd.OLD_BYTES if any(held) else ScanEnd.ZEROS
-        if not any(held[:FRAME_HEAD]):
+        self.end = ScanEnd.ZEROS if _zeros(held) else ScanEnd.OLD_BYTES
+        if _zeros(held[:FRAME_HEAD]):
             return
         buffer = np.frombuffer(b"\x01" + held[1:], np.uint8)
         rows = np.empty((1, kernels.FRAME_COLUMNS), np.int64)
@@ -173,6 +173,10 @@ class SegmentScan:
         data = self._read(size) if size else b""
         self.read_bytes += len(data)
         return data
+
+
+def _zeros(data: bytes) -> bool:
+    return data.count(0) == len(data)
 
 
 def _first_broken(buffer: Bytes, frames: Longs) -> int:
