@@ -1,14 +1,16 @@
-"""Write a partitioned stream processor whose backups are consistent: one handler per command, nothing about backups.
+"""Applications that are backed up at a consistent cut: a runtime of their own, and participants on Kafka.
 
-from logkeep.application import Application
+A program with one handler per command, and nothing about backups:
 
-shop = Application("shop", partitions=4)
+    from logkeep.application import Application
 
-@shop.on("order")
-def order(command, state, context): ...
+    shop = Application("shop", partitions=4)
 
-if __name__ == "__main__":
-    shop.main()
+    @shop.on("order")
+    def order(command, state, context): ...
+
+    if __name__ == "__main__":
+        shop.main()
 """
 
 from logkeep.application.application import Application
