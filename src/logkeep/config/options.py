@@ -437,6 +437,16 @@ COORDINATION_TOPIC: Option[str | None] = Option(
     "_compacted_log_backup_coordination.",
     key="kafka.coordination_topic",
 )  # fmt: skip
+APPLICATION: Option[str | None] = Option(
+    "application", Text("NAME"), None,
+    "Back up the topics of this application, which consumes and produces on the cluster, at a consistent cut.",
+    key="kafka.application",
+)  # fmt: skip
+CHECKPOINT_TIMEOUT: Option[timedelta] = Option(
+    "checkpoint-timeout", Duration(), timedelta(minutes=1),
+    "With --application: the backup fails if a task takes no checkpoint within this time.",
+    key="kafka.checkpoint_timeout",
+)  # fmt: skip
 INTERVAL: Option[timedelta] = Option(
     "interval", Duration(), timedelta(seconds=10), "With --follow: time between the starts of two rounds.",
     key="kafka.interval",
