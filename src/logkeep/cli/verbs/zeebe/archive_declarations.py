@@ -44,7 +44,7 @@ BACKUP = Declaration(
     exits=(2, 10, 20, *STORE_EXITS),
     examples=(
         "logkeep zeebe backup --management http://localhost:9600 --store s3://zeebe-backups",
-        "logkeep zeebe backup --management http://zeebe:9600 --store s3://zeebe-backups --id 42 --timeout 10m",
+        "logkeep zeebe backup --management http://localhost:9600 --store s3://zeebe-backups --id 42 --timeout 10m",
     ),
 )
 IMPORT = Declaration(
