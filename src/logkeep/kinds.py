@@ -91,7 +91,7 @@ class SourceKind:
 
 
 def kind_named(name: str) -> SourceKind:
-    return next((kind for kind in (KAFKA, ZOOKEEPER) if kind.name == name), SourceKind(name, name))
+    return next((kind for kind in (KAFKA, ZOOKEEPER, APPLICATION) if kind.name == name), SourceKind(name, name))
 
 
 def kind_of(place: SourceRef, *, strict: bool = False) -> SourceKind:
@@ -261,6 +261,21 @@ def _zookeeper_merge_way() -> "MergeWay":
     return WAY
 
 
+def _application_deeper(request: DeepRequest) -> "Deeper | None":
+    if request.level != "cut":
+        return None
+    from logkeep.checkpoint.certificate.run import CutCheck  # noqa: PLC0415
+
+    return CutCheck()
+
+
+def _check_application_objects() -> "ReadTask":
+    """Archived logs are checked batch by batch, snapshots by their hashes."""
+    from logkeep.kafka.logs.batch_check import check_logs_and_files  # noqa: PLC0415
+
+    return check_logs_and_files
+
+
 KAFKA = SourceKind(
     name="kafka",
     title="Kafka",
@@ -282,4 +297,12 @@ ZOOKEEPER = SourceKind(
     contents=_zookeeper_contents,
     unreachable_without=_zookeeper_unreachable,
     merge_way=_zookeeper_merge_way,
+)
+APPLICATION = SourceKind(
+    name="application",
+    title="application",
+    verify_levels=("files", "data", "cut"),
+    whole_levels=("cut",),
+    deeper=_application_deeper,
+    read_task=_check_application_objects,
 )

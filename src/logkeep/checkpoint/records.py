@@ -193,8 +193,11 @@ def pack_stamp(stamp: Stamp) -> bytes:
 
 
 def stamp_of(record: Record) -> Stamp | None:
+    return unpack_stamp(record.header(STAMP))
+
+
+def unpack_stamp(data: bytes | None) -> Stamp | None:
     """None if there is no stamp, or none that this release reads."""
-    data = record.header(STAMP)
     if data is None or len(data) != _STAMP.size or data[0] != _VERSION:
         return None
     return Stamp(*_STAMP.unpack(data)[1:])
@@ -210,8 +213,11 @@ def pack_source(source: MessageSource) -> bytes:
 
 
 def source_of(record: Record, header: str = SOURCE) -> MessageSource | None:
+    return unpack_source(record.header(header))
+
+
+def unpack_source(data: bytes | None) -> MessageSource | None:
     """None if there is no source, or none that this release reads."""
-    data = record.header(header)
     if data is None or len(data) < _TOPIC_LENGTH.size or data[0] != _VERSION:
         return None
     length = _TOPIC_LENGTH.unpack_from(data)[1]

@@ -223,9 +223,10 @@ MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
+    "level", OneOf(("files", "data", "records", "source", "replay", "boot", "cut")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
-    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server.",
+    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server. Applications: cut proves that "
+    "the cut is consistent.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
@@ -436,6 +437,16 @@ COORDINATION_TOPIC: Option[str | None] = Option(
     "After a backup that made new generations active, send events to this topic, such as "
     "_compacted_log_backup_coordination.",
     key="kafka.coordination_topic",
+)  # fmt: skip
+APPLICATION: Option[str | None] = Option(
+    "application", Text("NAME"), None,
+    "Back up the topics of this application, which consumes and produces on the cluster, at a consistent cut.",
+    key="kafka.application",
+)  # fmt: skip
+CHECKPOINT_TIMEOUT: Option[timedelta] = Option(
+    "checkpoint-timeout", Duration(), timedelta(minutes=1),
+    "With --application: the backup fails if a task takes no checkpoint within this time.",
+    key="kafka.checkpoint_timeout",
 )  # fmt: skip
 INTERVAL: Option[timedelta] = Option(
     "interval", Duration(), timedelta(seconds=10), "With --follow: time between the starts of two rounds.",

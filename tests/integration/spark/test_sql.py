@@ -54,12 +54,15 @@ class Shell:
     second: int
 
     def sql(self, query: str, *flags: str) -> Said:
+        return self.call("sql", query, *flags)
+
+    def call(self, *words: str) -> Said:
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
         known = {"LOGKEEP_REPO": self.repo, "LOGKEEP_CACHE_DIR": str(cache_dir(os.environ, Path.home()))}
         with redirect_stdout(out), redirect_stderr(err):
             world = World(known, standard_console(known, stdin=io.StringIO()), lambda _: NOWHERE)
             world.spark = self.engine
-            code = call(["sql", query, *flags], world)
+            code = call([*words], world)
         assert "Traceback" not in err.getvalue(), err.getvalue()
         assert isinstance(out.buffer, io.BytesIO)
         return Said(code, out.buffer.getvalue(), err.getvalue())
@@ -125,6 +128,30 @@ def test_every_output_has_all_rows(shell: Shell) -> None:
     ]
     assert table.schema.field("timestamp").type.tz == "UTC"
     assert shell.sql(query, "--output", "csv", "--limit", "3").out.count("\n") == 4
+
+
+def test_sparks_own_parquet_reader_reads_a_dataset(shell: Shell, tmp_path: Path) -> None:
+    done = shell.call("kafka", "export", str(shell.first), "--format", "parquet", "--to", str(tmp_path / "set"))
+    assert done.code == 0, done.err
+    shell.rows("SELECT 1")  # the session runs from here on
+    spark = SparkSession.active()
+    found = spark.read.parquet(str(tmp_path / "set" / "topics" / "orders"))
+    columns = (
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "CAST(unix_millis(timestamp) AS BIGINT)",
+        "timestampType",
+    )
+    rows = [tuple(row) for row in found.selectExpr(*columns).orderBy("partition", "offset").collect()]
+    expected = [row.spark(headers=False) for row in all_rows("orders")]
+    assert [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows] == expected
+    headers = found.selectExpr("partition", "offset", "headers").orderBy("partition", "offset").collect()
+    assert [[bytes(h["value"]) if h["value"] is not None else None for h in row["headers"]] for row in headers] == [
+        [value for _, value in row.headers or ()] for row in all_rows("orders")
+    ]
 
 
 def test_the_backup_describes_itself(shell: Shell) -> None:

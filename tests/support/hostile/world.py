@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, ParticipantCut, put_cut
+from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token
+from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import list_restores
 from logkeep.store.local import LocalStore
@@ -106,6 +110,26 @@ def _imported(root: Path) -> None:
     for words in (["init"], ["kafka", "import", str(root / "dataset"), "--partition-count", "orders=1"]):
         done = piped("logkeep", [*words, "-r", repository, "-q"], root)
         assert done.code in {0, 2}, done.text
+    _application_cut(root / "imported")
+
+
+def _application_cut(repository: Path) -> None:
+    """The cut of an application, beside a backup that does not name it."""
+    store = LocalStore(repository)
+    place = open_repository(store).choose(None)
+    document = ParticipantCut(
+        repository=place.repository,
+        source=place.source,
+        id=read_chain(place).completed[0].id,
+        application="shop",
+        stamp="00",
+        history=1,
+        transactional=True,
+        forced=0,
+        disagreeing=0,
+        logs=(ApplicationLog("orders", 0, 1, 2, (CutReader("group", 1),), (1,)),),
+    )
+    put_cut(place, BackupId(document.id), document, random_token())
 
 
 def _zookeeper_files(root: Path) -> None:

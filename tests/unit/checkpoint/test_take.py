@@ -8,19 +8,24 @@ import pytest
 
 from logkeep.checkpoint.archive.copies import copy_request, put_copy, stored_copies
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
-from logkeep.checkpoint.archive.settle import fail, settle
+from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.errors import BackupFailed, ClusterUnreachable, IllegalTransition, Locked, StoreUnreachable, UsageError
+from logkeep.kinds import APPLICATION
 from logkeep.model.ids import BackupId
+from logkeep.repository.backups.content import PartReader, rows_of
 from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.source import read_manifest, view
 from logkeep.repository.backups.states import Failed, Ongoing, State, StateName
+from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
+from logkeep.repository.parts import expected
 from logkeep.repository.upkeep.live import live_objects
-from logkeep.repository.upkeep.prune import delete
+from logkeep.repository.upkeep.prune import delete, fail_ongoing, ongoing_ids
+from logkeep.repository.verify.checks import HashUnit
 from logkeep.store.memory import MemoryStore
 from tests.support.faults.plan import Scripted, error_before, lost_ack
 from tests.support.faults.store import FaultyStore
@@ -157,7 +162,9 @@ def test_r11_nothing_is_deleted_while_a_backup_is_ongoing() -> None:
     _take(world, app, 3, wait=False)
     with writing(world.place, "delete", world.clock, world.tokens) as session, pytest.raises(Locked):
         delete(session, [1], "test")
-    world.drain(fail(world.place, 3, "deleted", world.clock, world.tokens))
+    with writing(world.place, "delete", world.clock, world.tokens) as session:
+        fail_ongoing(session, ongoing_ids(world.place, session.folded.last_id, world.clock.now))
+    assert world.drain(app.copy(0, 3)).reason == "deleted before it was completed"
     with writing(world.place, "delete", world.clock, world.tokens) as session:
         delete(session, [1], "test")
     assert [e.id for e in read_chain(world.place).completed] == [2]
@@ -400,3 +407,22 @@ def test_two_coordinators_at_once(second: int) -> None:
         assert set(outcomes) == set(completed)
         if second == 7:
             assert completed == [7]
+
+
+def test_verify_reads_logs_as_batches_and_snapshots_by_their_hashes() -> None:
+    world, app = _world()
+    for partition in app.partitions:
+        partition.work(9)
+    _take(world, app, 7)
+    entry = read_chain(world.place).completed[-1]
+    manifest = read_manifest(world.place, entry)
+    rows = rows_of(PartReader(world.place), manifest, manifest.parts)
+    wanted = [each for _, each in expected(rows, "shop")]
+    assert {layout.is_log(each.name) for each in wanted} == {True, False}
+    result = APPLICATION.read_task()(HashUnit(world.store, wanted), lambda _: None)
+    assert (result.findings, result.objects) == ([], 6)
+    assert isinstance(world.store, MemoryStore)
+    for each in wanted:
+        world.store.delete(each.name)
+    damaged = APPLICATION.read_task()(HashUnit(world.store, wanted), lambda _: None)
+    assert len(damaged.findings) == 6

@@ -54,7 +54,7 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.lease import check_head, read_lease
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.upkeep.garbage import GarbageRules, collect, plan_garbage, preview_garbage, store_time
-from logkeep.repository.upkeep.prune import PruneSituation, plan_delete, plan_prune
+from logkeep.repository.upkeep.prune import PruneSituation, fail_ongoing, ongoing_ids, plan_delete, plan_prune
 from logkeep.repository.upkeep.prune import delete as delete_backups
 from logkeep.repository.upkeep.retention import Policy
 from logkeep.repository.upkeep.trim import MeasuredTrim, commit_trim, measure_trim
@@ -93,6 +93,8 @@ def _code(report: RemovalReport) -> int:
 
 @verb(DELETE, report=RemovalReport, text=removal_text, exit_code=_code)
 def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
+    failed = _fail_ongoing(run, backups)
+    backups = tuple(text for text in backups if text not in {str(i) for i in failed})
 
     def choose(situation: PruneSituation) -> tuple[Decision, ...]:
         known = [BackupId(e.id) for e in situation.folded.completed]
@@ -101,7 +103,20 @@ def delete(run: Run, backups: tuple[str, ...]) -> RemovalReport:
             Decision(id=i, keep=i not in wanted, reasons=("named" if i in wanted else "not named",)) for i in known
         )
 
-    return _remove(run, "delete", choose)
+    return msgspec.structs.replace(_remove(run, "delete", choose), failed=failed)
+
+
+def _fail_ongoing(run: Run, backups: tuple[str, ...]) -> tuple[int, ...]:
+    """Of the named backups those that processes of the source are copying now: they fail first."""
+    place = chosen_source(run)
+    found = [i for i in ongoing_ids(place, read_chain(place).last_id, run.clock()) if str(i) in backups]
+    if not found or run.dry_run:
+        return tuple(found)
+    run.confirm(f"fail backup {', '.join(map(str, found))} of {place.source}, which is ongoing?")
+    with writing(place, "delete", run.clock, run.token, run[LEASE_TTL]) as session:
+        still = ongoing_ids(place, session.folded.last_id, run.clock())
+        fail_ongoing(session, [i for i in found if i in still])
+    return tuple(i for i in found if i in still)
 
 
 @verb(PRUNE, report=RemovalReport, text=removal_text, exit_code=_code)

@@ -79,6 +79,8 @@ class RemovalReport(msgspec.Struct, frozen=True, kw_only=True):
     """With --source-retention or --topic-retention: every archived topic."""
     trimmed: tuple[BackupTrim, ...] = ()
     """Backups that begin later, in these topics."""
+    failed: tuple[int, ...] = ()
+    """Backups that were ongoing: they are failed now, and their copies are garbage."""
 
 
 def freed_later_of(waits: Iterable[GarbageWait], rules: GarbageRules) -> tuple[FreedLater, ...]:
@@ -107,6 +109,8 @@ def removal_text(report: RemovalReport, look: TerminalStyle) -> str:
     lines = [look.table(("ID", "VERDICT", "WHY"), rows, right="ID", free="WHY"), ""] if rows else []
     done = "would delete" if report.dry_run else "deleted"
     lines += _topic_lines(report, look)
+    fails = "would fail" if report.dry_run else "failed"
+    lines += [f"{fails} backup {backup_id}, which was ongoing" for backup_id in report.failed]
     lines.append(f"{done} {len(report.deleted)} of {plural(len(report.decisions), 'backup')} of {report.source}")
     if report.trimmed:
         trims = "would trim" if report.dry_run else "trimmed"

@@ -14,8 +14,9 @@ from functools import cached_property, partial
 
 import msgspec
 
-from logkeep.errors import BackupFailed, TopicMissing
+from logkeep.errors import BackupFailed, LogkeepError, TopicMissing
 from logkeep.kafka.admin.offsets import log_bounds
+from logkeep.kafka.backup.application_cut import ApplicationCut
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
@@ -143,6 +144,8 @@ class KafkaBackupOptions:
     registry: RegistrySettings | None = None
     """The schema registry whose schemas are archived too."""
     generations: GenerationRule = field(default_factory=GenerationRule)
+    application: ApplicationCut | None = None
+    """The application whose checkpoint this backup has."""
 
 
 @dataclass(frozen=True)
@@ -216,10 +219,11 @@ class KafkaBackup:
             prepared = run.checked_plan()
             engine = engine_for(prepared.plan.size_bytes)
             with self._writing(options) as session:
-                if prepared.generation != session.folded.generation:
+                ongoing = run.cut_application(session, prepared.facts)
+                if ongoing is not None or prepared.generation != session.folded.generation:
                     prepared = run.plan(session.folded)
                 ready = run.generations(session, prepared)
-                done = run.carry_out(session, prepared, engine, ready)
+                done = run.carry_out(session, prepared, engine, ready, ongoing)
                 return run.with_share(session, done, engine_for)
 
     def run_if_changed(
@@ -318,12 +322,30 @@ class _BackupRun:
         found = here.share(done.facts, reached_by(done.logs), done.plan, copy, engine_for)
         return replace(done, findings=(*done.findings, *found.findings), catch_up=found.what)
 
+    def cut_application(self, session: Writing, facts: Facts) -> OngoingBackup | None:
+        """Begin the backup, and let the application take its checkpoint: the request is stored before it is asked."""
+        application = self.options.application
+        if application is None:
+            return None
+        ongoing = self._begin(session, facts)
+        try:
+            application.take(ongoing.id)
+        except LogkeepError as error:
+            ongoing.fail(f"{error.subject}: {error.what}" if error.subject else error.what)
+            raise
+        return ongoing
+
     def carry_out(
-        self, session: Writing, prepared: PreparedBackup, engine: Engine, ready: tuple[CaughtUp, ...] = ()
+        self,
+        session: Writing,
+        prepared: PreparedBackup,
+        engine: Engine,
+        ready: tuple[CaughtUp, ...] = (),
+        started: OngoingBackup | None = None,
     ) -> KafkaBackupDone:
         scram = collect_scram(self.options.scram, self.cluster) if self.options.scram is not None else None
         require_feature(self.place.store, PACKED_RECORDS)  # before the first receipt, which has new fields too
-        ongoing = self._begin(session, prepared.facts)
+        ongoing = started or self._begin(session, prepared.facts)
         if self.options.compression is Codec.ZSTD:
             require_feature(self.place.store, ZSTD_FRAMES)
         earlier = self.continuity.copied(earlier_results(usable_receipts(session, ongoing, engine).values()))
@@ -586,6 +608,8 @@ class _BackupRun:
         refs = [put_record(self.place, ongoing.id, record, session.tokens())]
         if scram is not None:
             refs.append(put_scram(self.place, ongoing.id, scram, session.tokens()))
+        if self.options.application is not None:
+            refs.append(self.options.application.attach(self.place, ongoing.id, session.tokens()))
         if self.options.registry is not None:
             # After the copy: records of the backup may have schemas that were registered while it ran.
             refs.append(self._put_registry(ongoing, capture(self.options.registry), session))
@@ -629,6 +653,8 @@ class _BackupRun:
     ) -> tuple[ClusterRecord, tuple[Finding, ...]]:
         """What is archived of the cluster besides its logs, and everything that the user should know."""
         groups, clamped = groups_of(facts)
+        if self.options.application is not None:
+            groups = self.options.application.groups(groups)
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,

@@ -8,14 +8,17 @@ zstd frames is unpacked on the way: the stored bytes have one hash, the unpacked
 import hashlib
 from collections.abc import Iterator
 
+import msgspec
+
 from logkeep.errors import Damaged, ObjectMissing, UnsafeName
 from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.model.segments import Codec
 from logkeep.model.work import Progress
 from logkeep.repository.backups.log_batches import LogPieces
 from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.chain import layout
 from logkeep.repository.parts import Expected
-from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, stored_sha256
+from logkeep.repository.verify.checks import CheckedObjects, HashResult, HashUnit, hash_objects, stored_sha256
 from logkeep.store.base import Store
 
 BRING_BACK = "bring the object back from the store's versions or from a copy, then verify again"
@@ -28,6 +31,19 @@ def check_logs(unit: HashUnit, progress: Progress) -> HashResult:
         for _ in checked_batches(unit.store, each, checked, progress):
             pass
     return HashResult(checked.findings, checked.objects, checked.bytes)
+
+
+def check_logs_and_files(unit: HashUnit, progress: Progress) -> HashResult:
+    """The same for a source that has snapshots too: those are hashed."""
+    logs = [each for each in unit.objects if layout.is_log(each.name)]
+    others = [each for each in unit.objects if not layout.is_log(each.name)]
+    results = [
+        check_logs(msgspec.structs.replace(unit, objects=logs), progress),
+        hash_objects(msgspec.structs.replace(unit, objects=others), progress),
+    ]
+    return HashResult(
+        [f for r in results for f in r.findings], sum(r.objects for r in results), sum(r.bytes for r in results)
+    )
 
 
 def checked_batches(

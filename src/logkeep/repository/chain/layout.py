@@ -299,6 +299,11 @@ def is_buried(name: str) -> bool:
     return match is not None and match["buried"] is not None
 
 
+def is_log(name: str) -> bool:
+    """Whether a data object holds a log: not a snapshot."""
+    return data_token(name) is not None and name.removesuffix(".zst").removesuffix(".gz").endswith(".log")
+
+
 def in_journal(name: str) -> bool:
     return _IN_JOURNAL.fullmatch(name) is not None
 

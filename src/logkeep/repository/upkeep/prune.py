@@ -9,9 +9,10 @@ from datetime import datetime
 
 from logkeep.errors import Locked, UsageError
 from logkeep.model.ids import BackupId
-from logkeep.repository.backups.detached import CLOCK_SKEW, DEADLINE, deadline_of, detached_requests
+from logkeep.repository.backups.detached import CLOCK_SKEW, deadline_of, detached_requests
 from logkeep.repository.backups.verdicts import BackupVerdict
-from logkeep.repository.chain.actions import DeleteAction
+from logkeep.repository.chain.actions import DeleteAction, FailedAction
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry, Folded
 from logkeep.repository.chain.write_session import Writing
 from logkeep.repository.upkeep.retention import Candidate, Policy, RetentionVerdict, decide
@@ -92,6 +93,18 @@ def _deletable(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
     return entry
 
 
+def ongoing_ids(place: SourceRef, last_id: int, now: datetime) -> list[int]:
+    """Backups that the source's own processes are copying now."""
+    found = ((request.id, deadline_of(request)) for request in detached_requests(place, last_id))
+    return [i for i, deadline in found if deadline is not None and now < deadline + CLOCK_SKEW]
+
+
+def fail_ongoing(writing: Writing, ids: Sequence[int]) -> None:
+    """Ongoing backups that the user deletes become failed, which is final: late copies are ignored."""
+    for backup_id in ids:
+        writing.commit(FailedAction(backup_id, "deleted before it was completed"))
+
+
 def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
     """Commit the deletion. Objects that only these backups needed become garbage. Raises Locked."""
     if ids:
@@ -101,11 +114,9 @@ def delete(writing: Writing, ids: Sequence[int], reason: str) -> None:
 
 def _refuse_while_copied(writing: Writing) -> None:
     """Copies that the source's own processes are making continue the newest backup: none may be deleted meanwhile."""
-    for request in detached_requests(writing.place, writing.folded.last_id):
-        deadline = deadline_of(request)
-        if deadline is not None and writing.clock() < deadline + CLOCK_SKEW:
-            raise Locked(
-                f"backup {request.id} is ongoing until {request.options[DEADLINE]} at the latest",
-                subject=writing.place.source,
-                remedy=f"try again when it is completed, or delete {request.id} first, which fails it",
-            )
+    for backup_id in ongoing_ids(writing.place, writing.folded.last_id, writing.clock()):
+        raise Locked(
+            f"backup {backup_id} is ongoing",
+            subject=writing.place.source,
+            remedy=f"try again when it is completed, or delete {backup_id} first, which fails it",
+        )

@@ -69,7 +69,8 @@ def test_every_sentence_of_the_code_has_a_translation() -> None:
 
 
 _OF_LOGKEEP = re.compile(
-    "bootstrap|sasl|ssl|[kK]afka|Java|broker|topic|endpoint|conditional|log.dirs|larger id|parallel|command-config|process per"
+    "bootstrap|sasl|ssl|[kK]afka|Java|broker|topic|endpoint|conditional|log.dirs|larger id|parallel|command-config"
+    "|process per"
 )
 
 

@@ -1,5 +1,6 @@
 """`logkeep kafka backup`: the cluster's logs byte for byte, and everything that a restore needs."""
 
+import re
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,9 +30,11 @@ from logkeep.cli.wiring import chosen_engine, expect_work, object_bytes, refuse_
 from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALLOW_GAPS,
+    APPLICATION,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
     CATCH_UP_BYTES,
+    CHECKPOINT_TIMEOUT,
     CLIENT_RACK,
     COMMAND_CONFIG,
     COMPACTED,
@@ -71,6 +74,7 @@ from logkeep.kafka.registry.settings import RegistrySettings, registry_settings,
 from logkeep.model.findings import Finding
 from logkeep.model.ids import backup_id
 from logkeep.model.segments import Codec
+from logkeep.repository.chain.commits import SourceRef
 
 
 def _text(report: KafkaBackupReport, look: TerminalStyle) -> str:
@@ -103,6 +107,8 @@ def backup(run: Run) -> KafkaBackupReport:
     place = written_source(run, FIRST_SOURCE)
     settings = _with_rack(run, client_settings(run))
     task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
+    if run[APPLICATION] is not None:
+        options = _with_application(run, options, place, settings)
     if run[STANDBY] and not run[FOLLOW]:
         raise UsageError("--standby is for runs with --follow", remedy="add --follow, or leave --standby out")
     if run.settings.typed(INSTANCE_ROLE) and not run[STANDBY]:
@@ -122,6 +128,23 @@ def backup(run: Run) -> KafkaBackupReport:
     )
     publish_switches(run, settings, done)
     return _report(place.source, done, run[ALLOW_GAPS])
+
+
+def _with_application(
+    run: Run, options: KafkaBackupOptions, place: SourceRef, settings: ClientSettings
+) -> KafkaBackupOptions:
+    """The topics are those that the application declared; the cut is taken when the backup has begun."""
+    from logkeep.application.kafka.coordinator import ParticipantCutter  # noqa: PLC0415 - few runs need it
+
+    for other in (TOPICS, EXCLUDE, INTERNAL, FOLLOW, RESUME):
+        if run.settings.typed(other):
+            flag = other.spellings()[0].flag
+            raise UsageError(f"{flag} is not for runs with --application", remedy=f"leave {flag} out")
+    cutter = ParticipantCutter(
+        run[APPLICATION] or "", settings, place, run.token(), run[CHECKPOINT_TIMEOUT].total_seconds()
+    )
+    topics = tuple(re.escape(topic) for topic in cutter.topics())
+    return replace(options, include=topics, exclude=(), application=cutter)
 
 
 def _of_dataset(written: DatasetReport, source: str) -> KafkaBackupReport:

@@ -8,6 +8,7 @@ from logkeep.config.options import (
     ACCEPT_DELETIONS,
     ALL,
     ALLOW_GAPS,
+    APPLICATION,
     AT_TIME,
     AVRO_CODEC,
     AVRO_SCHEMA,
@@ -15,6 +16,7 @@ from logkeep.config.options import (
     BROKERS,
     BY_RECORD,
     CATCH_UP_BYTES,
+    CHECKPOINT_TIMEOUT,
     CLIENT_RACK,
     COMPACTED,
     COMPRESSION,
@@ -110,6 +112,9 @@ BACKUP = Declaration(
     With --format and --to the records are written as a dataset in a format of other tools, without a repository: what a
     consumer would read, up to the last stable offset. A later run continues where the dataset ends. See `kafka export`.
 
+    With --application the backup has a consistent cut of a consume-process-produce application: every task takes a
+    checkpoint, and the positions of all of them are stored. `kafka restore` of that backup restores the cut.
+
     With --standby several instances follow the same source. One of them is active and makes the rounds; it renews its
     role in the repository. The others wait, and one becomes active when the role is released, or was not renewed
     for --lease-ttl and a third of it. `status` names all instances.
@@ -120,6 +125,8 @@ BACKUP = Declaration(
         CLIENT_RACK,
         *TOPIC_SELECTION,
         INTERNAL,
+        APPLICATION,
+        CHECKPOINT_TIMEOUT,
         SCRAM_TO,
         CONTROLLERS,
         CONTROLLER_CONFIG,

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from logkeep.application.kafka.cluster_topics import ClusterTopics
+from logkeep.application.kafka.cut_document import ParticipantCut, read_cut
+from logkeep.application.kafka.restore import AppendedRecords, TransitRestore, restore_selection
 from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
@@ -56,11 +60,13 @@ from logkeep.config.options import (
     Options,
 )
 from logkeep.errors import Interrupted, LogkeepError, TargetUnsafe, UsageError, VerificationFailed
+from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
-from logkeep.kafka.record.backup_view import KIND, view_backup
+from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.torn import TORN_CODES
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.write import write_label
@@ -105,6 +111,9 @@ _ONLINE: Options = (
     REPLICATION_FACTOR, RESUME_RESTORE, KEEP_ALL, NO_PROOF, LIMIT_PRODUCE,
 )  # fmt: skip
 """Options that have no effect on a restore into files."""
+_NOT_FOR_CUTS: Options = (
+    TOPICS, EXCLUDE, RENAME, PARTITIONS, REPARTITION, UNTIL_TIME, UNTIL_OFFSET, INTO_EXISTING, WHAT, RESTORED_GROUPS,
+)  # fmt: skip
 _OFFLINE: Options = (REPLACE_RECORDS, HERE_ONLY, BROKERS)
 """Options that have no effect on any other restore."""
 
@@ -157,6 +166,8 @@ def restore_backup(
     _refuse_damaged(place, BackupId(entry.id))
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_backup(place, held)
+        cut = application_cut(run, view)
+        options = options if cut is None else replace(options, selection=restore_selection(cut))
         engines = restore_engines(run, prove=options.plan.prove)
         prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
@@ -166,7 +177,8 @@ def restore_backup(
         task = KafkaRestore(place, state, settings, run.clock, run.token)
         with _naming_restore(run) as begun:
             done = task.begin(prepared, options, engines(prepared.plan.bytes), typed, begun=begun)
-        return _result_report(place.source, done)
+            appended = append_in_transit(view, cut, settings) if done.good else ()
+        return _with_appended(_result_report(place.source, done), cut, appended)
 
 
 def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
@@ -198,11 +210,46 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
         if not stored.ended_well:
             begun(restore_id)
         done = task.resume(stored, view, restore_engines(run, prove=stored.plan.prove), run[LIMIT_PRODUCE])
+        cut = read_cut(place, view.manifest)
+        appended = append_in_transit(view, cut, settings) if done.good else ()
     if stored.ended_well and not run[QUIET]:
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
         )
-    return _result_report(place.source, done)
+    return _with_appended(_result_report(place.source, done), cut, appended)
+
+
+def _with_appended(
+    report: KafkaRestoreReport, cut: ParticipantCut | None, appended: tuple[AppendedRecords, ...]
+) -> KafkaRestoreReport:
+    """A transaction that the positions of a cut tear is whole again: its other records are in transit."""
+    if cut is None:
+        return report
+    findings = tuple(f for f in report.findings if f.code not in TORN_CODES)
+    return msgspec.structs.replace(report, appended=appended, findings=findings)
+
+
+def application_cut(run: Run, view: KafkaBackupView) -> ParticipantCut | None:
+    """The cut of the application whose backup this is. Raises UsageError for options that would not restore it."""
+    cut = read_cut(view.place, view.manifest)
+    if cut is None:
+        return None
+    if (other := _typed_flag(run, _NOT_FOR_CUTS)) is not None:
+        raise UsageError(
+            f"{other} cannot be used: the backup has the cut of application {cut.application}, which is restored whole",
+            remedy=f"leave {other} out, or restore another backup",
+        )
+    return cut
+
+
+def append_in_transit(
+    view: KafkaBackupView, cut: ParticipantCut | None, settings: ClientSettings
+) -> tuple[AppendedRecords, ...]:
+    """Records that were produced inside the cut and not read yet. Those that are there already are not sent again."""
+    if cut is None:
+        return ()
+    with Cluster(settings) as cluster:
+        return TransitRestore(view, cut, ClusterTopics(cluster, settings)).run()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
+from logkeep.application.kafka.restore import AppendedRecords
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition_lines, planned_lines
@@ -67,6 +68,8 @@ class KafkaRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     refusal_code: int = 0
     """The exit code of a run."""
     findings: tuple[Finding, ...]
+    appended: tuple[AppendedRecords, ...] = ()
+    """Of the backup of an application: records in transit that were appended, with their old and new offsets."""
     offline: OfflinePart | None = None
     """Only with --to-log-dirs."""
     dry_run: bool
@@ -78,7 +81,11 @@ def restore_text(report: KafkaRestoreReport, look: TerminalStyle) -> str:
     state = look.state("FAIL" if report.verdict in BAD else "OK")
     name = "restore into files" if report.offline else f"restore {report.restore}"
     head = f"{state}  {name} of backup {report.backup}: {report.verdict}"
-    lines = [head, look.text(_amount(report)), look.text(_where(report)), *_blocks(report, look)]
+    lines = [head, look.text(_amount(report)), look.text(_where(report))]
+    if report.appended:
+        sent = plural(sum(len(each.old) for each in report.appended), "record")
+        lines.append(look.text(f"{sent} in transit appended: produced inside the cut, not read yet"))
+    lines += _blocks(report, look)
     lines += finding_lines(report.findings, look, every=False)
     return "\n".join([*lines, *_what_now(report, look)])
 

@@ -33,6 +33,10 @@ _NEAR_MS = 2 * TOGETHER_MS
 _CLEARLY = 4
 """How much wider than the times on both sides a pause must be."""
 
+_TORN, _POSSIBLY_TORN = "transaction-torn", "transaction-possibly-torn"
+TORN_CODES = frozenset({_TORN, _POSSIBLY_TORN})
+"""Codes of findings about transactions that are restored in part."""
+
 Numbers = npt.NDArray[np.intp]
 
 
@@ -200,9 +204,9 @@ def torn_findings(torn: Iterable[TornTransactions], *, left_out: bool) -> list[F
 def _torn(each: TornTransactions) -> Finding:
     both = f"restored in {join_names(each.restored)}, missing in {join_names(each.missing)}"
     if each.certain:
-        code, what = "transaction-torn", f"the cut tears {_count(each)}: {both}"
+        code, what = _TORN, f"the cut tears {_count(each)}: {both}"
     else:
-        code = "transaction-possibly-torn"
+        code = _POSSIBLY_TORN
         what = f"the cut possibly tears {_count(each)}, whose parts cannot be matched for certain: {both}"
     return Finding(
         code=code,

@@ -1,0 +1,7 @@
+"""Restores an application from the archive into a data directory, to a backup or to a checkpoint between two backups.
+
+plan        which log and snapshot each partition gets, and what is dropped (pure)
+points      what the archive offers: the records of all backups
+stage_task  one partition's files, written and compared by a task of an engine
+swap        puts the staged files in place, so that nothing can start in between
+"""

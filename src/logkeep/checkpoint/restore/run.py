@@ -1,0 +1,80 @@
+"""The steps of a restore: plan, stage with an engine, declare ready, swap. The caller holds the directory's lock."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, plan_restore
+from logkeep.checkpoint.restore.points import ArchivedSegments, archived_records
+from logkeep.checkpoint.restore.stage_task import StagedPartition, StageUnit, stage_partition
+from logkeep.checkpoint.restore.swap import clear, interrupted, ready, staged, swap
+from logkeep.checkpoint.steps import Steps
+from logkeep.errors import TargetUnsafe
+from logkeep.model.work import Engine
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.chain.fold import Folded
+
+
+@dataclass(frozen=True)
+class RestoredApplication:
+    partitions: tuple[StagedPartition, ...]
+    before: Path | None
+    """Where the old files are."""
+
+
+def prepare(place: SourceRef, folded: Folded, checkpoint: int) -> ApplicationRestorePlan:
+    """What will be restored. Reads documents only. Raises UnknownBackup, Damaged."""
+    return plan_restore(archived_records(place, folded), checkpoint)
+
+
+def next_history(place: SourceRef, folded: Folded, target: int) -> int:
+    """Larger than every history that is archived, and than the one of the target."""
+    return max([target, *(record.history for record in archived_records(place, folded))]) + 1
+
+
+def check_partitions(plan: ApplicationRestorePlan, expected: int | None) -> None:
+    """Raises TargetUnsafe if the target is for another number of partitions."""
+    if expected is not None and expected != len(plan.partitions):
+        raise TargetUnsafe(
+            f"the backup has {len(plan.partitions)} partitions, the target has {expected}",
+            subject=plan.name,
+            remedy="the number of partitions is fixed: restore to an empty directory",
+        )
+
+
+def restore(
+    place: SourceRef, folded: Folded, plan: ApplicationRestorePlan, directory: Path, document: bytes, label: str,
+    engine: Callable[[int], Engine],
+) -> Steps[RestoredApplication]:  # fmt: skip
+    """Stage every partition with one task, then swap. An interrupted swap is finished first, by `finish`."""
+    yield from clear(directory)
+    found = ArchivedSegments(place, folded)
+    units = [
+        StageUnit(
+            place=place,
+            partition=each.partition,
+            log=found.log(plan, each),
+            snapshot=found.snapshot(plan, each),
+            log_start=each.log_start,
+            cut_end=each.cut_end,
+            directory=str((staged(directory) / f"p{each.partition}").absolute()),
+        )
+        for each in plan.partitions
+    ]
+    yield "stage"
+    runner = engine(sum(unit.bytes for unit in units))
+    results = runner.map(
+        stage_partition, units, StagedPartition, label="restore partitions", weight=lambda unit: unit.bytes
+    )
+    yield from ready(directory, document, label)
+    before = yield from swap(directory)
+    return RestoredApplication(tuple(results), before)
+
+
+def finish(directory: Path) -> Steps[bool]:
+    """Continue a swap that was interrupted; whether there was one."""
+    yield "finish"
+    if not interrupted(directory):
+        return False
+    yield from swap(directory)
+    return True

@@ -1,0 +1,147 @@
+"""A task: writes the log and the snapshot of one partition into a directory, byte for byte as they were archived.
+
+Every batch is checked (CRC-32C, positions without a hole), every object against its hash. The log ends behind the
+create of the checkpoint. A repeated attempt begins anew.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from logkeep.errors import Damaged
+from logkeep.formats.kafka.batches import Batches, Bytes
+from logkeep.model.segments import Segment
+from logkeep.model.work import Progress
+from logkeep.repository.backups.log_batches import proven_batches
+from logkeep.repository.backups.segment_bytes import StoredLog
+from logkeep.repository.chain import layout
+from logkeep.repository.chain.commits import SourceRef
+
+
+class StageUnit(msgspec.Struct, frozen=True, kw_only=True):
+    place: SourceRef
+    partition: int
+    log: tuple[Segment, ...]
+    snapshot: Segment | None
+    log_start: int
+    cut_end: int
+    directory: str
+
+    @property
+    def bytes(self) -> int:
+        return sum(s.plain_bytes for s in (*self.log, *((self.snapshot,) if self.snapshot else ())))
+
+
+class StagedPartition(msgspec.Struct, frozen=True, kw_only=True):
+    partition: int
+    records: int
+    """Positions of the log that was written."""
+    log_bytes: int
+    snapshot_bytes: int
+
+
+def stage_partition(unit: StageUnit, progress: Progress) -> StagedPartition:
+    """Write `log/<20 digits>.log` and `snapshots/<20 digits>.sqlite`. Raises Damaged."""
+    root = Path(unit.directory)
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "log").mkdir(parents=True, mode=0o700)
+    (root / "snapshots").mkdir(mode=0o700)
+    first, log_bytes = _write_log(unit, root / "log", progress)
+    snapshot_bytes = _write_snapshot(unit, root / "snapshots", progress)
+    for directory in (root / "log", root / "snapshots", root):
+        sync_directory(directory)
+    return StagedPartition(
+        partition=unit.partition, records=unit.cut_end - first, log_bytes=log_bytes, snapshot_bytes=snapshot_bytes
+    )
+
+
+def _write_log(unit: StageUnit, directory: Path, progress: Progress) -> tuple[int, int]:
+    """One file for each archived object; the first position and the bytes written."""
+    reached, first, written = unit.log_start, -1, 0
+    for segment in unit.log:
+        if reached >= unit.cut_end:
+            break
+        pieces = _batches(unit, segment, progress)
+        begun = next(((data, base, end) for data, base, end in pieces if end > reached), None)
+        if begun is None:
+            continue
+        first = begun[1] if first < 0 else first
+        with (directory / f"{begun[1]:020}.log").open("wb") as file:
+            reached, size = _append(file, begun, pieces, reached, unit)
+            written += size
+    if reached != unit.cut_end:
+        raise Damaged(
+            f"the archived log ends at {reached}, not at {unit.cut_end}", subject=f"partition {unit.partition}"
+        )
+    return first, written
+
+
+def _append(
+    file: BinaryIO, begun: tuple[bytes, int, int], rest: Iterator[tuple[bytes, int, int]], reached: int, unit: StageUnit
+) -> tuple[int, int]:
+    size, piece = 0, begun
+    while True:
+        data, base, end = piece
+        if base > reached:
+            raise Damaged(f"positions [{reached}, {base}) are missing", subject=f"partition {unit.partition}")
+        file.write(data)
+        reached, size = end, size + len(data)
+        found = next(rest, None)
+        if found is None:
+            break
+        piece = found
+    file.flush()
+    os.fsync(file.fileno())
+    return reached, size
+
+
+def _batches(unit: StageUnit, segment: Segment, progress: Progress) -> Iterator[tuple[bytes, int, int]]:
+    """Runs of whole batches below the cut: bytes, first position, end. The hash is compared behind the last one."""
+    for buffer, batches in proven_batches(unit.place, segment, -1, progress):
+        yield from _runs(buffer, batches, unit)
+
+
+def _runs(buffer: Bytes, batches: Batches, unit: StageUnit) -> Iterator[tuple[bytes, int, int]]:
+    for i in range(len(batches)):
+        one = batches[i : i + 1]
+        end = int(one.last_offsets[0]) + 1
+        if unit.log_start < end <= unit.cut_end:
+            yield bytes(buffer[one.start : one.end]), int(one.base_offsets[0]), end
+
+
+def _write_snapshot(unit: StageUnit, directory: Path, progress: Progress) -> int:
+    if unit.snapshot is None:
+        return 0
+    path, size = directory / f"{unit.snapshot.start:020}.sqlite", 0
+    with path.open("wb") as file:
+        for piece in _proven_file(unit.place, unit.snapshot, progress):
+            size += file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    return size
+
+
+def _proven_file(place: SourceRef, segment: Segment, progress: Progress) -> Iterator[memoryview]:
+    """The bytes of a snapshot; its hash is compared at the end. Raises Damaged."""
+    digest = hashlib.sha256()
+
+    def watch(chunk: bytes) -> None:
+        digest.update(chunk)
+        progress(len(chunk))
+
+    yield from StoredLog.of(place, segment).pieces(watch)
+    if digest.hexdigest() != segment.sha256:
+        raise Damaged("the bytes are not those that were written", subject=layout.segment(place.source, segment))
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,157 @@
+"""An application of two stages on a real broker: its cut restored elsewhere and drained, judged by kafka-python."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Message, Producer
+from kafka import KafkaConsumer, TopicPartition
+
+from logkeep.application.kafka.participant import Output, Participant
+from logkeep.embedded.kafka import EmbeddedKafka
+from tests.integration.kafka.restore.scene import Scene, log_end, troubles
+from tests.support.processes import wait_for
+
+pytestmark = pytest.mark.xdist_group("kafka-restore")
+PARTITIONS = 2
+
+
+def charge(message: Message, output: Output) -> None:
+    """Two outputs for each order: both must arrive, or none."""
+    output.send(f"{_app(message)}-payments", message.value(), message.key())
+    output.send(f"{_app(message)}-fees", message.value(), message.key())
+
+
+def book(message: Message, output: Output) -> None:
+    kind = b"payment " if message.topic().endswith("payments") else b"fee "
+    output.send(f"{_app(message)}-receipts", kind + message.value(), message.key())
+
+
+def _app(message: Message) -> str:
+    return str(message.topic()).rpartition("-")[0]
+
+
+@dataclass
+class Running:
+    """Both stages, each in a thread, until the block ends."""
+
+    kafka: EmbeddedKafka
+    application: str
+    transactional: bool = True
+    errors: list[BaseException] = field(default_factory=list)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        stop = threading.Event()
+        stages = [
+            ("charging", ["orders"], charge, ["payments", "fees"]),
+            ("charging", ["orders"], charge, ["payments", "fees"]),
+            ("booking", ["payments", "fees"], book, ["receipts"]),
+        ]
+        threads = [threading.Thread(target=self._stage, args=(stop, *stage)) for stage in stages]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(60)
+            assert not self.errors, self.errors
+
+    def _stage(self, stop: threading.Event, group: str, inputs: list[str], handler: Any, outputs: list[str]) -> None:
+        name = self.application
+        try:
+            Participant(
+                name,
+                f"{name}-{group}",
+                [f"{name}-{each}" for each in inputs],
+                handler,
+                outputs=[f"{name}-{each}" for each in outputs],
+                config={"bootstrap.servers": self.kafka.bootstrap},
+                transactional=self.transactional,
+                together=group == "booking",
+            ).run(stop.is_set)
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            self.errors.append(error)
+
+
+@contextmanager
+def orders(kafka: EmbeddedKafka, application: str) -> Iterator[list[int]]:
+    """A client sends orders until the block ends; the list has those that the broker has confirmed."""
+    confirmed, stop = list[int](), threading.Event()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 1})
+
+    def send() -> None:
+        number = 0
+        while not stop.is_set():
+            value, noted = str(number).encode(), number
+            producer.produce(
+                f"{application}-orders",
+                value,
+                value,
+                on_delivery=lambda error, _, noted=noted: confirmed.append(noted) if error is None else None,
+            )
+            producer.poll(0.001)
+            number += 1
+        producer.flush(30)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield confirmed
+    finally:
+        stop.set()
+        thread.join(60)
+
+
+def values(kafka: EmbeddedKafka, topic: str) -> list[str]:
+    """What another client library reads, committed records only."""
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap, isolation_level="read_committed")
+    logs = [TopicPartition(topic, p) for p in range(PARTITIONS)]
+    consumer.assign(logs)
+    consumer.seek_to_beginning()
+    ends, found = consumer.end_offsets(logs), list[str]()
+    while any(consumer.position(log) < ends[log] for log in logs):
+        for batch in consumer.poll(500).values():
+            found += [record.value.decode() for record in batch]
+    consumer.close()
+    return found
+
+
+def make_topics(scene: Scene, application: str) -> None:
+    for each in ("orders", "payments", "fees", "receipts"):
+        scene.topics.create(f"{application}-{each}", PARTITIONS)
+
+
+@pytest.mark.parametrize(
+    "transactional", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["transactions", "without"]
+)
+def test_every_order_before_the_cut_is_booked_once_and_none_after_it(scene: Scene, transactional: bool) -> None:
+    name = f"shop{int(transactional)}"
+    make_topics(scene, name)
+    source = ("--bootstrap-servers", scene.kafka.bootstrap, "--source", name)
+    with Running(scene.kafka, name, transactional)(), orders(scene.kafka, name) as confirmed:
+        wait_for(lambda: len(confirmed) > 300, "orders")
+        wait_for(lambda: log_end(scene.kafka, f"{name}-receipts") > 100, "receipts")
+        before = set(confirmed)
+        done = scene.commands.json("kafka", "backup", "--application", name, *source)
+        after = max(confirmed)
+        wait_for(lambda: max(confirmed) > after + 100, "orders after the backup")
+    assert not troubles(done)
+    words = ("kafka", "restore", "latest", "--source", name, "--bootstrap-servers", scene.target.bootstrap)
+    restored = scene.commands.json(*words, "--engine", "inline", "--yes")
+    assert restored["verdict"] == "proven"
+    kept = {int(v) for v in values(scene.target, f"{name}-orders")}
+    assert before <= kept
+    assert max(kept) <= after + 1
+    with Running(scene.target, name, transactional)():
+        wait_for(lambda: len(set(values(scene.target, f"{name}-receipts"))) >= 2 * len(kept), "the rest")
+    booked = Counter(values(scene.target, f"{name}-receipts"))
+    assert set(booked) == {f"{kind} {number}" for kind in ("payment", "fee") for number in kept}
+    if transactional:
+        assert set(booked.values()) == {1}
