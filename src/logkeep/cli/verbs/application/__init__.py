@@ -1,0 +1,1 @@
+"""The verbs of `logkeep app`: consistent backups of applications, and their restore."""
