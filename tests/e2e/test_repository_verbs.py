@@ -523,6 +523,10 @@ CALLS = {
 """Every verb but those that need a server of their own."""
 
 ELSEWHERE = (
+    "app backup",
+    "app checkpoint",
+    "app restore",
+    "app status",
     "demo",
     "drill",
     "kafka backup",

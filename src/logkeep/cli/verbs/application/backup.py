@@ -57,9 +57,10 @@ def _code(report: ApplicationBackupReport) -> int:
 
 
 def data_directory(run: Run) -> Path:
-    if run[APP_DATA] is None:
+    named = run[APP_DATA]
+    if named is None:
         raise UsageError("--data is missing", remedy="name the data directory of the application")
-    return Path(run[APP_DATA])
+    return Path(named)
 
 
 @verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code)

@@ -15,6 +15,7 @@ from logkeep.application.data_directory import (
 )
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import check_partitions, finish, next_history, prepare, restore
+from logkeep.checkpoint.restore.swap import STAGED, interrupted
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -116,12 +117,12 @@ def _check_replaced(run: Run, directory: Path, known: DataDirectory | None, plan
         _locked(directory).release()
     if known is not None and known.document.application != plan.application:
         raise TargetUnsafe(f"it has another application, {known.document.name}", subject=str(directory))
-    ours = {LOCK, "restore"}
-    others = [one.name for one in directory.iterdir() if one.name not in ours and not one.name.startswith("before-")]
-    if others and not ("restore" in {one.name for one in directory.iterdir()} and known is None):
-        if known is None or not run[REPLACE_DATA]:
-            remedy = "restore to an empty directory, or add --replace: the old files are kept beside the new ones"
-            raise TargetUnsafe(f"it is not empty: it has {sorted(others)[0]}", subject=str(directory), remedy=remedy)
+    kept = (LOCK, STAGED)
+    others = sorted(one.name for one in directory.iterdir() if one.name not in kept)
+    allowed = run[REPLACE_DATA] if known is not None else interrupted(directory)
+    if others and not allowed:
+        remedy = "restore to an empty directory, or add --replace: the old files are kept beside the new ones"
+        raise TargetUnsafe(f"it is not empty: it has {others[0]}", subject=str(directory), remedy=remedy)
 
 
 def _report(
