@@ -261,6 +261,14 @@ def _zookeeper_merge_way() -> "MergeWay":
     return WAY
 
 
+def _application_deeper(request: DeepRequest) -> "Deeper | None":
+    if request.level != "cut":
+        return None
+    from logkeep.checkpoint.certificate.run import CutCheck  # noqa: PLC0415
+
+    return CutCheck()
+
+
 def _check_application_objects() -> "ReadTask":
     """Archived logs are checked batch by batch, snapshots by their hashes."""
     from logkeep.kafka.logs.batch_check import check_logs_and_files  # noqa: PLC0415
@@ -293,5 +301,8 @@ ZOOKEEPER = SourceKind(
 APPLICATION = SourceKind(
     name="application",
     title="application",
+    verify_levels=("files", "data", "cut"),
+    whole_levels=("cut",),
+    deeper=_application_deeper,
     read_task=_check_application_objects,
 )

@@ -223,9 +223,10 @@ MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
+    "level", OneOf(("files", "data", "records", "source", "replay", "boot", "cut")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
-    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server.",
+    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server. Applications: cut proves that "
+    "the cut is consistent.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
