@@ -91,7 +91,7 @@ class SourceKind:
 
 
 def kind_named(name: str) -> SourceKind:
-    return next((kind for kind in (KAFKA, ZOOKEEPER, APPLICATION) if kind.name == name), SourceKind(name, name))
+    return next((kind for kind in (KAFKA, ZOOKEEPER, APPLICATION, ZEEBE) if kind.name == name), SourceKind(name, name))
 
 
 def kind_of(place: SourceRef, *, strict: bool = False) -> SourceKind:
@@ -306,3 +306,4 @@ APPLICATION = SourceKind(
     deeper=_application_deeper,
     read_task=_check_application_objects,
 )
+ZEEBE = SourceKind(name="zeebe", title="Zeebe")

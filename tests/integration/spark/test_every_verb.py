@@ -311,6 +311,15 @@ def _zeebe_verify(stage: Stage) -> None:
     assert (done["verdict"], len(done["copies"]), done["cut"]["orphans"]) == ("good", 3, 0)
 
 
+def _zeebe_import(stage: Stage) -> None:
+    store = unpacked_store(stage.directory / "zeebe-imported")
+    repository = (*stage.init("zeebe-repository"), "--source", "zeebe")
+    done = stage.on_cluster("zeebe", "import", "20", "--store", str(store), *repository)
+    assert (done["id"], done["partitions"], done["changed"]) == (20, 3, True)
+    done = stage.on_cluster("zeebe", "export", "20", *repository, "--to", str(stage.directory / "zeebe-exported"))
+    assert (done["verdict"], done["files"], done["cut"]["orphans"]) == ("good", 21, 0)
+
+
 CASES = {
     "kafka backup": (_kafka_backup,),
     "verify": (_verify,),
@@ -324,6 +333,8 @@ CASES = {
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "sql": (_sql,),
+    "zeebe export": (_zeebe_import,),
+    "zeebe import": (_zeebe_import,),
     "zeebe verify": (_zeebe_verify,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
