@@ -327,6 +327,15 @@ def _application_restore(stage: Stage) -> None:
     assert [each["position"] for each in done["partitions"]] == [3, 3, 3]
 
 
+def _zeebe_import(stage: Stage) -> None:
+    store = unpacked_store(stage.directory / "zeebe-imported")
+    repository = (*stage.init("zeebe-repository"), "--source", "zeebe")
+    done = stage.on_cluster("zeebe", "import", "20", "--store", str(store), *repository)
+    assert (done["id"], done["partitions"], done["changed"]) == (20, 3, True)
+    done = stage.on_cluster("zeebe", "export", "20", *repository, "--to", str(stage.directory / "zeebe-exported"))
+    assert (done["verdict"], done["files"], done["cut"]["orphans"]) == ("good", 21, 0)
+
+
 CASES = {
     "app restore": (_application_restore,),
     "kafka backup": (_kafka_backup,),
@@ -341,6 +350,8 @@ CASES = {
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "sql": (_sql,),
+    "zeebe export": (_zeebe_import,),
+    "zeebe import": (_zeebe_import,),
     "zeebe verify": (_zeebe_verify,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),
