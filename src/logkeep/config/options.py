@@ -230,9 +230,10 @@ MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
+    "level", OneOf(("files", "data", "records", "source", "replay", "boot", "cut")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
-    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server.",
+    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server. Applications: cut proves that "
+    "the cut is consistent.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
@@ -798,6 +799,27 @@ MAX_SNAPSHOT_BYTES: Option[int] = Option(
 ZEEBE_STORE: Option[str | None] = Option(
     "zeebe-store", Text("URL"), None, "The store that Zeebe writes its backups to: a directory or s3://bucket/prefix.",
     key="zeebe.store", typed="store",
+)  # fmt: skip
+ZEEBE_MANAGEMENT: Option[str | None] = Option(
+    "zeebe-management", Text("URL"), None, "Zeebe's management port, as http://localhost:9600.",
+    key="zeebe.management", typed="management",
+)  # fmt: skip
+ZEEBE_TIMEOUT: Option[timedelta] = Option(
+    "zeebe-timeout", Duration(), timedelta(hours=1), "A backup that Zeebe has not completed in this time has failed.",
+    key="zeebe.timeout", typed="timeout",
+)  # fmt: skip
+ZEEBE_TARGET: Option[str | None] = Option(
+    "zeebe-to",
+    Text("URL"),
+    None,
+    "The store to write: a directory or s3://bucket/prefix.",
+    where=Where.FLAG,
+    typed="to",
+)
+ZEEBE_LAYOUT: Option[str] = Option(
+    "zeebe-layout", OneOf(("auto", "s3", "files")), "auto",
+    "Names of objects: s3, as in buckets of Zeebe up to 8.8, or files, as in directories of Zeebe 8.8 and later.",
+    where=Where.FLAG, typed="layout", default_text="s3 for buckets, files for directories",
 )  # fmt: skip
 
 Options = tuple[Option[Any], ...]

@@ -308,6 +308,24 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zookeeper.declarations:LOG",
     ),
     VerbEntry(
+        "zeebe backup",
+        "logkeep.cli.verbs.zeebe.backup:backup",
+        "Let Zeebe back itself up, follow it to the end, and verify what it stored.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:BACKUP",
+    ),
+    VerbEntry(
+        "zeebe import",
+        "logkeep.cli.verbs.zeebe.import_:import_",
+        "Import a backup of Zeebe into a repository: without what is behind its checkpoint, and only what is new.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:IMPORT",
+    ),
+    VerbEntry(
+        "zeebe export",
+        "logkeep.cli.verbs.zeebe.export:export",
+        "Write a backup into a store from which Zeebe's own `restore` restores it.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:EXPORT",
+    ),
+    VerbEntry(
         "zeebe list",
         "logkeep.cli.verbs.zeebe.list:list_stored",
         "List the backups that Zeebe stored, with the state of each.",
@@ -351,7 +369,7 @@ GROUPS: dict[str, str] = {
     "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",
-    "zeebe": "List and verify what Zeebe backed up.",
+    "zeebe": "Back up Zeebe, verify and archive its backups.",
     "zookeeper": "Back up and restore ZooKeeper.",
 }
 """Summaries of the groups: the first words of verbs with several words."""
