@@ -526,6 +526,7 @@ ELSEWHERE = (
     "app backup",
     "app checkpoint",
     "app restore",
+    "app simulate",
     "app status",
     "demo",
     "drill",

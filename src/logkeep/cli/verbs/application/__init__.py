@@ -1,1 +1,1 @@
-"""The verbs of `logkeep app`: consistent backups of applications, and their restore."""
+"""The verbs for applications of partitions: `logkeep app …`."""
