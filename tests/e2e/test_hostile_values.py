@@ -140,6 +140,7 @@ CALLS: dict[str, tuple[str, ...]] = {
                           "zookeeper history / {bundle} --recursive"),
     "zookeeper diff": (f"zookeeper diff latest latest@0x2 {ZK}", f"zookeeper diff {{bundle}} latest@0x3 {ZK}"),
     "zookeeper log": (f"zookeeper log latest {ZK}",),
+    "app simulate": ("app simulate --seeds {text}", "app simulate --seeds 0..3"),
     "receipts list": (f"receipts list {KAFKA}",),
     "receipts show": (f"receipts show {{done}} {KAFKA} --all", f"receipts show {{interrupted}} {KAFKA}",
                       f"receipts show {{done}} {KAFKA} --map -"),

@@ -523,6 +523,7 @@ CALLS = {
 """Every verb but those that need a server of their own."""
 
 ELSEWHERE = (
+    "app simulate",
     "demo",
     "drill",
     "kafka backup",

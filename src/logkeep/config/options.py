@@ -192,6 +192,13 @@ ONLY: Option[str | None] = Option(
     "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
+SEEDS: Option[str] = Option(
+    "seeds", Text("A..B"), "0..500", "Run the schedules of these seeds, the last one left out.", where=Where.FLAG,
+)  # fmt: skip
+REPLAY: Option[int | None] = Option(
+    "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
+    default_text="all of --seeds",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "The reason, shown by `list`.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(

@@ -338,6 +338,11 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zeebe.declarations:VERIFY",
     ),
     VerbEntry(
+        "app simulate",
+        "logkeep.cli.verbs.application.simulate:simulate",
+        "Run a small shop of partitions under seeded faults in virtual time, and judge every backup.",
+    ),
+    VerbEntry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",
@@ -357,6 +362,7 @@ VERBS: tuple[VerbEntry, ...] = (
 )
 
 GROUPS: dict[str, str] = {
+    "app": "Back up and restore applications of partitions.",
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
     "kafka dataset": "Check, describe, index again and prune datasets.",
