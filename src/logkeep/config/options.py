@@ -600,6 +600,21 @@ RESUME_RESTORE: Option[int | None] = Option(
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 
+APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+APP_TIMEOUT: Option[timedelta] = Option(
+    "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
+)
+NO_WAIT: Option[bool] = Option(
+    "no-wait", Bool(), False, "End when every partition has processed its checkpoint; copies continue.",
+    where=Where.FLAG,
+)  # fmt: skip
+SUPERSEDE: Option[bool] = Option(
+    "supersede", Bool(), False, "Fail a backup that is ongoing, and take this one.", where=Where.FLAG
+)
+REPLACE_DATA: Option[bool] = Option(
+    "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
+)
+
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),
     "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
