@@ -15,7 +15,6 @@ _COORDINATOR, _RESTORE = "shown by the coordinator's tests", "shown by restores"
 MISSING: dict[str, str] = {
     **dict.fromkeys(("r1", *(f"r{n}" for n in range(4, 12)), *(f"r{n}" for n in range(15, 21))), _COORDINATOR),
     **dict.fromkeys(("r12", "r13", "r14", "r58", "r59", "r60"), _RESTORE),
-    **dict.fromkeys((f"v{n}" for n in range(1, 14)), "shown by the certificate's tests"),
 }
 MOST_MISSING = 53
 
