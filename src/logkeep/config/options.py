@@ -192,6 +192,13 @@ ONLY: Option[str | None] = Option(
     "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
+SEEDS: Option[str] = Option(
+    "seeds", Text("A..B"), "0..500", "Run the schedules of these seeds, the last one left out.", where=Where.FLAG,
+)  # fmt: skip
+REPLAY: Option[int | None] = Option(
+    "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
+    default_text="all of --seeds",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "The reason, shown by `list`.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
@@ -592,6 +599,21 @@ RESUME_RESTORE: Option[int | None] = Option(
     "resume-restore", Int(1, 10**18 - 1, "RESTORE-ID"), None, "Resume an interrupted restore.",
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
+
+APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+APP_TIMEOUT: Option[timedelta] = Option(
+    "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
+)
+NO_WAIT: Option[bool] = Option(
+    "no-wait", Bool(), False, "End when every partition has processed its checkpoint; copies continue.",
+    where=Where.FLAG,
+)  # fmt: skip
+SUPERSEDE: Option[bool] = Option(
+    "supersede", Bool(), False, "Fail a backup that is ongoing, and take this one.", where=Where.FLAG
+)
+REPLACE_DATA: Option[bool] = Option(
+    "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
+)
 
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),

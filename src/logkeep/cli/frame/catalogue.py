@@ -101,6 +101,30 @@ VERBS: tuple[VerbEntry, ...] = (
         "Demonstrate backup and restore with real servers that it starts and stops itself.",
     ),
     VerbEntry(
+        "app backup",
+        "logkeep.cli.verbs.application.backup:backup",
+        "Back up a running application: one consistent checkpoint over all partitions, without a pause.",
+        "logkeep.cli.verbs.application.declarations:BACKUP",
+    ),
+    VerbEntry(
+        "app status",
+        "logkeep.cli.verbs.application.backup:status",
+        "Show the state of a backup of an application: doesNotExist, ongoing, completed or failed, with the reason.",
+        "logkeep.cli.verbs.application.declarations:STATUS",
+    ),
+    VerbEntry(
+        "app checkpoint",
+        "logkeep.cli.verbs.application.backup:checkpoint",
+        "Mark a checkpoint in the logs of a running application, without a copy.",
+        "logkeep.cli.verbs.application.declarations:CHECKPOINT",
+    ),
+    VerbEntry(
+        "app restore",
+        "logkeep.cli.verbs.application.restore:restore_application",
+        "Restore an application to a backup or to a checkpoint between two backups.",
+        "logkeep.cli.verbs.application.declarations:RESTORE",
+    ),
+    VerbEntry(
         "kafka backup",
         "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
@@ -338,6 +362,11 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zeebe.declarations:VERIFY",
     ),
     VerbEntry(
+        "app simulate",
+        "logkeep.cli.verbs.application.simulate:simulate",
+        "Run a small shop of partitions under seeded faults in virtual time, and judge every backup.",
+    ),
+    VerbEntry(
         "receipts list",
         "logkeep.cli.verbs.receipts:list_receipts",
         "List all restores and drills, oldest first, with how each of them ended.",
@@ -357,6 +386,7 @@ VERBS: tuple[VerbEntry, ...] = (
 )
 
 GROUPS: dict[str, str] = {
+    "app": "Back up and restore applications of partitions.",
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
     "kafka dataset": "Check, describe, index again and prune datasets.",
