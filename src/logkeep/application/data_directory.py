@@ -1,9 +1,10 @@
-"""The data directory of an application whose log is in files.
+"""The data directory of an application: of all of it, or of one of its processes if the log is on Kafka.
 
 application.json              sealed: application id, name, partitions, history, when it was created
 lock                          locked while a process runs the application
 control.sock                  where that process answers `send`, `state` and a coordinator
 p<N>/log/<20 digits>.log      the log of a partition; p<N>/log/leader its lock and term
+member                        the id of this process in its group, if the log is on Kafka; there is no p<N>/log then
 p<N>/state.sqlite             its state; made again from snapshot and log where it is missing
 p<N>/snapshots/<20 digits>.sqlite
 """
@@ -22,7 +23,7 @@ from logkeep.errors import Locked, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.documents import Document, seal, unseal
 
-DOCUMENT, LOCK, SOCKET = "application.json", "lock", "control.sock"
+DOCUMENT, LOCK, SOCKET, MEMBER = "application.json", "lock", "control.sock", "member"
 
 
 class ApplicationDocument(Document, frozen=True, kw_only=True, tag="application-directory"):
@@ -76,15 +77,22 @@ def read_directory(path: Path) -> DataDirectory:
     return DataDirectory(path, unseal(data, ApplicationDocument, str(path / DOCUMENT)))
 
 
-def open_directory(path: Path, name: str, partitions: int, now: datetime) -> DataDirectory:
+def open_directory(
+    path: Path, name: str, partitions: int, now: datetime, application: str | None = None
+) -> DataDirectory:
     """The data directory of an application; a new one where there is nothing. The caller holds its lock.
 
-    Raises TargetUnsafe if it belongs to another application, or has another number of partitions.
+    `application` is the id that the cluster knows, if the log is on Kafka. Raises TargetUnsafe if the directory belongs
+    to another application, has another number of partitions, or is for a log in another place.
     """
     if not (path / DOCUMENT).exists():
         _require_empty(path)
         document = ApplicationDocument(
-            repository="", application=secrets.token_hex(16), name=name, partitions=partitions, created=rfc3339(now)
+            repository="",
+            application=application or secrets.token_hex(16),
+            name=name,
+            partitions=partitions,
+            created=rfc3339(now),
         )
         write_document(path, document)
     found = read_directory(path)
@@ -92,6 +100,12 @@ def open_directory(path: Path, name: str, partitions: int, now: datetime) -> Dat
         known = f"{found.document.name!r} with {found.document.partitions} partitions"
         what = f"the directory has the application {known}, not {name!r} with {partitions}"
         raise TargetUnsafe(what, subject=str(path), remedy="the number of partitions is fixed; use another --data")
+    if application is None and (path / MEMBER).exists():
+        remedy = "name the cluster with --bootstrap-servers, or use another --data"
+        raise TargetUnsafe("the log of this application is on Kafka", subject=str(path), remedy=remedy)
+    if application not in (None, found.document.application):
+        what = f"the directory is of application {found.document.application}, the cluster has {application}"
+        raise TargetUnsafe(what, subject=str(path), remedy="use another --data for the log on this cluster")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Runs one partition with its log in files: a thread that processes, one that copies, one that takes snapshots.
+"""Runs one partition: a thread that processes, one that copies, one that takes snapshots.
 
 The three do not wait for each other: processing and snapshots continue while a store is frozen in the middle of a copy.
 """
@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
-from logkeep.application.queues import Queues
 from logkeep.checkpoint.backup_actor import ActorIdentity, BackupActor
-from logkeep.checkpoint.file_log.file_log import SEGMENT_BYTES, FileLog
+from logkeep.checkpoint.file_log.file_log import SEGMENT_BYTES
+from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.machine import TakeBackup
 from logkeep.checkpoint.machine_state import MachineState, load
 from logkeep.checkpoint.partition_state import CutFacts
@@ -35,6 +36,18 @@ class KeepingLimits:
     segment_bytes: int = SEGMENT_BYTES
 
 
+class Arrivals(Protocol):
+    """Where a partition that has nothing to do waits."""
+
+    def wait(self, partition: int, seconds: float) -> None:
+        """Until something may have arrived for this partition."""
+        ...
+
+    def wake(self, partition: int) -> None:
+        """End a wait."""
+        ...
+
+
 class PartitionWorker:
     """One partition of one process."""
 
@@ -42,14 +55,15 @@ class PartitionWorker:
         self,
         directory: Path,
         empty: MachineState,
+        log: PartitionLog,
         around: Surroundings,
-        queues: Queues,
+        arrivals: Arrivals,
         limits: KeepingLimits,
         identity: ActorIdentity | None,
     ) -> None:
-        """`identity` is None if the application has no repository. Replays the log. Raises Damaged, Locked."""
-        self._empty, self._queues, self._limits = empty, queues, limits
-        self.log = FileLog(directory / "log", limits.segment_bytes)
+        """`identity` is None if the application has no repository. Replays the log. Raises Damaged."""
+        self._empty, self._arrivals, self._limits = empty, arrivals, limits
+        self.log = log
         self.snapshots = SnapshotStore(directory / "snapshots")
         self.keeping = LogKeeping(self.snapshots, 0 if identity else None, limits.most_unarchived_bytes)
         self.actor = BackupActor(identity, self.log, self.keeping) if identity else None
@@ -74,7 +88,7 @@ class PartitionWorker:
     def stop(self) -> None:
         """End after the current step. A copy that waits for a frozen store is left behind."""
         self._stop.set()
-        self._queues.send(self._empty.partition, [])
+        self._arrivals.wake(self._empty.partition)
         for thread in self._threads:
             thread.join(_JOIN_S)
         self.log.close()
@@ -103,7 +117,7 @@ class PartitionWorker:
         while not self._stop.is_set():
             try:
                 if not self.processor.step():
-                    self._queues.wait(self._empty.partition, _IDLE_S)
+                    self._arrivals.wait(self._empty.partition, _IDLE_S)
             except StoreFull as error:
                 self._wait_for_space(error)
 
@@ -147,7 +161,7 @@ class PartitionWorker:
             self.keeping.compact(self.log)
 
 
-def open_state(path: Path, empty: MachineState, log: FileLog, snapshots: SnapshotStore) -> SqliteState:
+def open_state(path: Path, empty: MachineState, log: PartitionLog, snapshots: SnapshotStore) -> SqliteState:
     """The state, or the newest snapshot of it where the state is missing, damaged, or too old for the log."""
     try:
         backend = SqliteState(path)

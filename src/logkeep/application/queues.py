@@ -29,6 +29,9 @@ class Queues:
     def consumed(self, partition: int, messages: Sequence[Record]) -> None:
         """Nothing to do: a queue gives each message once."""
 
+    def wake(self, partition: int) -> None:
+        self._arrived[partition].set()
+
     def wait(self, partition: int, seconds: float) -> None:
         """Until something arrived since the last wait."""
         self._arrived[partition].wait(seconds)

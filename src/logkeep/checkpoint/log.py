@@ -20,7 +20,8 @@ class PartitionLog(Protocol):
 
     @property
     def end(self) -> int:
-        """The position that the next record gets. Positions are never given twice."""
+        """The position that the next record gets. Positions are never given twice, and may have holes: what closes a
+        transaction has one, and no record."""
         ...
 
     @property

@@ -80,6 +80,8 @@ class Processor:
             raise Damaged(what, subject=f"partition {self.partition}")
         while position < end:
             records = self._log.read(position, _REPLAY_BYTES)
+            if not records:
+                break  # positions without records end the log
             self._replay(records)
             position = records[-1].position + 1
         self._inputs = deque(one for one in self._inputs if one.position > self.state.machine.processed)

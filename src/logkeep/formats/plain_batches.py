@@ -45,16 +45,20 @@ class BatchHeader(NamedTuple):
     size_bytes: int
 
 
-def encode_batch(base_offset: int, epoch: int, records: Sequence[BatchRecord]) -> bytes:
-    """The records as one batch; there is at least one."""
-    base_time = records[0].time_ms
+def encode_batch(
+    base_offset: int, epoch: int, records: Sequence[BatchRecord], end_offset: int | None = None, time_ms: int = 0
+) -> bytes:
+    """The records as one batch. `end_offset` lets it cover positions behind its last record that have none; only then
+    it may be empty, and has the time `time_ms`."""
+    base_time = records[0].time_ms if records else time_ms
     body = bytearray()
     for delta, record in enumerate(records):
         fields = _fields(record, delta, record.time_ms - base_time)
         _signed(body, len(fields))
         body += fields
-    latest = max(record.time_ms for record in records)
-    checked = _CHECKED.pack(0, len(records) - 1, base_time, latest, *_NO_PRODUCER, len(records)) + body
+    latest = max((record.time_ms for record in records), default=time_ms)
+    last = len(records) - 1 if end_offset is None else end_offset - base_offset - 1
+    checked = _CHECKED.pack(0, last, base_time, latest, *_NO_PRODUCER, len(records)) + body
     length = _HEAD.size - _OVERHEAD_BYTES + len(checked)
     return _HEAD.pack(base_offset, length, epoch, 2, google_crc32c.value(checked)) + checked
 

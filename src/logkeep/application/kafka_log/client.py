@@ -1,0 +1,151 @@
+"""A client of an application whose log is on Kafka: sends commands and a coordinator's creates, asks for state.
+
+It writes to the inbox of a partition and reads the replies. Everything it sends has an id and may be repeated.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from logkeep.application.context import check_key, encode_value
+from logkeep.application.control import SendRequest
+from logkeep.application.kafka_log.committed_records import consumer_config, take_arrived
+from logkeep.application.kafka_log.inbox import Outgoing
+from logkeep.application.kafka_log.log_topics import (
+    CALL_S,
+    ApplicationTopics,
+    ConnectionConfig,
+    explained,
+    find_topics,
+)
+from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.records import CheckpointDocument, Kind, checkpoint, command
+from logkeep.checkpoint.routing import partition_of
+from logkeep.errors import ClusterError, ClusterNotReady, UsageError
+from logkeep.repository.chain.documents import seal, unseal
+
+_REPEAT_S, _POLL_S, _ANSWERS_S = 5.0, 0.2, 0.3
+
+
+class ApplicationQuery(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question to the leader of a partition: the value of a key, or what the application is."""
+
+    request: str
+    key: str | None = None
+
+
+class InboxReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One record of the replies, whose key says to whom it goes."""
+
+    partition: int
+    value: msgspec.Raw = msgspec.Raw(b"\xc0")
+    document: bytes | None = None
+
+
+class StoredValue(msgspec.Struct, frozen=True):
+    """The answer to a query for a key."""
+
+    found: bytes | None
+
+
+def encode_reply(partition: int, value: object) -> bytes:
+    if isinstance(value, CheckpointDocument):
+        return msgspec.msgpack.encode(InboxReply(partition, document=seal(value)))
+    return msgspec.msgpack.encode(InboxReply(partition, msgspec.Raw(msgspec.msgpack.encode(value))))
+
+
+class KafkaClient:
+    """See `ApplicationPort`; also sends commands. One thread uses it."""
+
+    def __init__(self, config: ConnectionConfig, application: str) -> None:
+        """Raises TopicMissing, ClusterError."""
+        topics = ApplicationTopics(application)
+        self._name, self._found = application, find_topics(config, topics)
+        self._outgoing = Outgoing(config, topics)
+        self._consumer = Consumer(consumer_config(config, f"{topics.replies}.reader"))
+        self._expected: set[str] = set()
+        self._arrived: dict[str, list[InboxReply]] = {}
+        self._answers: dict[int, dict[int, CheckpointDocument]] = {}
+        try:
+            self._begin(topics.replies)
+        except KafkaException as error:
+            raise explained(error, topics.replies) from error
+
+    def send(self, sent: SendRequest) -> object:
+        """The reply to a command. Raises UsageError, ClusterError."""
+        request = secrets.token_hex(16) if sent.request is None else sent.request
+        record = command(sent.name, check_key(sent.key), encode_value(sent.value), request=request)
+        number = partition_of(sent.key, self._found.partitions)
+        reply = self._ask(request, lambda: self._outgoing.message(number, record), sent.timeout_s)
+        return msgspec.msgpack.decode(reply.value)
+
+    def state(self, key: str, timeout_s: float = CALL_S) -> bytes | None:
+        """The stored value of a key, as its leader has it. Raises ClusterError."""
+        number = partition_of(key, self._found.partitions)
+        reply = self._query(number, key, timeout_s)
+        return msgspec.msgpack.decode(reply.value, type=StoredValue).found
+
+    def facts(self) -> ApplicationFacts:
+        found = msgspec.msgpack.decode(self._query(0, None, CALL_S).value, type=ApplicationFacts)
+        if found.application != self._found.application:
+            raise ClusterError("another application answers", subject=self._name)
+        return found
+
+    def create(self, partition: int, document: CheckpointDocument) -> None:
+        if not 0 <= partition < self._found.partitions:
+            raise UsageError(f"there is no partition {partition}")
+        self._expected.add(document.nonce)
+        self._outgoing.message(partition, checkpoint(Kind.CREATE, document))
+        self._outgoing.flush()
+
+    def answers(self, checkpoint_id: int) -> Mapping[int, CheckpointDocument]:
+        self._take(_ANSWERS_S)
+        for replies in self._arrived.values():
+            for reply in replies:
+                if reply.document is not None:
+                    document = unseal(reply.document, CheckpointDocument, f"the answer of partition {reply.partition}")
+                    self._answers.setdefault(document.id, {})[reply.partition] = document
+        self._arrived.clear()
+        return self._answers.get(checkpoint_id, {})
+
+    def close(self) -> None:
+        self._outgoing.flush()
+        self._consumer.close()
+
+    def _begin(self, topic: str) -> None:
+        """From the current ends on: what is asked later is answered behind them."""
+        places = [TopicPartition(topic, number) for number in range(self._found.partitions)]
+        ends = [self._consumer.get_watermark_offsets(place, timeout=CALL_S)[1] for place in places]
+        self._consumer.assign([TopicPartition(topic, number, end) for number, end in enumerate(ends)])
+
+    def _query(self, partition: int, key: str | None, timeout_s: float) -> InboxReply:
+        request = secrets.token_hex(16)
+        query = msgspec.json.encode(ApplicationQuery(request, key))
+        return self._ask(request, lambda: self._outgoing.query(partition, query), timeout_s)
+
+    def _ask(self, request: str, put: Callable[[], None], timeout_s: float) -> InboxReply:
+        self._expected.add(request)
+        until, repeat = time.monotonic() + timeout_s, 0.0
+        while time.monotonic() < until:
+            if time.monotonic() >= repeat:
+                put()
+                self._outgoing.flush()
+                repeat = time.monotonic() + _REPEAT_S
+            self._take(_POLL_S)
+            if self._arrived.get(request):
+                self._expected.discard(request)
+                return self._arrived.pop(request)[0]
+        remedy = "check that processes of the application run; a command with the same request id is processed once"
+        raise ClusterNotReady(f"no reply within {timeout_s:g} s", subject=self._name, remedy=remedy)
+
+    def _take(self, seconds: float) -> None:
+        for message in take_arrived(self._consumer, 1000, seconds):
+            if message.error() is not None:
+                continue
+            to = (message.key() or b"").decode("utf-8", "replace")
+            if to in self._expected:
+                reply = msgspec.msgpack.decode(message.value() or b"", type=InboxReply)
+                self._arrived.setdefault(to, []).append(reply)

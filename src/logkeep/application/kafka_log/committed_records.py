@@ -1,0 +1,130 @@
+"""Reads the committed records of one partition, and gives them the form in which logs are archived.
+
+Records of aborted transactions and the markers of all transactions are not seen; their offsets are holes. An archived
+log has none: the batch in front of a hole covers it with its last offset, as a batch does whose records were compacted
+away, and an empty batch covers one at the beginning. So archived records keep their offsets, and every reader of a log
+in files reads them. The client checks the CRC of every batch that it fetches.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from logkeep.application.kafka_log.log_topics import CALL_S, MOST_RECORD_BYTES, ConnectionConfig, explained
+from logkeep.checkpoint import records as log_records
+from logkeep.checkpoint.records import Record
+from logkeep.errors import ClusterError, ClusterUnreachable
+from logkeep.formats.plain_batches import BatchRecord, encode_batch
+
+_AT_ONCE, _POLL_S = 2000, 0.2
+_MOST_BATCH_BYTES = 1 << 20
+
+
+def consumer_config(config: ConnectionConfig, group: str) -> dict[str, str | int | float | bool]:
+    """For a consumer of committed records that commits nothing by itself."""
+    return {
+        **config,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "check.crcs": True,
+        "fetch.message.max.bytes": MOST_RECORD_BYTES,
+        "fetch.wait.max.ms": 100,
+    }
+
+
+def take_arrived(consumer: Consumer, most: int, seconds: float) -> list[Message]:
+    """What has arrived, after a wait for the first message only."""
+    first = consumer.consume(1, seconds)
+    return [*first, *consumer.consume(most - 1, 0)] if first and most > 1 else list(first)
+
+
+class CommittedReader:
+    """One partition of a topic. One thread uses it."""
+
+    def __init__(self, config: ConnectionConfig, topic: str, partition: int) -> None:
+        self._topic, self._partition, self._closed = topic, partition, False
+        self._consumer = Consumer({**consumer_config(config, f"{topic}.reader"), "enable.partition.eof": True})
+
+    def bounds(self) -> tuple[int, int]:
+        """The first offset, and the one that the next record gets. Raises ClusterError."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(self._at(0), timeout=CALL_S)
+        except KafkaException as error:
+            raise explained(error, self._topic) from error
+        return low, high
+
+    def records(self, start: int, end: int) -> Iterator[list[Record]]:
+        """The records of `[start, end)`. Waits for what is not committed yet. Raises ClusterError."""
+        if start >= end:
+            return
+        self._consumer.assign([self._at(start)])
+        until = time.monotonic() + CALL_S
+        while time.monotonic() < until:
+            arrived = take_arrived(self._consumer, _AT_ONCE, _POLL_S)
+            found = [record_of(one) for one in arrived if one.error() is None and one.offset() < end]
+            if found:
+                until = time.monotonic() + CALL_S
+                yield found
+            if any(self._passed(one, end) for one in arrived):
+                return
+        raise ClusterUnreachable(f"offset {end} was not reached in {CALL_S:g} s", subject=str(self))
+
+    def close(self) -> None:
+        """More than once is allowed."""
+        if not self._closed:
+            self._closed = True
+            self._consumer.close()
+
+    def __str__(self) -> str:
+        return f"{self._topic}/{self._partition}"
+
+    def _at(self, offset: int) -> TopicPartition:
+        return TopicPartition(self._topic, self._partition, offset)
+
+    def _passed(self, message: Message, end: int) -> bool:
+        """Whether nothing below `end` can follow."""
+        error = message.error()
+        if error is None:
+            return bool(message.offset() + 1 >= end)
+        if error.code() == KafkaError._PARTITION_EOF:
+            return bool(message.offset() >= end)
+        if error.fatal() or not error.retriable():
+            raise ClusterError(error.str(), subject=str(self))
+        return False
+
+
+def record_of(message: Message) -> Record:
+    """Raises Damaged if it is no record of an application."""
+    headers = [(name, value or b"") for name, value in message.headers() or ()]
+    time_ms = max(message.timestamp()[1], 0)
+    return log_records.read(message.key(), message.value() or b"", headers, message.offset(), time_ms)
+
+
+def archived_batches(pieces: Iterable[Sequence[Record]], start: int, end: int) -> Iterator[bytes]:
+    """Batches that cover `[start, end)` without a hole and have these records, one piece for each of theirs."""
+    reached, run, size = start, list[Record](), 0
+    for piece in pieces:
+        done: list[bytes] = []
+        for record in piece:
+            size += len(record.value)
+            if run and (record.position != run[-1].position + 1 or size > _MOST_BATCH_BYTES):
+                done.append(_batch(run, record.position))
+                reached, run, size = record.position, [], len(record.value)
+            if not run and record.position > reached:
+                done.append(encode_batch(reached, 0, [], record.position, record.timestamp_ms))
+                reached = record.position
+            run.append(record)
+        if done:
+            yield b"".join(done)
+    if run:
+        yield _batch(run, end)
+    elif reached < end:
+        yield encode_batch(reached, 0, [], end)
+
+
+def _batch(run: Sequence[Record], end: int) -> bytes:
+    plain = [BatchRecord(one.key, one.value, one.headers, one.timestamp_ms) for one in run]
+    return encode_batch(run[0].position, 0, plain, end)

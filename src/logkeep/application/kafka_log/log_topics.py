@@ -1,0 +1,137 @@
+"""The topics of an application whose log is on Kafka: created when they are missing, and which application they are.
+
+    <app>.log       the truth; one writer per partition, its leader; kept for ever
+    <app>.inbox     what clients, coordinators and other partitions send; kept for three days
+    <app>.replies   answers to clients and coordinators; kept for an hour
+
+All have the same number of partitions. The id of the topic `<app>.log` is the id of the application: every process
+learns the same one, and topics that were deleted and created again are another application. The inbox is kept for a
+shorter time than a cluster keeps the offsets of a group without members (seven days), so that no command is read twice.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
+
+from logkeep.errors import ClusterError, ClusterUnreachable, TargetUnsafe, TopicMissing
+
+ConnectionConfig = Mapping[str, str | int | float | bool]
+"""How to reach the cluster, in the words of librdkafka."""
+MOST_RECORD_BYTES = 8 << 20
+CALL_S = 30.0
+_HOUR_MS = 3_600_000
+_SETTLE_S = 0.2
+
+
+@dataclass(frozen=True)
+class ApplicationTopics:
+    """Names of the topics."""
+
+    application: str
+
+    @property
+    def log(self) -> str:
+        return f"{self.application}.log"
+
+    @property
+    def inbox(self) -> str:
+        return f"{self.application}.inbox"
+
+    @property
+    def replies(self) -> str:
+        return f"{self.application}.replies"
+
+
+@dataclass(frozen=True)
+class FoundTopics:
+    application: str
+    """32 hex digits."""
+    partitions: int
+
+
+def ensure_topics(config: ConnectionConfig, topics: ApplicationTopics, partitions: int) -> FoundTopics:
+    """Create what is missing. Raises TargetUnsafe if a topic has another number of partitions, ClusterError."""
+    admin = AdminClient(dict(config))
+    new = [
+        NewTopic(topics.log, partitions, -1, config={**_KEPT, "retention.ms": "-1", "retention.bytes": "-1"}),
+        NewTopic(topics.inbox, partitions, -1, config={**_KEPT, "retention.ms": str(72 * _HOUR_MS)}),
+        NewTopic(topics.replies, partitions, -1, config={**_KEPT, "retention.ms": str(_HOUR_MS)}),
+    ]
+    for name, done in admin.create_topics(new, operation_timeout=CALL_S).items():
+        try:
+            done.result(CALL_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise explained(error, name) from error
+    found = _when_known(admin, topics)
+    if found.partitions != partitions:
+        what = f"the topic has {found.partitions} partitions, not {partitions}"
+        raise TargetUnsafe(what, subject=topics.log, remedy="the number of partitions is fixed; use another name")
+    return found
+
+
+def find_topics(config: ConnectionConfig, topics: ApplicationTopics) -> FoundTopics:
+    """Raises TopicMissing if the application never ran, TargetUnsafe, ClusterError."""
+    return _found(AdminClient(dict(config)), topics)
+
+
+def explained(error: KafkaException, subject: str) -> ClusterError:
+    """An error of the cluster or of its client."""
+    cause = error.args[0]
+    kind = ClusterUnreachable if cause.code() in _NO_ANSWER else ClusterError
+    return kind(cause.str(), subject=subject)
+
+
+def _when_known(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
+    """A broker may learn of new topics a moment after they were created."""
+    until = time.monotonic() + CALL_S
+    while True:
+        try:
+            return _found(admin, topics)
+        except TopicMissing:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_SETTLE_S)
+
+
+def _found(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
+    names = [topics.log, topics.inbox, topics.replies]
+    described = {name: _description(done, name) for name, done in _describe(admin, names).items()}
+    counts = {name: len(one.partitions) for name, one in described.items()}
+    if len(set(counts.values())) != 1:
+        listed = ", ".join(f"{name} has {count}" for name, count in sorted(counts.items()))
+        what = f"its topics have different numbers of partitions: {listed}"
+        raise TargetUnsafe(what, subject=topics.application, remedy="the number of partitions is fixed")
+    return FoundTopics(_hex(described[topics.log].topic_id), counts[topics.log])
+
+
+def _describe(admin: AdminClient, names: list[str]) -> Mapping[str, object]:
+    described: Mapping[str, object] = admin.describe_topics(TopicCollection(names), request_timeout=CALL_S)
+    return described
+
+
+def _description(done: object, name: str) -> TopicDescription:
+    try:
+        return done.result(CALL_S)  # type: ignore[attr-defined] # a future
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            raise TopicMissing("there is no such topic", subject=name, remedy="start the application first") from error
+        raise explained(error, name) from error
+
+
+def _hex(topic_id: Uuid) -> str:
+    high, low = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    return f"{high & _LONG:016x}{low & _LONG:016x}"
+
+
+_LONG = (1 << 64) - 1
+_KEPT = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": str(MOST_RECORD_BYTES + (1 << 16)),
+    "message.timestamp.type": "CreateTime",
+}
+_NO_ANSWER = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE)

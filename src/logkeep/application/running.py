@@ -1,0 +1,132 @@
+"""Runs an application until SIGTERM or SIGINT: with its log in files, or as one process of several with it on Kafka."""
+
+import argparse
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+from logkeep.application.context import HandledApplication
+from logkeep.application.control import ControlServer
+from logkeep.application.data_directory import DirectoryLock, open_directory
+from logkeep.application.partition_worker import KeepingLimits
+from logkeep.application.program import HOLD_AT, KILL_AT, client_config, say
+from logkeep.application.runtime import Runtime
+from logkeep.application.worker_factory import RuntimeOptions
+from logkeep.errors import LogkeepError
+from logkeep.model.time import utc_now
+from logkeep.repository.chain.commits import SourceRef
+
+
+class _Running(Protocol):
+    ended: threading.Event
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def failure(self) -> BaseException | None: ...
+
+
+def run(application: HandledApplication, given: argparse.Namespace) -> int:
+    """The exit code. Raises LogkeepError."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    stop = _stop_on_signals()
+    given.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = DirectoryLock(given.data)
+    try:
+        limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
+        options = RuntimeOptions(limits, _open_place(application, given), _watch(os.environ))
+        work = _run_on_kafka if given.bootstrap_servers else _run_in_files
+        failure = work(application, given, options, stop)
+    finally:
+        lock.release()
+    if isinstance(failure, LogkeepError):
+        raise failure
+    return 0 if failure is None else 1
+
+
+def _run_in_files(
+    application: HandledApplication, given: argparse.Namespace, options: RuntimeOptions, stop: threading.Event
+) -> BaseException | None:
+    directory = open_directory(given.data, application.name, application.partitions, utc_now())
+    runtime = Runtime(application, directory, options)
+    runtime.ended = stop
+    runtime.start()
+    server = ControlServer(runtime, given.data)
+    return _until_stopped(application, runtime, f"in {given.data}", server.close)
+
+
+def _run_on_kafka(
+    application: HandledApplication, given: argparse.Namespace, options: RuntimeOptions, stop: threading.Event
+) -> BaseException | None:
+    config = client_config(given)
+    from logkeep.application.kafka_log.group_runtime import GroupRuntime  # noqa: PLC0415 - needs confluent-kafka
+    from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics  # noqa: PLC0415 - as above
+
+    found = ensure_topics(config, ApplicationTopics(application.name), application.partitions)
+    directory = open_directory(given.data, application.name, found.partitions, utc_now(), found.application)
+    runtime = GroupRuntime(application, directory, config, options)
+    runtime.ended = stop
+    runtime.start()
+    return _until_stopped(application, runtime, f"on {given.bootstrap_servers}", lambda: None)
+
+
+def _until_stopped(
+    application: HandledApplication, runtime: _Running, where: str, close: Callable[[], None]
+) -> BaseException | None:
+    say(f"{application.name} runs with {application.partitions} partitions {where}")
+    runtime.ended.wait()
+    close()
+    runtime.stop()
+    return runtime.failure()
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    return stop
+
+
+def _open_place(application: HandledApplication, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
+    """Opens the source of the flags, or of logkeep's own settings; None if neither names a repository."""
+    url, source = given.repository, given.source
+    if url is None:
+        from logkeep.config.load import load  # noqa: PLC0415 - only without the flag
+        from logkeep.config.options import REPO, SOURCE  # noqa: PLC0415 - as above
+        from logkeep.config.places import standard_places  # noqa: PLC0415 - as above
+
+        settings = load({}, os.environ, standard_places(os.environ, directory=Path.cwd())).settings
+        url, source = settings[REPO], source or settings[SOURCE]
+    if not url:
+        return None
+
+    def opened() -> SourceRef:
+        from logkeep.repository.access import open_repository  # noqa: PLC0415 - the first backup opens it
+        from logkeep.store.access import open_store  # noqa: PLC0415 - as above
+        from logkeep.store.retrying import RetryingStore, RetryLimits  # noqa: PLC0415 - as above
+
+        return open_repository(RetryingStore(open_store(url), RetryLimits())).place(source or application.name)
+
+    return opened
+
+
+def _watch(environ: Mapping[str, str]) -> Callable[[int, str], None]:
+    kill_at, hold_at = environ.get(KILL_AT), environ.get(HOLD_AT)
+
+    def watch(number: int, step: str) -> None:
+        if f"{number}/{step}" == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if f"{number}/{step}" == hold_at:
+            threading.Event().wait()
+
+    return watch
