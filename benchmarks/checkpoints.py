@@ -16,7 +16,8 @@ from pathlib import Path
 
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits
-from logkeep.application.runtime import Runtime, RuntimeOptions
+from logkeep.application.runtime import Runtime
+from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.model.time import utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef

@@ -10,7 +10,8 @@ import pytest
 
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
-from logkeep.application.runtime import Runtime, RuntimeOptions
+from logkeep.application.runtime import Runtime
+from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.archive.log_names import log_of
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.file_log.file_log import FileLog

@@ -19,6 +19,8 @@ from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
 _AT_ONCE, _POLL_S = 2000, 0.2
 _MOST_BATCH_BYTES = 1 << 20
+_SOON = {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 10}
+"""For reads up to an end that is there: a broker answers soon, also if there is nothing more."""
 
 
 def consumer_config(config: ConnectionConfig, group: str) -> dict[str, str | int | float | bool]:
@@ -46,7 +48,7 @@ class CommittedReader:
 
     def __init__(self, config: ConnectionConfig, topic: str, partition: int) -> None:
         self._topic, self._partition, self._closed = topic, partition, False
-        self._consumer = Consumer({**consumer_config(config, f"{topic}.reader"), "enable.partition.eof": True})
+        self._consumer = Consumer({**consumer_config(config, f"{topic}.reader"), "enable.partition.eof": True, **_SOON})
 
     def bounds(self) -> tuple[int, int]:
         """The first offset, and the one that the next record gets. Raises ClusterError."""
@@ -61,6 +63,12 @@ class CommittedReader:
         if start >= end:
             return
         self._consumer.assign([self._at(start)])
+        try:
+            yield from self._until(end)
+        finally:
+            self._consumer.unassign()
+
+    def _until(self, end: int) -> Iterator[list[Record]]:
         until = time.monotonic() + CALL_S
         while time.monotonic() < until:
             arrived = take_arrived(self._consumer, _AT_ONCE, _POLL_S)

@@ -78,7 +78,7 @@ class KafkaInbox:
     def begin(self, offset: int) -> int:
         """Read from an offset on, or from the first one if none was committed; where that is."""
         low, _ = self._consumer.get_watermark_offsets(self.place(0), timeout=CALL_S)
-        begin = max(offset, low)
+        begin = max(offset, int(low))
         self._consumer.assign([self.place(begin)])
         return begin
 

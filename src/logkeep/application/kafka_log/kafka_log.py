@@ -65,6 +65,7 @@ class KafkaLog:
         self._subject = f"{topics.log}/{partition}"
         self._sizes = LogSizes()
         self._broken = False
+        self._start = self._end = self._term = 0
         self._producer: Any = Producer(_producer_config(config, f"{topics.application}-{partition}"))
         self._reader = CommittedReader(config, topics.log, partition)
         try:
