@@ -75,6 +75,9 @@ soak-standby: dev  ## two instances: COUNT faults, 40 unless you set it
 soak-generations: dev  ## kills during a generation: COUNT store calls, all unless you set it
 	LOGKEEP_COUNT=$(COUNT) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_generations.py -k after_every_store_call
 
+soak-checkpoints: dev  ## schedules of the checkpoint simulator on all cores: MINUTES minutes, 60 unless you set it
+	LOGKEEP_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m soak -p no:cacheprovider -s --timeout 7200 tests/property/test_checkpoint_simulator.py
+
 soak-upkeep: dev  ## kills during comparisons, folds and trims, in directories and on S3: every store call
 	$(BIN)/python -m pytest -m soak -p no:cacheprovider -s tests/crash/test_kill_in_fold.py tests/crash/test_kill_in_upkeep_on_s3.py tests/integration/kafka/restore/test_killed_comparison.py
 
@@ -137,4 +140,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-upkeep registry format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-checkpoints soak-upkeep registry format reference pictures wheel lock clean dev

@@ -62,7 +62,16 @@ def _round(kafka: EmbeddedKafka, directory: Path, topic: str) -> dict[str, tuple
     back, cluster_id = f"back-{directory.name}", _cluster_id(kafka)
     verbs = {
         "backup": ("kafka", "backup", *broker),
-        "restore": ("kafka", "restore", *broker, "--rename", f"{topic}={back}", "--confirm-cluster", cluster_id),
+        "restore": (
+            "kafka",
+            "restore",
+            "latest",
+            *broker,
+            "--rename",
+            f"{topic}={back}",
+            "--confirm-cluster",
+            cluster_id,
+        ),
         "verify": ("verify", "--level", "data"),
     }
     costs = {verb: _cost(commands, *words) for verb, words in verbs.items()}

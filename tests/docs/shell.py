@@ -20,6 +20,14 @@ from tests.support.kafka.kernel_cache import share_kernels
 from tests.support.processes import kept_variables
 
 _LIMIT_S = 600
+_SCENE = """\
+#!/bin/sh
+case "$1" in
+  *-starts|kafka-moves) exec started-scene "$1" ;;
+  *) exec forked-scene "$1" ;;
+esac
+"""
+"""A server belongs to the session of the shell, which ends it: scenes that start one are processes of the shell."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,9 @@ def _environment(scratch: Path, home: Path) -> dict[str, str]:
     _put(tools / "logkeep", command_script("logkeep.cli"))
     _put(tools / "zkbackup", command_script("logkeep.cli.zkbackup"))
     _tool(tools / "zkServer.sh", "-m tests.docs.zookeeper")
-    _tool(tools / "logkeep-scene", "-m tests.docs.scenes")
+    _put(tools / "forked-scene", command_script("tests.docs.scenes"))
+    _tool(tools / "started-scene", "-m tests.docs.scenes")
+    _put(tools / "logkeep-scene", _SCENE)
     for name in APACHE_TOOLS:
         _tool(tools / name, f"-m tests.docs.tools {name}")
     _tool(tools / "python", "")

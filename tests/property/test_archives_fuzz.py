@@ -4,6 +4,8 @@ import pytest
 
 from tests.property.test_datasets_fuzz import _run
 
+pytestmark = pytest.mark.xdist_group("checked-kernels")
+
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.soak)])
 def test_no_index_leaves_its_array(count: int) -> None:

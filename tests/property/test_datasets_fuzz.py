@@ -9,10 +9,12 @@ import pytest
 
 from tests.property import fuzzed_datasets
 
+pytestmark = pytest.mark.xdist_group("checked-kernels")
+
 
 def _run(*words: str) -> list[int]:
     """In a process of its own, with compiled code of its own: bounds checks are compiled in or not."""
-    environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1"}
+    environ = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0"}  # most of the time is compiling
     done = subprocess.run(
         [sys.executable, "-m", *words], env=environ, capture_output=True, text=True, check=False, timeout=550
     )

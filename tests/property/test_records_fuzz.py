@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("checked-kernels")
+
 
 @pytest.mark.parametrize("count", [6_000, pytest.param(120_000, marks=pytest.mark.soak)])
 def test_no_index_leaves_its_array(count: int) -> None:

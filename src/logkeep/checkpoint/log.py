@@ -1,7 +1,7 @@
 """What a processor needs of a partition's log and of the transport between partitions.
 
-Every docstring is a promise; `checkpoint/conformance` checks those of a log. One thread appends and compacts; other
-threads read at the same time.
+Every docstring is a promise; `checkpoint/conformance` checks those of a log. One thread appends; others read
+and compact at the same time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +33,10 @@ class PartitionLog(Protocol):
         """The bytes of the log from `start` on."""
         ...
 
+    def size_from(self, position: int) -> int:
+        """The bytes of the log from a position on, at least those of its batch."""
+        ...
+
     def append(self, records: Sequence[Record]) -> int:
         """Append all records or none, durable on return; the position of the first one.
 
@@ -47,6 +51,10 @@ class PartitionLog(Protocol):
 
     def batch_start(self, position: int) -> int:
         """The first position of the batch that contains this one; `end` for the end."""
+        ...
+
+    def cut_end(self, create: int) -> int:
+        """Where a cut behind the create at this position ends: behind its batch, and what closes it."""
         ...
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
@@ -79,6 +87,6 @@ class Transport(Protocol):
         """Messages for a partition that were not received before."""
         ...
 
-    def consumed(self, partition: int) -> None:
-        """All that was received is in the log of this partition."""
+    def consumed(self, partition: int, messages: Sequence[Record]) -> None:
+        """These messages were received and are part of the next append to this partition's log, or need none."""
         ...

@@ -134,7 +134,9 @@ def _acknowledge(state: MachineState, record: Record) -> Applied:
         return Applied(state)
     left = {key: sent for key, sent in waiting.items() if key not in known}
     system: SystemWrites = [(_outbox_key(source.partition, key), None) for key in known]
-    return _stored(msgspec.structs.replace(state, outbox={**state.outbox, source.partition: left}), (), system)
+    others = {receiver: found for receiver, found in state.outbox.items() if receiver != source.partition}
+    outbox = {**others, source.partition: left} if left else others
+    return _stored(msgspec.structs.replace(state, outbox=outbox), (), system)
 
 
 def _event(state: MachineState, record: Record, value: EventValue) -> Applied:

@@ -1,4 +1,4 @@
-"""A real standalone cluster of a master and two workers, with a secret; the package is shipped to it."""
+"""A driver that a real standalone cluster with a secret does not admit; `test_every_verb` has one that it admits."""
 
 import json
 import os
@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from logkeep.model.cache import cache_dir
-from tests.support.command_lines import watched_command_lines
 from tests.support.processes import PATIENCE_S, program
 from tests.support.servers.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.xdist_group("spark-cluster")
-_EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
 def _units(cluster: SparkCluster, task: str, tmp_path: Path, secret: Path) -> dict[str, Any]:
@@ -27,22 +25,6 @@ def _units(cluster: SparkCluster, task: str, tmp_path: Path, secret: Path) -> di
     assert errors == "", output
     answer: dict[str, Any] = json.loads(output)
     return answer
-
-
-def test_units_run_on_two_workers_with_the_shipped_package_and_the_secret_is_in_no_argument(
-    cluster: SparkCluster, tmp_path: Path
-) -> None:
-    with watched_command_lines() as seen:
-        answer = _units(cluster, "meet_and_report", tmp_path, cluster.secret_file)
-    assert len(set(answer["pids"])) == 2
-    for package, surroundings in map(json.loads, answer["texts"]):
-        assert Path(package).parent.parent.name == "logkeep.zip"
-        directory, _mode, safe, paths = json.loads(surroundings)
-        assert safe
-        assert not {directory, ""} & set(paths), "a worker imports nothing from its directory"
-    for process in (b"SparkSubmit", b"master.Master", b"worker.Worker", _EXECUTOR, b"pyspark.daemon"):
-        assert any(process in line for line in seen), f"{process!r} was watched"
-    assert not [line for line in seen if cluster.secret.encode() in line]
 
 
 @pytest.mark.soak

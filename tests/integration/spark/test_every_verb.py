@@ -25,6 +25,7 @@ from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
 from tests.support.cli.spark_commands import SparkCommands, spark_commands
 from tests.support.cli.zookeeper_repository import Archived, archived, server_on
+from tests.support.command_lines import watched_command_lines
 from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
 from tests.support.kafka.client_view_of_configs import topic_names
@@ -41,6 +42,7 @@ from tests.support.zookeeper.tree_recorder import kazoo
 
 pytestmark = pytest.mark.xdist_group("spark-cluster")
 _CACHE = cache_dir(os.environ, Path.home())
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
 _LOGS = {f"orders-{p}": [dense(base, 5, producer=p).encode() for base in range(p, p + 50, 5)] for p in range(3)}
 _LEVELS = {"kafka": ("data", "records", "source"), "zookeeper": ("data", "replay", "boot")}
 
@@ -118,6 +120,12 @@ class Stage:
         if session is not None:
             return session.run(words)
         return logkeep(*words, home=self.home, env={"LOGKEEP_CACHE_DIR": str(_CACHE), **variables})
+
+    def units(self, task: str, count: int, traces: Path) -> dict[str, Any]:
+        """Answers to a task of the engine's tests, in the shared session."""
+        assert self.session is not None
+        answer: dict[str, Any] = json.loads(self.session.run(("units", task, str(count), str(traces))).stdout)
+        return answer
 
     @cached_property
     def backed(self) -> tuple[str, ...]:
@@ -344,6 +352,22 @@ def test_a_command_with_its_own_session(stage: Stage, case: Any) -> None:
 
 
 class TestOneSession:
+    def test_units_run_on_two_workers_with_the_shipped_package_and_the_secret_is_in_no_argument(
+        self, in_session: Stage, tmp_path: Path
+    ) -> None:
+        """The first of the session: its driver and its executors are started while the command lines are watched."""
+        with watched_command_lines() as seen:
+            answer = in_session.units("meet_and_report", 2, tmp_path)
+        assert len(set(answer["pids"])) == 2
+        for package, surroundings in map(json.loads, answer["texts"]):
+            assert Path(package).parent.parent.name == "logkeep.zip"
+            directory, _mode, safe, paths = json.loads(surroundings)
+            assert safe
+            assert not {directory, ""} & set(paths), "a worker imports nothing from its directory"
+        for process in (b"SparkSubmit", b"master.Master", b"worker.Worker", _EXECUTOR, b"pyspark.daemon"):
+            assert any(process in line for line in seen), f"{process!r} was watched"
+        assert not [line for line in seen if in_session.cluster.secret.encode() in line]
+
     @pytest.mark.parametrize("case", [case for case in _ONCE if case not in _OWN_SESSION], ids=_name)
     def test_on_a_cluster(self, in_session: Stage, case: Any) -> None:
         case(in_session)

@@ -1,7 +1,8 @@
 """Commands of `logkeep` that share one Spark session: a session of its own takes each of them ten seconds of two cores.
 
 `python -m tests.support.cli.spark_commands CACHE MASTER SECRET_FILE CONF...` reads one command per line, a JSON list of
-words, calls the program with the session that it keeps, and prints the exit code and both streams as JSON.
+words, calls the program with the session that it keeps, and prints the exit code and both streams as JSON. The words
+`units TASK COUNT DIRECTORY` run a task of the engine's tests in the session and print its answers.
 """
 
 import json
@@ -24,6 +25,7 @@ from logkeep.engine.spark.processes import descendants, kill_all
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.model.cache import cache_dir
 from logkeep.model.secret import Secret
+from tests.integration.spark import tasks
 from tests.support.cli.processes import clean_environment
 
 
@@ -51,12 +53,21 @@ def _called(words: list[str], engine: _KeptEngine) -> list[int | str]:
     return [code, out.getvalue(), err.getvalue()]
 
 
+def _units(engine: _KeptEngine, task: str, count: str, traces: str) -> list[int | str]:
+    work = [tasks.Unit(number, traces) for number in range(int(count))]
+    answers = engine.map(getattr(tasks, task), work, tasks.Answer, label=task, weight=tasks.weight)
+    texts, pids = [answer.text for answer in answers], [answer.pid for answer in answers]
+    return [0, json.dumps({"texts": texts, "pids": pids}), ""]
+
+
 def main(cache: str, master: str, secret_file: str, *conf: str) -> None:
     secret = Secret(Path(secret_file).read_text().strip())
     settings = SparkSettings(Path(cache), master, dict(pair.split("=", 1) for pair in conf), secret)
     with closing(_KeptEngine(settings)) as engine:
         for line in sys.stdin:
-            print(json.dumps(_called(json.loads(line), engine)), flush=True)
+            words = json.loads(line)
+            answer = _units(engine, *words[1:]) if words[0] == "units" else _called(words, engine)
+            print(json.dumps(answer), flush=True)
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,7 @@ def test_a_message_to_the_own_partition_is_acknowledged_like_any_other() -> None
     for _, sent in partition.sent()[1:]:
         partition.receive(sent)
     partition.process()
-    assert partition.state.outbox == {0: {}}
+    assert partition.state.outbox == {}
     assert partition.kinds() == ["command", "event", "command", "event", "ack"]
 
 

@@ -12,6 +12,7 @@ import errno
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -57,10 +58,14 @@ class FileLog:
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in list(self._segments))
 
+    def size_from(self, position: int) -> int:
+        return sum(segment.size_from(position) for segment in list(self._segments) if segment.end > position)
+
     def append(self, records: Sequence[Record]) -> int:
         self._lock.check()
         if self._segments[-1].size_bytes >= self._segment_bytes:
-            self._begin_segment(self.end)
+            with _explained(self._directory):
+                self._begin_segment(self.end)
         first, active = self.end, self._segments[-1]
         plain = [BatchRecord(one.key, one.value, one.headers, one.timestamp_ms) for one in records]
         data = encode_batch(first, self.term, plain)
@@ -84,6 +89,9 @@ class FileLog:
 
     def batch_start(self, position: int) -> int:
         return self.end if position >= self.end else self._segment(position).batch_start(position)
+
+    def cut_end(self, create: int) -> int:
+        return create + 1
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
         position = start
@@ -134,15 +142,13 @@ class FileLog:
     def _write(self, active: LogFile, data: bytes) -> None:
         if os.fstat(active.descriptor).st_size != active.size_bytes:
             raise PartitionFenced("another process wrote to this segment", subject=str(active.path))
-        try:
-            _write_all(active.descriptor, data, active.size_bytes)
-            os.fdatasync(active.descriptor)
-        except OSError as error:
-            self._cut(active, active.size_bytes)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                remedy = "free space; the application continues by itself, nothing accepted is lost"
-                raise StoreFull("no space is left for the log", subject=str(active.path), remedy=remedy) from error
-            raise
+        with _explained(active.path):
+            try:
+                _write_all(active.descriptor, data, active.size_bytes)
+                os.fdatasync(active.descriptor)
+            except OSError:
+                self._cut(active, active.size_bytes)
+                raise
 
     def _cut(self, segment: LogFile, size: int) -> None:
         os.ftruncate(segment.descriptor, size)
@@ -163,6 +169,17 @@ class FileLog:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        remedy = "free space; the application continues by itself, nothing accepted is lost"
+        raise StoreFull("no space is left for the log", subject=str(path), remedy=remedy) from error
 
 
 def _write_all(descriptor: int, data: bytes, at: int) -> None:

@@ -62,6 +62,10 @@ class LogFile:
         self._add(header, self._indexed_bytes)
         self.size_bytes = self._indexed_bytes
 
+    def size_from(self, position: int) -> int:
+        number = max(bisect_right(self._bases, position) - 1, 0)
+        return self._indexed_bytes - self._place(number)
+
     def batch_start(self, position: int) -> int:
         return self._bases[bisect_right(self._bases, position) - 1]
 

@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from logkeep.checkpoint.state.backend import NOTHING, SnapshotInfo, Write
 from logkeep.errors import Damaged, StoreFull
@@ -62,8 +63,7 @@ class SqliteState:
         except BaseException as error:
             with suppress(sqlite3.Error):
                 self._database.execute("rollback")
-            if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-                raise StoreFull("no space is left for the state", subject=str(self._path)) from error
+            _refuse_full(error, self._path)
             raise
         self._position = position
 
@@ -77,7 +77,11 @@ class SqliteState:
         if path.exists():
             raise FileExistsError(str(path))
         with closing(_connect(self._path)) as source, closing(sqlite3.connect(path)) as target:
-            source.backup(target, pages=-1)
+            try:
+                source.backup(target, pages=-1)
+            except sqlite3.OperationalError as error:
+                _refuse_full(error, path)
+                raise
             target.execute("pragma journal_mode = delete")
             position = _position(target)
         _sync(path)
@@ -121,6 +125,16 @@ class SqliteState:
                 yield key, bytes(value)
 
 
+def read_key(path: Path, key: str) -> tuple[int, bytes | None]:
+    """A user key of a state that another process may use, and the position of what was read. Raises Damaged."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=60)) as database:
+            found = database.execute("select value from state where key = ?", (key,)).fetchone()
+            return _position(database), None if found is None else bytes(found[0])
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         # The thread that applies may be another one than the one that opened it; never two at once.
@@ -134,13 +148,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _open_copy(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True)
-
-
-def _quoted(path: Path) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 - only for reading a snapshot
-
-    return quote(str(path))
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
 def _check(database: sqlite3.Connection, path: Path) -> None:
@@ -156,6 +164,11 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
 def _position(database: sqlite3.Connection) -> int:
     found = database.execute("select position from applied").fetchone()
     return NOTHING if found is None else int(found[0])
+
+
+def _refuse_full(error: BaseException, path: Path) -> None:
+    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+        raise StoreFull("no space is left for the state", subject=str(path)) from error
 
 
 def _damaged(path: Path, error: sqlite3.DatabaseError) -> Damaged:

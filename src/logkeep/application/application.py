@@ -1,0 +1,41 @@
+"""An application: its name, its partitions, its handlers, and its program."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+
+from logkeep.application.context import UserHandler
+from logkeep.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_MOST_PARTITIONS = 1024
+
+
+class Application:
+    """Handlers of commands. The key of a command chooses the partition; a partition processes one command at a time."""
+
+    def __init__(self, name: str, *, partitions: int = 4) -> None:
+        """`partitions` is fixed when the application runs for the first time."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name!r} is not a name", remedy="use 1 to 64 letters, digits, '_' or '-'")
+        if not 1 <= partitions <= _MOST_PARTITIONS:
+            raise UsageError(f"{partitions} partitions", remedy=f"use 1 to {_MOST_PARTITIONS}")
+        self.name, self.partitions = name, partitions
+        self.handlers: dict[str, UserHandler] = {}
+
+    def on(self, command: str) -> Callable[[UserHandler], UserHandler]:
+        """Make a function the handler of a command."""
+
+        def register(handler: UserHandler) -> UserHandler:
+            if command in self.handlers:
+                raise UsageError(f"there are two handlers for {command!r}", subject=self.name)
+            self.handlers[command] = handler
+            return handler
+
+        return register
+
+    def main(self, arguments: Sequence[str] | None = None) -> None:
+        """The program: `run`, `send`, `state`. Ends the process."""
+        from logkeep.application.program import execute  # noqa: PLC0415 - importing an application stays light
+
+        sys.exit(execute(self, sys.argv[1:] if arguments is None else arguments))

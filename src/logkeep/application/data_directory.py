@@ -1,0 +1,117 @@
+"""The data directory of an application whose log is in files.
+
+application.json              sealed: application id, name, partitions, history, when it was created
+lock                          locked while a process runs the application
+control.sock                  where that process answers `send`, `state` and a coordinator
+p<N>/log/<20 digits>.log      the log of a partition; p<N>/log/leader its lock and term
+p<N>/state.sqlite             its state; made again from snapshot and log where it is missing
+p<N>/snapshots/<20 digits>.sqlite
+"""
+
+import fcntl
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from logkeep.errors import Locked, TargetUnsafe, UsageError
+from logkeep.model.time import rfc3339
+from logkeep.repository.chain.documents import Document, seal, unseal
+
+DOCUMENT, LOCK, SOCKET = "application.json", "lock", "control.sock"
+
+
+class ApplicationDocument(Document, frozen=True, kw_only=True, tag="application-directory"):
+    """What a data directory is. `repository` stays empty: the directory belongs to no repository."""
+
+    application: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
+    name: str
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+    history: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] = 0
+    """How often it was restored."""
+    created: str
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    path: Path
+    document: ApplicationDocument
+
+    def partition(self, number: int) -> Path:
+        return self.path / f"p{number}"
+
+    @property
+    def socket(self) -> Path:
+        return self.path / SOCKET
+
+
+class DirectoryLock:
+    """Held while a process runs the application, or a restore replaces the directory."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises Locked."""
+        self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._file)
+            remedy = "stop the process that runs this application, or use another --data"
+            raise Locked("the application is running", subject=str(directory), remedy=remedy) from error
+
+    def release(self) -> None:
+        os.close(self._file)
+
+
+def read_directory(path: Path) -> DataDirectory:
+    """An existing data directory. Raises UsageError, Damaged."""
+    try:
+        data = (path / DOCUMENT).read_bytes()
+    except FileNotFoundError as error:
+        remedy = "start the application first: `python PROGRAM run --data DIR`"
+        raise UsageError("this is no data directory of an application", subject=str(path), remedy=remedy) from error
+    return DataDirectory(path, unseal(data, ApplicationDocument, str(path / DOCUMENT)))
+
+
+def open_directory(path: Path, name: str, partitions: int, now: datetime) -> DataDirectory:
+    """The data directory of an application; a new one where there is nothing. The caller holds its lock.
+
+    Raises TargetUnsafe if it belongs to another application, or has another number of partitions.
+    """
+    if not (path / DOCUMENT).exists():
+        _require_empty(path)
+        document = ApplicationDocument(
+            repository="", application=secrets.token_hex(16), name=name, partitions=partitions, created=rfc3339(now)
+        )
+        write_document(path, document)
+    found = read_directory(path)
+    if (found.document.name, found.document.partitions) != (name, partitions):
+        known = f"{found.document.name!r} with {found.document.partitions} partitions"
+        what = f"the directory has the application {known}, not {name!r} with {partitions}"
+        raise TargetUnsafe(what, subject=str(path), remedy="the number of partitions is fixed; use another --data")
+    return found
+
+
+def write_document(path: Path, document: ApplicationDocument) -> None:
+    """Write the document whole or not at all."""
+    part = path / f"{DOCUMENT}.part"
+    with part.open("wb") as file:
+        file.write(seal(document))
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path / DOCUMENT)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _require_empty(path: Path) -> None:
+    others = sorted(one.name for one in path.iterdir() if one.name not in (LOCK, f"{DOCUMENT}.part"))
+    if others:
+        what = f"the directory holds {others[0]}, but no application"
+        raise TargetUnsafe(what, subject=str(path), remedy="use an empty directory, or restore this one")

@@ -1,0 +1,228 @@
+"""Processes one partition: moves messages into the log, calls handlers, appends their events, sends what they send.
+
+A step is: append inputs, durable; call the handler of each over the changes of the ones before; append all results as
+one batch, durable; store the state in one transaction; then reply and send. A step that fails in between changes
+nothing: its inputs are processed again. Replay applies results and calls no handler. A create is appended alone, once
+every input before it has its result, so every stored state is that of a whole batch.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from logkeep.checkpoint import machine
+from logkeep.checkpoint.log import PartitionLog, Transport
+from logkeep.checkpoint.machine_state import MachineState, apply
+from logkeep.checkpoint.partition_state import CutFacts, PartitionState
+from logkeep.checkpoint.records import INPUTS, CheckpointDocument, Kind, Record, SentCommand, document_of
+from logkeep.checkpoint.state.backend import StateBackend
+from logkeep.errors import Damaged, PartitionFenced
+
+MOST_MESSAGES = 512
+"""Inputs of one append at most."""
+_REPLAY_BYTES = 4 << 20
+_ANSWERS_KEPT = 64
+
+
+class Handled(NamedTuple):
+    """What a handler did with one command."""
+
+    writes: tuple[tuple[str, bytes | None], ...] = ()
+    sends: tuple[SentCommand, ...] = ()
+    reply: Any = None
+
+
+Handler = Callable[[Record, PartitionState], Handled]
+"""Calls the user's code. Never raises: a handler that fails gives a reply with the error, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a processor is given: how it acts on the world, and the clocks."""
+
+    transport: Transport
+    handler: Handler
+    begin_backup: Callable[[machine.TakeBackup, CutFacts], None]
+    """Pins what a copy needs and returns at once; asked again for the same id, it does nothing."""
+    reply: Callable[[str, object], None]
+    now_ms: Callable[[], int]
+    elapsed_s: Callable[[], float]
+    """A clock that is never set."""
+    resend_after_s: float = 1.0
+    watch: Callable[[str], None] = lambda _: None
+    """Gets a label between the parts of a step."""
+
+
+class Processor:
+    """The leader of one partition. One thread calls `recover` once, then `step`."""
+
+    def __init__(self, empty: MachineState, log: PartitionLog, backend: StateBackend, around: Surroundings) -> None:
+        self.partition, self._log, self._around = empty.partition, log, around
+        self.state = PartitionState(empty, backend)
+        self._inputs: deque[Record] = deque()
+        """In the log, without a result."""
+        self._inbox: deque[Record] = deque()
+        self._latest_ms = 0
+        self._resend_below, self._resent_at = 0, around.elapsed_s()
+        self.answers: dict[int, CheckpointDocument] = {}
+        """By checkpoint id, what this partition answered to the last creates."""
+        self.counted: Counter[str] = Counter()
+        """Messages that were treated as special, by reason."""
+
+    def recover(self) -> None:
+        """Apply what the log has and the state has not. Raises Damaged if they do not fit together."""
+        position, end = self.state.machine.processed + 1, self._log.end
+        if self.state.backend.position >= end:
+            raise Damaged(f"the state is ahead of the log, which ends at {end}", subject=f"partition {self.partition}")
+        if position < self._log.start:
+            what = f"the state ends at {position}, but the log begins at {self._log.start}"
+            raise Damaged(what, subject=f"partition {self.partition}")
+        while position < end:
+            records = self._log.read(position, _REPLAY_BYTES)
+            self._replay(records)
+            position = records[-1].position + 1
+        self._inputs = deque(one for one in self._inputs if one.position > self.state.machine.processed)
+        self._resend_below, self._resent_at = self.state.machine.processed + 1, float("-inf")
+
+    def step(self) -> bool:
+        """One bounded piece of work; whether there was any. After an error the same work is tried again."""
+        if not self._inputs:
+            self._accept()
+        worked = bool(self._inputs)
+        if worked:
+            self._process()
+        return self._resend() or worked or bool(self._inbox)
+
+    def _replay(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._latest_ms = max(self._latest_ms, record.timestamp_ms)
+            if record.kind in INPUTS:
+                self._inputs.append(record)
+            self._add(record)
+        while self._inputs and self._inputs[0].position <= self.state.machine.processed:
+            self._inputs.popleft()
+        self.state.commit(max(records[-1].position, self.state.backend.position))
+
+    def _add(self, record: Record) -> None:
+        """Apply one result, or an acknowledgement, whose position is known."""
+        cut_end = -1
+        if record.kind == Kind.CREATED:
+            cut_end = self._log.cut_end(document_of(record).source_position)
+        self.state.add(apply(self.state.machine, record), cut_end)
+
+    def _accept(self) -> None:
+        """Append messages that wait, up to the first one that a create precedes."""
+        self._inbox.extend(self._around.transport.receive(self.partition, MOST_MESSAGES - len(self._inbox)))
+        batch: list[Record] = []
+        taken: list[Record] = []
+        instructions: list[machine.Instruction] = []
+        for message in self._inbox:
+            reception = machine.receive(self.state.machine, message)
+            if reception.append and reception.append[0].kind == Kind.CREATE:
+                if not batch:
+                    batch = [reception.append[0]]
+                    taken += [message] * (message.kind == Kind.CREATE)  # another message is received again behind it
+                break
+            batch += reception.append
+            taken.append(message)
+            instructions += reception.instructions
+            self.counted[reception.counted] += bool(reception.counted)
+        self._append_inputs(batch, taken)
+        for _ in taken:
+            self._inbox.popleft()
+        self._execute(instructions)
+
+    def _append_inputs(self, batch: Sequence[Record], taken: Sequence[Record]) -> None:
+        self._around.transport.consumed(self.partition, taken)
+        if not batch:
+            return
+        now_ms = self._time_ms()
+        stamped = [one.at(-1, now_ms) for one in batch]
+        first = self._log.append(stamped)
+        self._inputs.extend(one.at(first + number, now_ms) for number, one in enumerate(stamped))
+        self._around.watch(f"appended {batch[-1].kind.name.lower()}")
+
+    def _process(self) -> None:
+        """Give every input its result, as one batch."""
+        base, now_ms = self._log.end, self._time_ms()
+        results: list[tuple[Record, Record]] = []
+        instructions: list[machine.Instruction] = []
+        try:
+            for record in self._inputs:
+                demands = machine.process(self.state.machine, record)
+                for result in self._results(record, demands.instructions, instructions):
+                    placed = result.at(base + len(results), now_ms)
+                    self._add(placed)
+                    results.append((record, placed))
+                if demands.applied is not None:
+                    self.state.add(demands.applied)
+            self._append_results([result for _, result in results], base)
+        except BaseException:
+            self.state.rollback()
+            raise
+        self._inputs.clear()
+        self.state.commit(self._log.end - 1)  # no input of the log waits
+        self._around.watch("state stored")
+        for source, result in results:
+            instructions += self._follow_up(source, result)
+        self._execute(instructions)
+
+    def _results(
+        self, record: Record, instructions: Sequence[machine.Instruction], later: list[machine.Instruction]
+    ) -> list[Record]:
+        results: list[Record] = []
+        for instruction in instructions:
+            match instruction:
+                case machine.CallHandler(command):
+                    done = self._around.handler(command, self.state)
+                    results.append(machine.event(self.state.machine, command, done.writes, done.sends, done.reply))
+                case machine.Append(records):
+                    results += records
+                case machine.TakeBackup(checkpoint_id, position):
+                    cut = self.state.cut_at(checkpoint_id, position, self._log.cut_end(position))
+                    self._around.begin_backup(instruction, cut)
+                    self._around.watch("backup begun")
+                case _:
+                    later.append(instruction)
+        return results
+
+    def _append_results(self, results: Sequence[Record], base: int) -> None:
+        if not results:
+            return
+        kind = results[-1].kind.name.lower()
+        self._around.watch(f"before {kind}")
+        if self._log.append(results) != base:
+            raise PartitionFenced("results are not where they were planned", subject=f"partition {self.partition}")
+        self._around.watch(f"appended {kind}")
+
+    def _follow_up(self, source: Record, result: Record) -> Sequence[machine.Instruction]:
+        if result.kind != Kind.EVENT:
+            document = document_of(result)
+            self.answers[document.id] = document
+            while len(self.answers) > _ANSWERS_KEPT:
+                del self.answers[min(self.answers)]
+        return machine.results(self.state.machine, source, result)
+
+    def _resend(self) -> bool:
+        """Send again what was sent before the last time and has no acknowledgement."""
+        now = self._around.elapsed_s()
+        if now - self._resent_at < self._around.resend_after_s:
+            return False
+        due = machine.resend(self.state.machine, self._resend_below, MOST_MESSAGES)
+        self._resend_below, self._resent_at = self.state.machine.processed + 1, now
+        self._execute([due])
+        return bool(due.messages)
+
+    def _execute(self, instructions: Sequence[machine.Instruction]) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, machine.SendMessages):
+                for receiver, message in instruction.messages:
+                    self._around.transport.send(receiver, [message])
+            elif isinstance(instruction, machine.Reply):
+                self._around.reply(instruction.to, instruction.value)
+
+    def _time_ms(self) -> int:
+        """Times of records never go back, also if the clock was set back."""
+        self._latest_ms = max(self._latest_ms, self._around.now_ms())
+        return self._latest_ms

@@ -1,0 +1,181 @@
+"""Runs schedules by seed, judges what they left, and looks for the shortest one that still fails."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from logkeep.checkpoint.records import Kind, document_of
+from logkeep.checkpoint.simulator import judge
+from logkeep.checkpoint.simulator.coordination import coordinate
+from logkeep.checkpoint.simulator.judge import Judge, SendingFacts
+from logkeep.checkpoint.simulator.plan import SchedulePlan, make_plan, shorter
+from logkeep.checkpoint.simulator.restoring import drained, restored_world
+from logkeep.checkpoint.simulator.sim_store import SimDecision
+from logkeep.checkpoint.simulator.sim_transport import SENDING
+from logkeep.checkpoint.simulator.workload import SHOP, Workload
+from logkeep.checkpoint.simulator.world import SimWorld
+
+_MOST_SHORTENINGS = 150
+_OLD_MESSAGES = 12
+"""So many messages of the abandoned history still wait in the inboxes of a restored application."""
+
+
+class SimFinding(msgspec.Struct, frozen=True):
+    """What went wrong: `what` is one word for its kind."""
+
+    what: str
+    text: str
+
+
+class ScheduleOutcome(msgspec.Struct, frozen=True):
+    """Of one schedule: findings, and counts that say what it covered."""
+
+    plan: SchedulePlan
+    findings: tuple[SimFinding, ...]
+    counts: dict[str, int]
+
+
+class ScheduleTotals(msgspec.Struct):
+    """Of many schedules."""
+
+    schedules: int
+    counts: dict[str, int]
+    failed: list[ScheduleOutcome]
+
+
+def run_plan(plan: SchedulePlan, workload: Workload = SHOP) -> ScheduleOutcome:
+    world = SimWorld(plan, workload)
+    counts: Counter[str] = Counter()
+    try:
+        world.run()
+        findings = [*_ends(world), *_whole_run(world)]
+        sendings = [SendingFacts(s.partition, s.known) for s in world.transport.sendings]
+        by_sending = Judge([log.everything for log in world.logs], sendings, SENDING)
+        for backup_id, decision in list(world.store.decisions.items()):
+            counts["completed" if decision.receipts else "failed"] += 1
+            if decision.receipts:
+                findings += _backup(world, backup_id, decision, by_sending, counts)
+    except (AssertionError, KeyError, IndexError, ValueError) as error:
+        findings = [SimFinding("crash", f"{type(error).__name__}: {error}")]
+    counts.update(world.counts)
+    counts["forced"] += sum(
+        r.kind == Kind.CREATE and b'"nonce":""' in r.value for log in world.logs for r in log.everything
+    )
+    counts["ticks"] = world.tick
+    return ScheduleOutcome(plan, tuple(findings), dict(counts))
+
+
+def _ends(world: SimWorld) -> list[SimFinding]:
+    """Every request has an end, every checkpoint was asked for, and every pin was freed."""
+    open_ids = world.store.requests.keys() - world.store.decisions.keys()
+    found = [SimFinding("stuck", f"backup {each} has no end") for each in open_ids]
+    made = {document_of(r).id for log in world.logs for r in log.everything if r.kind == Kind.CREATED}
+    found += [SimFinding("foreign", f"checkpoint {i} was never asked for") for i in made - world.store.requests.keys()]
+    pinning = [leader for leader in world.leaders if leader.pins]
+    found += [SimFinding("pin", f"partition {leader.partition} still pins {leader.pins}") for leader in pinning]
+    return found if world.quiet() else [*found, SimFinding("stuck", "messages wait for ever")]
+
+
+def _whole_run(world: SimWorld) -> list[SimFinding]:
+    """What holds without any restore: money, and each message once."""
+    logs = [log.everything for log in world.logs]
+    return _log_findings(logs) + _money(world)
+
+
+def _log_findings(logs: judge.Logs) -> list[SimFinding]:
+    found = [SimFinding("twice", text) for text in judge.processed_twice(logs) + judge.results_twice(logs)]
+    return found + [SimFinding("lost", text) for text in judge.lost(logs)]
+
+
+def _money(world: SimWorld) -> list[SimFinding]:
+    state = {k: msgspec.msgpack.decode(v) for leader in world.leaders for k, v in leader.user.items()}
+    return [SimFinding("money", text) for text in world.workload.invariant(state)]
+
+
+def _backup(
+    world: SimWorld, backup_id: int, decision: SimDecision, by_sending: Judge, counts: Counter[str]
+) -> list[SimFinding]:
+    """One completed backup: its cut, what is inside, and what it becomes when it is restored."""
+    logs = [log.everything for log in world.logs]
+    cut = [receipt.copy.cut_end for receipt in decision.receipts]
+    found = [SimFinding("orphan", text) for text in by_sending.orphans(cut)]
+    found += _order(world, backup_id, cut)
+    restored = restored_world(world.plan, world.workload, world.store, decision, world.history + 1)
+    for partition, log in enumerate(restored.logs):
+        log.everything[: log.start] = logs[partition][: log.start]
+    counts["with messages under way"] += bool(judge.lost([log.everything for log in restored.logs]))
+    for receiver, message in world.transport.sent[-_OLD_MESSAGES:]:
+        restored.transport.deliver(receiver, message)
+    if not drained(restored):
+        found.append(SimFinding("stuck", f"backup {backup_id} restored does not drain"))
+    found += _reuse(restored, backup_id)
+    found += _log_findings([log.everything for log in restored.logs]) + _money(restored)
+    return found
+
+
+def _reuse(restored: SimWorld, backup_id: int) -> list[SimFinding]:
+    """After a restore an id of the store gives no second backup."""
+    before = dict(restored.store.requests), dict(restored.store.decisions)
+    for _ in coordinate(restored, backup_id, "f" * 16):
+        restored.tick += 1
+    same = before == (restored.store.requests, restored.store.decisions)
+    return (
+        [] if same and not any(restored.transport.inboxes) else [SimFinding("reused", f"{backup_id} was taken again")]
+    )
+
+
+def _order(world: SimWorld, backup_id: int, cut: list[int]) -> list[SimFinding]:
+    """What was accepted before the request is inside; what came after the acknowledgement is not."""
+    logs = [log.everything for log in world.logs]
+    began, acknowledged = world.began.get(backup_id, -1), world.acknowledged.get(backup_id)
+    found = []
+    for request, at in world.submitted.items():
+        if world.replied.get(request, world.tick) < began and not judge.inside(logs, cut, request):
+            found.append(SimFinding("early", f"{request} was accepted before backup {backup_id} and is not in it"))
+        if acknowledged is not None and at > acknowledged and judge.inside(logs, cut, request):
+            found.append(SimFinding("late", f"{request} came after backup {backup_id} was acknowledged and is in it"))
+    return found
+
+
+def naive_orphans(plan: SchedulePlan, workload: Workload = SHOP) -> int:
+    """Orphans if all logs are cut at their ends at one moment that each partition reads at another time."""
+    world = SimWorld(plan, workload)
+    world.run()
+    sendings = [SendingFacts(s.partition, s.known) for s in world.transport.sendings]
+    logs = [log.everything for log in world.logs]
+    by_sending = Judge(logs, sendings, SENDING)
+    ends = [len(log) * (2 + number % 2) // 4 for number, log in enumerate(logs)]
+    return len(by_sending.orphans(ends))
+
+
+def shorten(outcome: ScheduleOutcome, workload: Workload = SHOP) -> ScheduleOutcome:
+    """The shortest plan found that fails in the same way."""
+    what, left = outcome.findings[0].what, _MOST_SHORTENINGS
+    progress = True
+    while progress and left > 0:
+        progress = False
+        for plan in shorter(outcome.plan):
+            left -= 1
+            tried = run_plan(plan, workload)
+            if any(found.what == what for found in tried.findings):
+                outcome, progress = tried, True
+                break
+            if left <= 0:
+                break
+    return outcome
+
+
+def run_seeds(seeds: Iterable[int], workload: Workload = SHOP, most_failures: int = 1) -> ScheduleTotals:
+    totals = ScheduleTotals(0, {}, [])
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        outcome = run_plan(make_plan(seed), workload)
+        totals.schedules += 1
+        counts.update(outcome.counts)
+        if outcome.findings:
+            totals.failed.append(outcome)
+            if len(totals.failed) >= most_failures:
+                break
+    totals.counts = dict(counts)
+    return totals

@@ -1,0 +1,220 @@
+"""Backups of a running application: what is copied, pinned and freed, and that processing never waits."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from logkeep.application.data_directory import DirectoryLock, open_directory
+from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
+from logkeep.application.runtime import Runtime, RuntimeOptions
+from logkeep.checkpoint.archive.log_names import log_of
+from logkeep.errors import StoreUnreachable
+from logkeep.model.ids import BackupId
+from logkeep.model.time import utc_now
+from logkeep.repository.backups.source import read_manifest
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.store.base import Store
+from tests.support.faults.plan import Fault
+from tests.support.faults.store import FaultyStore
+from tests.support.running_application import ask, bank, copies, ended, new_repository, take
+
+_SMALL = KeepingLimits(snapshot_every_bytes=1 << 30, segment_bytes=2_000)
+
+
+def _place(store: Store) -> SourceRef:
+    from logkeep.repository.access import open_repository  # noqa: PLC0415 - beside its only use
+
+    return open_repository(store).place("bank")
+
+
+@contextmanager
+def _running(directory: Path, store: Store, limits: KeepingLimits = _SMALL) -> Iterator[Runtime]:
+    directory.mkdir(exist_ok=True)
+    lock = DirectoryLock(directory)
+    made = open_directory(directory, "bank", 2, utc_now())
+    runtime = Runtime(bank(), made, RuntimeOptions(limits, lambda: _place(store)))
+    runtime.start()
+    try:
+        yield runtime
+    finally:
+        runtime.stop()
+        lock.release()
+
+
+def _work(runtime: Runtime, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        runtime.submit("move", f"a{number % 7}", {"amount": 1, "to": f"b{number % 5}"})
+
+
+def _snapshot(worker: PartitionWorker) -> int:
+    worker.keep_once(1)
+    return worker.snapshots.list()[-1].position
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never happens")
+
+
+def test_r49_a_backup_has_the_log_exactly_up_to_its_create(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        _work(runtime, 30)
+        assert take(place, runtime, 7).state == "completed"
+        _work(runtime, 10)
+        entry = read_chain(place).entry(BackupId(7))
+        assert entry is not None
+        manifest = read_manifest(place, entry)
+        for copy, worker in zip(copies(place, 7), runtime.workers, strict=True):
+            cut = next(one for one in manifest.cut if one.log == log_of("bank", 0, copy.partition))
+            last = worker.log.read(copy.position, 1)[0]
+            assert (cut.start, cut.end, last.kind.name) == (0, copy.position + 1, "CREATE")
+            assert (copy.log_start, copy.snapshot_position, copy.bytes > 0) == (0, -1, True)
+            assert copy.checkpoints == ((7, copy.position, copy.cut_end),)
+        assert sum(len(copy.state_digest) for copy in copies(place, 7)) == 128
+
+
+def test_r44_the_second_backup_copies_the_log_since_the_first(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        _work(runtime, 300)
+        positions = [_snapshot(worker) for worker in runtime.workers]
+        assert take(place, runtime, 1).state == "completed"
+        _work(runtime, 3)
+        for worker in runtime.workers:
+            _snapshot(worker)
+        assert take(place, runtime, 2, base=1).state == "completed"
+        first, second = copies(place, 1), copies(place, 2)
+        assert [copy.snapshot_position for copy in first] == positions
+        assert [copy.snapshot_position for copy in second] == positions  # archived already, and the log since is small
+        assert all(new.bytes < old.bytes / 5 for new, old in zip(second, first, strict=True))
+        assert all(new.log_start <= old.cut_end for new, old in zip(second, first, strict=True))
+
+
+def test_r24_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen(tmp_path: Path) -> None:
+    frozen, thaw = threading.Event(), threading.Event()
+
+    def freeze(_number: int, operation: str, name: str) -> Fault | None:
+        if operation == "open_new" and "bank.log" in name and not thaw.is_set():
+            frozen.set()
+            thaw.wait()
+        return None
+
+    store = new_repository(tmp_path / "repository")
+    place = _place(store)
+    with _running(tmp_path / "data", FaultyStore(store, freeze)) as runtime:
+        _work(runtime, 60)
+        pinned = [_snapshot(worker) for worker in runtime.workers]
+        create = ask(place, runtime, 5)
+        for partition in range(2):
+            runtime.create(partition, create)
+        assert frozen.wait(20)
+        _until(lambda: len(runtime.answers(5)) == 2)
+        for number in range(3):
+            _work(runtime, 40, number * 40)
+            for worker in runtime.workers:
+                _snapshot(worker)
+        for worker, position in zip(runtime.workers, pinned, strict=True):
+            kept = [one.position for one in worker.snapshots.list()]
+            assert position in kept
+            assert len(kept) == 3
+            assert worker.snapshots.reserved_from == worker.log.start == 0
+            assert worker.log.read(0, 1)[0].position == 0
+        assert copies(place, 5) == []
+        thaw.set()
+        assert ended(place, 5).state == "completed"
+        for worker, position in zip(runtime.workers, pinned, strict=True):
+            archived = copies(place, 5)[worker.processor.partition].cut_end
+            _until(partial(_is_free, worker, archived))
+            assert position not in [one.position for one in worker.snapshots.list()]
+            worker.keep_once(1 << 30)
+            assert worker.log.start > 0
+
+
+def _is_free(worker: PartitionWorker, archived_end: int | None = None) -> bool:
+    """Whether nothing is pinned, and the log is known to be archived up to a position."""
+    return worker.snapshots.reserved_from is None and archived_end in (None, worker.keeping.archived_end)
+
+
+def test_r51_s8_an_error_of_the_store_fails_the_backup_and_frees_its_pins(tmp_path: Path) -> None:
+    def broken(_number: int, operation: str, name: str) -> Fault | None:
+        if operation == "open_new" and "bank.log" in name:
+            return Fault(before=StoreUnreachable("the store does not answer"))
+        return None
+
+    store = new_repository(tmp_path / "repository")
+    place = _place(store)
+    with _running(tmp_path / "data", FaultyStore(store, broken)) as runtime:
+        _work(runtime, 10)
+        settled = take(place, runtime, 3)
+        assert settled.state == "failed"
+        assert settled.reason.startswith("partition ")
+        assert "the store does not answer" in settled.reason
+        for worker in runtime.workers:
+            _until(partial(_is_free, worker))
+        _work(runtime, 10)
+        assert all(copy.outcome == "failed" for copy in copies(place, 3))
+
+
+def test_r45_without_a_snapshot_below_the_checkpoint_the_backup_fails(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    limits = KeepingLimits(1 << 30, most_unarchived_bytes=1, segment_bytes=500)
+    with _running(tmp_path / "data", place.store, limits) as runtime:
+        _work(runtime, 40)
+        for worker in runtime.workers:
+            _snapshot(worker)
+            assert worker.keeping.compact(worker.log) > 0
+            for one in worker.snapshots.list():
+                worker.snapshots.path(one.position).unlink()
+        settled = take(place, runtime, 3)
+        assert settled.state == "failed"
+        assert "the log begins at" in settled.reason
+
+
+def test_a_log_above_its_bound_is_compacted_and_the_lost_span_is_reported(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    limits = KeepingLimits(1 << 30, most_unarchived_bytes=4_000, segment_bytes=500)
+    with _running(tmp_path / "data", place.store, limits) as runtime:
+        _work(runtime, 5)
+        assert take(place, runtime, 1).state == "completed"
+        _work(runtime, 80)
+        for worker in runtime.workers:
+            _snapshot(worker)
+        assert take(place, runtime, 2, base=1).state == "completed"
+        entry = read_chain(place).entry(BackupId(2))
+        assert entry is not None
+        findings = [one.code for one in read_manifest(place, entry).findings]
+        for before, after in zip(copies(place, 1), copies(place, 2), strict=True):
+            assert after.lost == ((before.cut_end, after.log_start),)
+            assert before.cut_end < after.log_start <= after.snapshot_position + 1
+        assert findings == ["log-lost", "log-lost"]
+
+
+def test_r47_a_create_that_comes_again_copies_nothing(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        _work(runtime, 3)
+        create = ask(place, runtime, 4)
+        for _ in range(2):
+            for partition in range(2):
+                runtime.create(partition, create)
+        assert ended(place, 4).state == "completed"
+        assert [copy.partition for copy in copies(place, 4)] == [0, 1]
+        _until(lambda: all(answer.latest == 4 for answer in runtime.answers(4).values()))
+
+
+def test_another_store_is_named_in_the_answer_and_copies_nothing(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    other = _place(new_repository(tmp_path / "other"))
+    with _running(tmp_path / "data", other.store) as runtime:
+        create = ask(place, runtime, 4)
+        for partition in range(2):
+            runtime.create(partition, create)
+        _until(lambda: len(runtime.answers(4)) == 2)
+        assert {answer.repository for answer in runtime.answers(4).values()} == {other.repository}
+        assert copies(place, 4) == []

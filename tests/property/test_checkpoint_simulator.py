@@ -1,0 +1,81 @@
+"""Schedules of the simulator: no orphan, nothing lost, nothing twice, nothing stuck; and a naive cut is found wrong."""
+
+import ast
+import inspect
+import os
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import msgspec
+import pytest
+
+from logkeep.checkpoint.simulator import judge, schedules
+from logkeep.checkpoint.simulator.plan import Fault, SchedulePlan, make_plan
+from logkeep.checkpoint.simulator.schedules import ScheduleOutcome, SimFinding
+
+PART = 1_250
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_r33_r34_no_schedule_breaks_a_cut(part: int) -> None:
+    """Cuts are closed under happens-before; each completed backup is restored and drained."""
+    totals = schedules.run_seeds(range(part * PART, (part + 1) * PART))
+    assert [str(failed.plan) + str(failed.findings) for failed in totals.failed] == []
+    assert totals.schedules == PART
+    least = {"completed": 500, "failed": 200, "with messages under way": 300, "forced": 200, "crashes": 2_000}
+    assert {name: totals.counts[name] for name in least if totals.counts[name] < least[name]} == {}
+
+
+def test_a_naive_cut_has_orphans() -> None:
+    """All log ends, read at slightly different times, without any checkpoint."""
+    orphans = Counter(schedules.naive_orphans(make_plan(seed)) > 0 for seed in range(40))
+    assert orphans[True] >= 10
+
+
+def test_the_judge_knows_records_only_and_never_a_checkpoint() -> None:
+    source = inspect.getsource(judge)
+    imported = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
+    assert {name for name in imported if name and name.startswith("logkeep")} == {"logkeep.checkpoint.records"}
+    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
+    assert not {
+        name for name in names if "checkpoint" in name.lower() or "stamp" in name.lower() or name == "document_of"
+    }
+
+
+def test_a_schedule_is_the_same_every_time() -> None:
+    first, second = (schedules.run_plan(make_plan(77)) for _ in range(2))
+    assert first == second
+
+
+def test_a_failure_is_shortened_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pretended failure that needs one crash: the shortest schedule has nothing else."""
+
+    def pretended(plan: SchedulePlan, _workload: object = None) -> ScheduleOutcome:
+        crashed = any(fault.kind == "crash" for fault in plan.faults)
+        return ScheduleOutcome(plan, (SimFinding("orphan", "x"),) if crashed else (), {})
+
+    faults = (Fault(3, "outage", 1), Fault(5, "crash", 0), Fault(9, "snapshot", 2))
+    long = msgspec.structs.replace(make_plan(1), faults=faults)
+    monkeypatch.setattr(schedules, "run_plan", pretended)
+    shortest = schedules.shorten(pretended(long)).plan
+    assert (shortest.faults, shortest.commands, shortest.backups) == ((Fault(5, "crash", 0),), 1, 1)
+    assert (shortest.loss, shortest.doubles, shortest.store_errors) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.soak
+def test_many_schedules_on_all_cores() -> None:
+    """As many schedules as LOGKEEP_MINUTES give, 60 unless set; seeds that `make test` does not run."""
+    minutes = float(os.environ.get("LOGKEEP_MINUTES") or 60)
+    began, counts, done, first = time.monotonic(), Counter[str](), 0, 1_000_000
+    with ProcessPoolExecutor() as pool:
+        while time.monotonic() - began < minutes * 60:
+            ranges = [range(first + part * PART, first + (part + 1) * PART) for part in range(os.cpu_count() or 1)]
+            first += len(ranges) * PART
+            for totals in pool.map(schedules.run_seeds, ranges):
+                assert [str(failed.plan) + str(failed.findings) for failed in totals.failed] == []
+                counts.update(totals.counts)
+                done += totals.schedules
+    took = time.monotonic() - began
+    print(f"{done} schedules in {took:.0f} s, {done / took:.0f} per second: {dict(counts)}")
