@@ -1,11 +1,11 @@
 """The HTTP interface to backups of applications: routes, errors as problem+json, and the OpenAPI document.
 
-    POST   /v1/applications/{application}/backups                 {"backupId": N}; 202 once every partition has answered
-    GET    /v1/applications/{application}/backups                 all of them
-    GET    /v1/applications/{application}/backups/{id}            one of them, in one of four states
-    DELETE /v1/applications/{application}/backups/{id}            an ongoing one fails first
-    POST   /v1/applications/{application}/backups/{id}/restore    {"dryRun": true}
-    GET    /openapi.json
+POST   /v1/applications/{application}/backups                 {"backupId": N}; 202 once every partition has answered
+GET    /v1/applications/{application}/backups                 all of them
+GET    /v1/applications/{application}/backups/{id}            one of them, in one of four states
+DELETE /v1/applications/{application}/backups/{id}            an ongoing one fails first
+POST   /v1/applications/{application}/backups/{id}/restore    {"dryRun": true}
+GET    /openapi.json
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""What every HTTP server of Logkeep refuses before a route sees it: wrong hosts, missing tokens, large or foreign bodies.
+"""What every HTTP server of Logkeep refuses before a route runs: other hosts, missing tokens, large or foreign bodies.
 
-Browsers are no clients: there is no CORS, and a page of another site cannot name an allowed host. Reading needs no token;
-changing always does, on the loopback interface too.
+Browsers are no clients: there is no CORS, and a page of another site cannot name an allowed host. Reading needs no
+token; changing always does, on the loopback interface too.
 """
 
 import hmac

@@ -34,7 +34,9 @@ def openapi() -> dict[str, Any]:
             },
             "/v1/applications/{application}/backups/{id}/restore": {
                 "parameters": [_APPLICATION, _ID],
-                "post": _operation("restoreBackup", "Plan a restore, or restore.", {200: "RestoreAnswer"}, "RestoreBody"),
+                "post": _operation(
+                    "restoreBackup", "Plan a restore, or restore.", {200: "RestoreAnswer"}, "RestoreBody"
+                ),
             },
         },
         "components": {
@@ -46,7 +48,8 @@ def openapi() -> dict[str, Any]:
 
 def _operation(name: str, summary: str, answers: dict[int, str], body: str = "") -> dict[str, Any]:
     responses: dict[str, Any] = {
-        str(status): {"description": "done", **(_content(schema) if schema else {})} for status, schema in answers.items()
+        str(status): {"description": "done", **(_content(schema) if schema else {})}
+        for status, schema in answers.items()
     }
     responses["default"] = {"description": "an error", **_content("Problem", "application/problem+json")}
     operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": responses}
