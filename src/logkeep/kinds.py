@@ -91,7 +91,7 @@ class SourceKind:
 
 
 def kind_named(name: str) -> SourceKind:
-    return next((kind for kind in (KAFKA, ZOOKEEPER, APPLICATION) if kind.name == name), SourceKind(name, name))
+    return next((kind for kind in (KAFKA, ZOOKEEPER, APPLICATION, ZEEBE) if kind.name == name), SourceKind(name, name))
 
 
 def kind_of(place: SourceRef, *, strict: bool = False) -> SourceKind:
@@ -261,6 +261,14 @@ def _zookeeper_merge_way() -> "MergeWay":
     return WAY
 
 
+def _application_deeper(request: DeepRequest) -> "Deeper | None":
+    if request.level != "cut":
+        return None
+    from logkeep.checkpoint.certificate.run import CutCheck  # noqa: PLC0415
+
+    return CutCheck()
+
+
 def _check_application_objects() -> "ReadTask":
     """Archived logs are checked batch by batch, snapshots by their hashes."""
     from logkeep.kafka.logs.batch_check import check_logs_and_files  # noqa: PLC0415
@@ -293,5 +301,9 @@ ZOOKEEPER = SourceKind(
 APPLICATION = SourceKind(
     name="application",
     title="application",
+    verify_levels=("files", "data", "cut"),
+    whole_levels=("cut",),
+    deeper=_application_deeper,
     read_task=_check_application_objects,
 )
+ZEEBE = SourceKind(name="zeebe", title="Zeebe")

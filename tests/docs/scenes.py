@@ -393,7 +393,14 @@ def zeebe_disk_rots() -> None:
     rotten.write_bytes(data)
 
 
+def shop_program() -> None:
+    """The reader saves the program of the page."""
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "applications.md").read_text()
+    Path("shop.py").write_text(page.split("```python\n", 1)[1].split("```", 1)[0])
+
+
 SCENES: dict[str, Callable[[], None]] = {
+    "shop-program": shop_program,
     "archive-of-another-tool": archive_of_another_tool,
     "nightly-backups": nightly_backups,
     "run-dies": run_dies,

@@ -523,6 +523,11 @@ CALLS = {
 """Every verb but those that need a server of their own."""
 
 ELSEWHERE = (
+    "app backup",
+    "app checkpoint",
+    "app restore",
+    "app simulate",
+    "app status",
     "demo",
     "drill",
     "kafka backup",
@@ -551,6 +556,9 @@ ELSEWHERE = (
     "receipts list",
     "receipts show",
     "sql",
+    "zeebe backup",
+    "zeebe export",
+    "zeebe import",
     "zeebe list",
     "zeebe verify",
     "zookeeper backup",

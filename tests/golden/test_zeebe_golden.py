@@ -3,10 +3,13 @@
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from logkeep.checkpoint.zeebe.cut import LogInCut, check_cut, rows_of
 from logkeep.checkpoint.zeebe.inventory import read_inventory
+from logkeep.checkpoint.zeebe.log_check import from_first_entry
 from logkeep.checkpoint.zeebe.states import BackupState
 from logkeep.checkpoint.zeebe.verify import VerifiedBackup, verify_backup
 from logkeep.engine.inline import InlineEngine
@@ -143,3 +146,22 @@ def test_a_changed_manifest_is_found(files: dict[str, bytes]) -> None:
         document = json.loads(chosen[name])
         document["descriptor"][key] = value
         assert counted({**chosen, name: json.dumps(document).encode()}), key
+
+
+@pytest.mark.parametrize("number", [10, 20])
+def test_falsified_cuts_of_a_real_cluster_have_orphans(files: dict[str, bytes], number: int) -> None:
+    """The positions of one partition are moved back: what it sent in between is outside, and was received inside."""
+    (result,) = verified(of_backup(files, number))
+    logs = {
+        each.copy.place.partition: LogInCut(
+            each.manifest.checkpoint_position,
+            from_first_entry(each.segments),
+            rows_of([segment.cut for segment in each.segments]),
+        )
+        for each in result.copies
+    }
+    assert check_cut(logs).orphans == 0
+    for partition, log in logs.items():
+        moved = check_cut({**logs, partition: replace(log, checkpoint_position=log.checkpoint_position // 4)})
+        assert moved.orphans > 0, partition
+        assert moved.named[0].cause_partition == partition

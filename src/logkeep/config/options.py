@@ -192,6 +192,13 @@ ONLY: Option[str | None] = Option(
     "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
+SEEDS: Option[str] = Option(
+    "seeds", Text("A..B"), "0..500", "Run the schedules of these seeds, the last one left out.", where=Where.FLAG,
+)  # fmt: skip
+REPLAY: Option[int | None] = Option(
+    "replay", Int(maximum=10**12), None, "Run the schedule of this seed alone.", where=Where.FLAG,
+    default_text="all of --seeds",
+)  # fmt: skip
 REASON: Option[str] = Option("reason", Text("TEXT"), "", "The reason, shown by `list`.", where=Where.FLAG)
 
 GC_AGE: Option[timedelta] = Option(
@@ -223,9 +230,10 @@ MAX_STANDBY_AGE: Option[timedelta | None] = Option(
     key="status.max_standby_age",
 )  # fmt: skip
 LEVEL: Option[str] = Option(
-    "level", OneOf(("files", "data", "records", "source", "replay", "boot")), "files",
+    "level", OneOf(("files", "data", "records", "source", "replay", "boot", "cut")), "files",
     "files compares names and sizes; data reads every byte. Kafka: records decodes them, source compares with the "
-    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server.",
+    "cluster. ZooKeeper: replay applies every transaction, boot starts a real server. Applications: cut proves that "
+    "the cut is consistent.",
     key="verify.level",
 )  # fmt: skip
 SAMPLE: Option[Fraction] = Option(
@@ -592,6 +600,21 @@ RESUME_RESTORE: Option[int | None] = Option(
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 
+APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+APP_TIMEOUT: Option[timedelta] = Option(
+    "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
+)
+NO_WAIT: Option[bool] = Option(
+    "no-wait", Bool(), False, "End when every partition has processed its checkpoint; copies continue.",
+    where=Where.FLAG,
+)  # fmt: skip
+SUPERSEDE: Option[bool] = Option(
+    "supersede", Bool(), False, "Fail a backup that is ongoing, and take this one.", where=Where.FLAG
+)
+REPLACE_DATA: Option[bool] = Option(
+    "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
+)
+
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),
     "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
@@ -791,6 +814,27 @@ MAX_SNAPSHOT_BYTES: Option[int] = Option(
 ZEEBE_STORE: Option[str | None] = Option(
     "zeebe-store", Text("URL"), None, "The store that Zeebe writes its backups to: a directory or s3://bucket/prefix.",
     key="zeebe.store", typed="store",
+)  # fmt: skip
+ZEEBE_MANAGEMENT: Option[str | None] = Option(
+    "zeebe-management", Text("URL"), None, "Zeebe's management port, as http://localhost:9600.",
+    key="zeebe.management", typed="management",
+)  # fmt: skip
+ZEEBE_TIMEOUT: Option[timedelta] = Option(
+    "zeebe-timeout", Duration(), timedelta(hours=1), "A backup that Zeebe has not completed in this time has failed.",
+    key="zeebe.timeout", typed="timeout",
+)  # fmt: skip
+ZEEBE_TARGET: Option[str | None] = Option(
+    "zeebe-to",
+    Text("URL"),
+    None,
+    "The store to write: a directory or s3://bucket/prefix.",
+    where=Where.FLAG,
+    typed="to",
+)
+ZEEBE_LAYOUT: Option[str] = Option(
+    "zeebe-layout", OneOf(("auto", "s3", "files")), "auto",
+    "Names of objects: s3, as in buckets of Zeebe up to 8.8, or files, as in directories of Zeebe 8.8 and later.",
+    where=Where.FLAG, typed="layout", default_text="s3 for buckets, files for directories",
 )  # fmt: skip
 
 Options = tuple[Option[Any], ...]

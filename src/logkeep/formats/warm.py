@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from logkeep.file_owners import who_can_replace
+from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare
 from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading, oso_segments
@@ -54,6 +55,7 @@ def warm() -> None:
         native_batches(arrow_records(records))
         key_hashes(records.data, records.spans, np.uint64(1), np.uint64(2), np.empty((len(records), 2), np.uint64))
         barriers.warm(records)
+        columns.warm(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
     kafka_backup_v1_reading.warm()

@@ -60,6 +60,8 @@ class BackupRow(msgspec.Struct, frozen=True, kw_only=True):
     """Segments, records and bytes that trims took from it; the numbers above are without them."""
     trimmed_records: int = 0
     trimmed_bytes: int = 0
+    certified: bool = False
+    """Whether a certificate says that the cut is consistent: the level `cut`, and no damage since."""
 
 
 class ListReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,7 @@ def with_health(row: BackupRow, verdict: BackupVerdict, now: datetime) -> Backup
         verified_at=rfc3339(verdict.time),
         verified_level=verdict.level,
         verified_age_seconds=(now - verdict.time).total_seconds(),
+        certified=verdict.level == "cut" and not verdict.damaged,
     )
 
 

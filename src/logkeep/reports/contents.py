@@ -12,8 +12,10 @@ from logkeep.kinds import kind_named
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.reports.backups import BackupRow, backup_row, health_of, read_source
+from logkeep.repository.backups.certificate import Certificate
 from logkeep.repository.backups.source import SourceView
 from logkeep.repository.backups.states import Completed, DoesNotExist, StateName, group_state
+from logkeep.repository.backups.verification import stored_certificate
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.repo.report import ZooKeeperReport
 
@@ -51,6 +53,9 @@ class InfoReport(msgspec.Struct, frozen=True, kw_only=True):
     topic: tuple[str, ...] = ()
     """The topics of --topic; `kafka` then has only these."""
     all: bool = False
+    certificate: Certificate | None = None
+    """The newest certificate of the backup, if `verify --level cut` has made one."""
+    certificate_verdict: str | None = None
 
 
 def contents_report(
@@ -121,8 +126,13 @@ def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> Inf
         )
         for c in manifest.cut
     ]  # fmt: skip
+    certificate = (
+        stored_certificate(place, BackupId(manifest.id)) if report.members[0].verified_level == "cut" else None
+    )
     return msgspec.structs.replace(
         report,
+        certificate=certificate,
+        certificate_verdict=certificate.verdict if certificate else None,
         kind=manifest.kind,
         identity=manifest.identity,
         base=manifest.base,

@@ -4,6 +4,7 @@ import msgspec
 
 from logkeep.model.findings import Finding
 from logkeep.reports.backups import Health, health_of, health_word
+from logkeep.repository.backups.certificate import Certificate
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.verify.run import Deeper, VerifyResult
 
@@ -64,6 +65,10 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The level of the deepest good verification, or of the damage."""
     deleted_keys: tuple[DeletedKey, ...] = ()
     """At the level `source`: those that a restore would bring back, of the first 1,000 offsets of each log."""
+    certificate: Certificate | None = None
+    """At the level `cut`: what each rule gave."""
+    certificate_verdict: str | None = None
+    """The certificate in one sentence; it names every rule that is not checkable."""
 
 
 def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
@@ -87,6 +92,8 @@ def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, de
         health=health_word(verdict),
         health_level=verdict.level if verdict else None,
         deleted_keys=_deleted_keys(deeper) if asked_level == "source" else (),
+        certificate=document.certificate or None,
+        certificate_verdict=document.certificate.verdict if document.certificate else None,
     )
 
 

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from logkeep.checkpoint.archive.take import TakeOptions, take
 from logkeep.cli.frame.catalogue import VERBS
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.cache import cache_dir
+from logkeep.model.ids import BackupId
+from logkeep.store.local import LocalStore
 from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
 from tests.support.cli.processes import logkeep
@@ -36,6 +39,7 @@ from tests.support.kafka.offline_restore import backed_up, made_target, offline,
 from tests.support.kafka.registry_steps import karapace_records
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.processes import wait_for
+from tests.support.scripted_application import ScriptedApplication, World
 from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
 from tests.support.zeebe.golden import unpacked_store
 from tests.support.zookeeper.tree_recorder import kazoo
@@ -311,7 +315,29 @@ def _zeebe_verify(stage: Stage) -> None:
     assert (done["verdict"], len(done["copies"]), done["cut"]["orphans"]) == ("good", 3, 0)
 
 
+def _application_restore(stage: Stage) -> None:
+    path = stage.directory / "application-repository"
+    store = LocalStore(path)
+    store.create()
+    world = World(store=store)
+    app = ScriptedApplication(world)
+    world.drain(take(world.place, app, TakeOptions(BackupId(7)), world.clock, world.tokens))
+    where = ("--repo", str(path), "--data", str(stage.directory / "restored-application"))
+    done = stage.on_cluster("app", "restore", "7", *where, "--yes")
+    assert [each["position"] for each in done["partitions"]] == [3, 3, 3]
+
+
+def _zeebe_import(stage: Stage) -> None:
+    store = unpacked_store(stage.directory / "zeebe-imported")
+    repository = (*stage.init("zeebe-repository"), "--source", "zeebe")
+    done = stage.on_cluster("zeebe", "import", "20", "--store", str(store), *repository)
+    assert (done["id"], done["partitions"], done["changed"]) == (20, 3, True)
+    done = stage.on_cluster("zeebe", "export", "20", *repository, "--to", str(stage.directory / "zeebe-exported"))
+    assert (done["verdict"], done["files"], done["cut"]["orphans"]) == ("good", 21, 0)
+
+
 CASES = {
+    "app restore": (_application_restore,),
     "kafka backup": (_kafka_backup,),
     "verify": (_verify,),
     "kafka restore": (_kafka_restore, _offline_restore),
@@ -324,6 +350,8 @@ CASES = {
     "kafka export": (_kafka_export,),
     "kafka fold": (_kafka_fold,),
     "sql": (_sql,),
+    "zeebe export": (_zeebe_import,),
+    "zeebe import": (_zeebe_import,),
     "zeebe verify": (_zeebe_verify,),
     "zookeeper backup": (_zookeeper_backup,),
     "zookeeper history": (_zookeeper_history,),

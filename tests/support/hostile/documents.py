@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+import logkeep.checkpoint.zeebe.repo.record
 import logkeep.kafka.record.scram
 import logkeep.kafka.registry.attachment
 import logkeep.repository.upkeep.garbage
@@ -25,7 +26,8 @@ from logkeep.repository.chain.documents import Document
 from tests.support.hostile.corpus import TEXT
 
 LOADED = (logkeep.kafka.record.scram, logkeep.kafka.registry.attachment, logkeep.repository.upkeep.garbage,
-          logkeep.zookeeper.repo.record, restores, formats, freshness, lease, roles, catch_ups)  # fmt: skip
+          logkeep.checkpoint.zeebe.repo.record, logkeep.zookeeper.repo.record,
+          restores, formats, freshness, lease, roles, catch_ups)  # fmt: skip
 """Modules that define document types."""
 Choice = Callable[[str, str, str], bool]
 """Whether to change a text, by the document's type, its field and the text."""
@@ -51,15 +53,19 @@ _IDENTITY = frozenset(
         "export",
     }
 )
-_OF_FILES = frozenset({"member", "name", "history", "digest"})
-"""Of an ensemble's record: they name its files."""
+_OF_FILES = frozenset({"member", "name", "history", "digest", "snapshot_id"})
+"""Of the records of an ensemble and of Zeebe: they name files."""
 _MOMENT_OR_HASH = re.compile(r"\d{4}-\d\d-\d\dT.*|[0-9a-f]{16,64}")
 
 
 def harmless(kind: str, field: str, text: str) -> bool:
     """A text that no reader compares or parses: with all of them changed the repository can still be read."""
-    names_file = kind == "zookeeper-ensemble" and field in _OF_FILES
+    names_file = kind in {"zookeeper-ensemble", "zeebe-backup"} and field in _OF_FILES
     return field not in _IDENTITY and not names_file and not _MOMENT_OR_HASH.fullmatch(text)
+
+
+_IN_LOGS = {"ApplicationDocument", "CheckpointDocument"}
+"""In the data directory and the log of an application, not in a repository."""
 
 
 def kinds() -> dict[str, type[Document]]:
@@ -69,6 +75,8 @@ def kinds() -> dict[str, type[Document]]:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
+        if kind.__name__ in _IN_LOGS:
+            continue
         if isinstance(tag := kind.__struct_config__.tag, str) and tag != kind.__name__:  # its name: a base class
             found[tag] = kind
     return found

@@ -32,6 +32,7 @@ from tests.support.hostile.repositories import (
     zookeeper_repository,
 )
 from tests.support.kafka.broker_disks import add_log, made_disk, run_of
+from tests.support.zeebe.golden import unpacked_store
 from tests.support.zeebe.handmade import write_store
 from tests.support.zeebe.made_backups import made_backup
 from tests.support.zookeeper.changed_documents import rewritten
@@ -72,6 +73,7 @@ class HostileWorld:
             "dataset",
             "imported",
             "zeebe",
+            "zeebe-archive",
         )
         return {
             **{name: str(self.root / name) for name in names},
@@ -92,7 +94,9 @@ def hostile_world(root: Path) -> HostileWorld:
     zookeeper_repository(root / "zk", server)
     _zookeeper_files(root)
     _imported(root)
-    kinds = {k for repo in ("kafka", "zk", "imported") for k in Rewriter(root / repo, changeable).rewrite().kinds}
+    _zeebe_archive(root)
+    repositories = ("kafka", "zk", "imported", "zeebe-archive")
+    kinds = {k for repo in repositories for k in Rewriter(root / repo, changeable).rewrite().kinds}
     (root / "kafka" / "sources" / os.fsdecode(os.fsencode(f"x{SURROGATE[0]}\x1b[2J\n"))).mkdir()
     shutil.copytree(root / "kafka", root / "locked")
     held_lease(root / "locked", operation=TEXT + LONG[:900_000])
@@ -194,6 +198,14 @@ def _filled(value: Any, keep: set[str], field: str = "") -> Any:
         return [_filled(inner, keep, field) for inner in value]
     free = isinstance(value, str) and field not in keep and not _PARSED.match(value)
     return value + TEXT if free else value
+
+
+def _zeebe_archive(root: Path) -> None:
+    """A repository with a backup that a real Zeebe stored."""
+    store, repository = unpacked_store(root / "zeebe-golden"), f"file://{root}/zeebe-archive"
+    for words in (["init"], ["zeebe", "import", "20", "--store", str(store), "--source", "zeebe"]):
+        done = piped("logkeep", [*words, "-r", repository, "-q"], root)
+        assert done.code == 0, done.text
 
 
 def _zeebe(root: Path) -> None:

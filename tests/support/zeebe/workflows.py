@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-import grpc  # type: ignore[import-not-found,import-untyped,unused-ignore]  # installed by `make zeebe` alone
-
 _TIMEOUT_S = 30.0
 _TTL_MS = 3_600_000
 _JOB_MS = 3_600_000
@@ -45,6 +43,7 @@ class Workflows:
     def __init__(self, gateway: str) -> None:
         self._pb: Any = importlib.import_module("pyzeebe.proto.gateway_pb2")
         stubs: Any = importlib.import_module("pyzeebe.proto.gateway_pb2_grpc")
+        grpc: Any = importlib.import_module("grpc")  # installed by `make zeebe` alone
         self._channel = grpc.insecure_channel(gateway)
         self._stub = stubs.GatewayStub(self._channel)
         self.begun: list[str] = []

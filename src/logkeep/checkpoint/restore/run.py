@@ -10,6 +10,7 @@ from logkeep.checkpoint.restore.stage_task import StagedPartition, StageUnit, st
 from logkeep.checkpoint.restore.swap import clear, interrupted, ready, staged, swap
 from logkeep.checkpoint.steps import Steps
 from logkeep.errors import TargetUnsafe
+from logkeep.model.plurals import plural
 from logkeep.model.work import Engine
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import Folded
@@ -36,7 +37,7 @@ def check_partitions(plan: ApplicationRestorePlan, expected: int | None) -> None
     """Raises TargetUnsafe if the target is for another number of partitions."""
     if expected is not None and expected != len(plan.partitions):
         raise TargetUnsafe(
-            f"the backup has {len(plan.partitions)} partitions, the target has {expected}",
+            f"the backup has {plural(len(plan.partitions), 'partition')}, the target has {expected}",
             subject=plan.name,
             remedy="the number of partitions is fixed: restore to an empty directory",
         )

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from logkeep.model.plurals import plural
+
 FaultKind = Literal[
     "crash", "depose", "restart all", "outage", "coordinator crash", "snapshot", "compact", "lose state"
 ]
@@ -40,7 +42,13 @@ class SchedulePlan(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         chances = f"loss {self.loss}, doubles {self.doubles}, store errors {self.store_errors}"
-        size = f"{self.partitions} partitions, {self.commands} commands, {self.backups} backups, {self.ticks} ticks"
+        sizes = [
+            (self.partitions, "partition"),
+            (self.commands, "command"),
+            (self.backups, "backup"),
+            (self.ticks, "tick"),
+        ]
+        size = ", ".join(plural(number, noun) for number, noun in sizes)
         head = f"seed {self.seed}: {size}, {chances}"
         return "\n".join((head, *(f"  tick {f.tick}: {f.kind} {f.number}" for f in self.faults)))
 

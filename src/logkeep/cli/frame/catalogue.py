@@ -101,6 +101,30 @@ VERBS: tuple[VerbEntry, ...] = (
         "Demonstrate backup and restore with real servers that it starts and stops itself.",
     ),
     VerbEntry(
+        "app backup",
+        "logkeep.cli.verbs.application.backup:backup",
+        "Back up a running application: one consistent checkpoint over all partitions, without a pause.",
+        "logkeep.cli.verbs.application.declarations:BACKUP",
+    ),
+    VerbEntry(
+        "app status",
+        "logkeep.cli.verbs.application.backup:status",
+        "Show the state of a backup of an application: doesNotExist, ongoing, completed or failed, with the reason.",
+        "logkeep.cli.verbs.application.declarations:STATUS",
+    ),
+    VerbEntry(
+        "app checkpoint",
+        "logkeep.cli.verbs.application.backup:checkpoint",
+        "Mark a checkpoint in the logs of a running application, without a copy.",
+        "logkeep.cli.verbs.application.declarations:CHECKPOINT",
+    ),
+    VerbEntry(
+        "app restore",
+        "logkeep.cli.verbs.application.restore:restore_application",
+        "Restore an application to a backup or to a checkpoint between two backups.",
+        "logkeep.cli.verbs.application.declarations:RESTORE",
+    ),
+    VerbEntry(
         "kafka backup",
         "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
@@ -308,6 +332,24 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zookeeper.declarations:LOG",
     ),
     VerbEntry(
+        "zeebe backup",
+        "logkeep.cli.verbs.zeebe.backup:backup",
+        "Let Zeebe back itself up, follow it to the end, and verify what it stored.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:BACKUP",
+    ),
+    VerbEntry(
+        "zeebe import",
+        "logkeep.cli.verbs.zeebe.import_:import_",
+        "Import a backup of Zeebe into a repository: without what is behind its checkpoint, and only what is new.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:IMPORT",
+    ),
+    VerbEntry(
+        "zeebe export",
+        "logkeep.cli.verbs.zeebe.export:export",
+        "Write a backup into a store from which Zeebe's own `restore` restores it.",
+        "logkeep.cli.verbs.zeebe.archive_declarations:EXPORT",
+    ),
+    VerbEntry(
         "zeebe list",
         "logkeep.cli.verbs.zeebe.list:list_stored",
         "List the backups that Zeebe stored, with the state of each.",
@@ -318,6 +360,11 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.zeebe.verify:verify",
         "Verify a backup that Zeebe stored: every file, and that its cut is consistent.",
         "logkeep.cli.verbs.zeebe.declarations:VERIFY",
+    ),
+    VerbEntry(
+        "app simulate",
+        "logkeep.cli.verbs.application.simulate:simulate",
+        "Run a small shop of partitions under seeded faults in virtual time, and judge every backup.",
     ),
     VerbEntry(
         "receipts list",
@@ -339,13 +386,14 @@ VERBS: tuple[VerbEntry, ...] = (
 )
 
 GROUPS: dict[str, str] = {
+    "app": "Back up and restore applications of partitions.",
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
     "kafka dataset": "Check, describe, index again and prune datasets.",
     "kafka schemas": "Show, check and restore archived schema registries.",
     "receipts": "Show restores and drills, and what they proved.",
     "store": "Test object stores.",
-    "zeebe": "List and verify what Zeebe backed up.",
+    "zeebe": "Back up Zeebe, verify and archive its backups.",
     "zookeeper": "Back up and restore ZooKeeper.",
 }
 """Summaries of the groups: the first words of verbs with several words."""

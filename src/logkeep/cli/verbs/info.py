@@ -7,6 +7,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
+from logkeep.cli.verbs.certificate_text import certificate_lines
 from logkeep.cli.verbs.declarations import INFO
 from logkeep.cli.verbs.kafka import info as kafka_info
 from logkeep.cli.verbs.list import backup_table
@@ -22,6 +23,8 @@ _SHOWN = 15
 def _info_text(report: InfoReport, look: TerminalStyle) -> str:
     lines = [f"backup {report.id}: {report.state}", ""]
     lines.append(backup_table(report.members, look))
+    if report.certificate is not None:
+        lines += ["", *certificate_lines(report.certificate, report.certificate_verdict or "", look)]
     if report.kafka is not None:
         return "\n".join([*lines, *_kafka_lines(report, report.kafka, look)])
     if report.zookeeper is not None:

@@ -56,7 +56,7 @@ def _cells(row: BackupRow, look: TerminalStyle) -> tuple[str, ...]:
     return (
         row.source,
         str(row.id),
-        row.state,
+        "certified" if row.certified else row.state,
         look.moment(datetime.fromisoformat(row.committed), seconds=False) if row.committed else "-",
         _number(row.logs),
         _number(row.records),

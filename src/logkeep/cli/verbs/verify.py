@@ -9,6 +9,7 @@ from logkeep.cli.frame.execute import CommandOutcome, Run
 from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, count, plural, size
+from logkeep.cli.verbs.certificate_text import certificate_lines
 from logkeep.cli.verbs.declarations import VERIFY
 from logkeep.cli.verbs.next_steps import after_verify
 from logkeep.cli.wiring import chosen_engine, chosen_source, expect_work
@@ -48,6 +49,8 @@ def _text(report: VerifyReport, look: TerminalStyle) -> str:
     read = "" if files else f" · {count(report.objects_read)} read"
     lines = [head, look.text(f"{plural(report.objects, 'object')} · {size(report.stored_bytes)}{read}")]
     lines += _zookeeper_lines(report.zookeeper, look) if report.zookeeper else []
+    if report.certificate is not None:
+        lines += certificate_lines(report.certificate, report.certificate_verdict or "", look)
     if report.verdict == GOOD and _lost_transactions(report):
         lines.append(look.line("every object is good, but transactions are missing before the restorable range"))
     if report.verdict == GOOD and _differs(report):

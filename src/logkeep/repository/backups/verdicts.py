@@ -20,7 +20,7 @@ from datetime import datetime
 from logkeep.model.ids import BackupId
 from logkeep.repository.chain.layout import VerificationName
 
-LEVELS = ("files", "data", "records", "replay", "source", "boot")
+LEVELS = ("files", "data", "records", "replay", "source", "boot", "cut")
 """From shallow to deep. The repository implements the first two; kinds of sources add theirs."""
 
 GOOD, DAMAGED = "good", "damaged"

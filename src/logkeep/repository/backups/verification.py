@@ -17,6 +17,7 @@ from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId, StoredId
 from logkeep.model.segments import LogName
 from logkeep.model.time import rfc3339
+from logkeep.repository.backups.certificate import Certificate
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD, depth, proven_depth, verdicts
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
@@ -63,6 +64,8 @@ class Verification(SourceDocument, frozen=True, kw_only=True, tag="verification"
     """Object names: other backups that share them are damaged too."""
     digests: tuple[LogDigest, ...] = ()
     """Of every log that was decoded completely; later verifications compare with them."""
+    certificate: Certificate | msgspec.UnsetType = msgspec.UNSET
+    """Of a verification at the level `cut`. Others are written without this field, as older releases read them."""
 
 
 def inherited_damage(
@@ -152,6 +155,16 @@ def _readable(place: SourceRef, name: str) -> Verification | None:
         return read(place.store, name, Verification, place.repository)
     except (Damaged, ObjectMissing):
         return None
+
+
+def stored_certificate(place: SourceRef, backup_id: BackupId) -> Certificate | None:
+    """The newest certificate of a backup, whatever it says; None if there is none that can be read."""
+    stored = [(parsed, name) for parsed, name in stored_verifications(place) if parsed.backup == backup_id]
+    for parsed, name in sorted(stored, key=lambda each: each[0].found_at, reverse=True):
+        document = _readable(place, name) if parsed.level == "cut" else None
+        if document is not None and document.certificate is not msgspec.UNSET:
+            return document.certificate
+    return None
 
 
 def known_digests(

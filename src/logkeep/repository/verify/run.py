@@ -12,6 +12,7 @@ from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.model.work import Engine
 from logkeep.repository.backups.burials import burials_by_log
+from logkeep.repository.backups.certificate import Certificate
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.manifest import Manifest
@@ -83,6 +84,7 @@ class DeeperCheck:
     level: str
     """The level that was reached, which is not always the requested one."""
     digests: tuple[LogDigest, ...] = ()
+    certificate: Certificate | None = None
 
 
 Deeper = Callable[[BackupToCheck], DeeperCheck]
@@ -183,6 +185,7 @@ class Verifier:
             findings=tuple(checked.findings[:MAX_STORED_FINDINGS]),
             damaged_objects=checked.damaged_objects[:MAX_STORED_NAMES],
             digests=proven.digests[:MAX_STORED_DIGESTS],
+            certificate=proven.certificate or msgspec.UNSET,
         )
         stored = self._store([backup_id], document, now)
         also = self._sharing(backup_id, checked) if folded and bad else []

@@ -47,7 +47,7 @@ class ZeebeVerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     all: bool
 
 
-def _text(report: ZeebeVerifyReport, look: TerminalStyle) -> str:
+def verify_text(report: ZeebeVerifyReport, look: TerminalStyle) -> str:
     state = look.state("OK" if report.verdict == "good" else "FAIL")
     records, used = sum(each.records for each in report.copies), sum(each.used_bytes for each in report.copies)
     copies = (
@@ -81,7 +81,7 @@ def exit_code(findings: Sequence[Finding]) -> int:
     return 10 if Severity.DAMAGE in severities else 2 if Severity.WARNING in severities else 0
 
 
-@verb(VERIFY, report=ZeebeVerifyReport, text=_text, exit_code=lambda report: exit_code(report.findings))
+@verb(VERIFY, report=ZeebeVerifyReport, text=verify_text, exit_code=lambda report: exit_code(report.findings))
 def verify(run: Run, backup: str) -> ZeebeVerifyReport:
     store = opened_zeebe_store(run)
     if (root := local_root(run[ZEEBE_STORE] or "")) is not None:

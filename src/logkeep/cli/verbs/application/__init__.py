@@ -1,0 +1,1 @@
+"""The verbs for applications of partitions: `logkeep app …`."""

@@ -1,0 +1,113 @@
+"""`logkeep app backup`, `status` and `checkpoint`."""
+
+import threading
+from pathlib import Path
+
+import msgspec
+
+from logkeep.application.control_client import ControlClient
+from logkeep.checkpoint.archive.settle import settle
+from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
+from logkeep.checkpoint.steps import run as run_steps
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
+from logkeep.cli.wiring import chosen_source, opened_repository
+from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, NO_WAIT, SUPERSEDE
+from logkeep.errors import UsageError
+from logkeep.kinds import APPLICATION, require_kind
+from logkeep.model.ids import BackupId, backup_id
+from logkeep.repository.backups.states import StateName
+from logkeep.repository.chain.commits import SourceRef, read_chain
+
+
+class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int
+    state: str
+    """doesNotExist, ongoing, completed or failed."""
+    reason: str = ""
+    joined: bool = False
+    """Another coordinator had stored the request."""
+    missing: tuple[int, ...] = ()
+    """Partitions without a whole copy, while it is ongoing."""
+    warnings: int = 0
+    stored_bytes: int = 0
+    new_bytes: int = 0
+
+
+class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    id: int
+
+
+def _text(report: ApplicationBackupReport, look: TerminalStyle) -> str:
+    reason = f": {report.reason}" if report.reason else ""
+    lines = [look.text(f"backup {report.id} of {report.source} is {report.state}{reason}")]
+    if report.missing:
+        lines.append(look.text(f"without a copy: partitions {', '.join(map(str, report.missing))}"))
+    return "\n".join(lines)
+
+
+def _code(report: ApplicationBackupReport) -> int:
+    if report.state == StateName.FAILED:
+        return 20
+    return 21 if report.warnings else 0
+
+
+def data_directory(run: Run) -> Path:
+    named = run[APP_DATA]
+    if named is None:
+        raise UsageError("--data is missing", remedy="name the data directory of the application")
+    return Path(named)
+
+
+@verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code)
+def backup(run: Run, name: str) -> ApplicationBackupReport:
+    place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
+    options = TakeOptions(
+        wanted=None if wanted is None else backup_id(wanted),
+        wait=not run[NO_WAIT],
+        supersede=run[SUPERSEDE],
+        timeout=run[APP_TIMEOUT],
+    )
+    port = ControlClient(data_directory(run))
+    taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)
+    return _report(place, taken)
+
+
+def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
+    entry = read_chain(place).entry(BackupId(taken.id))
+    report = ApplicationBackupReport(
+        source=place.source, id=taken.id, state=taken.state, reason=taken.reason, joined=taken.joined
+    )
+    if entry is None:
+        return report
+    summary = entry.summary
+    return msgspec.structs.replace(
+        report, warnings=summary.warnings, stored_bytes=summary.stored_bytes, new_bytes=summary.new_bytes
+    )
+
+
+@verb(STATUS, report=ApplicationBackupReport, text=_text, exit_code=_code)
+def status(run: Run, backup: str) -> ApplicationBackupReport:
+    if not (backup.isascii() and backup.isdecimal()):
+        raise UsageError(f"{backup!r} is not a backup id", remedy="give the number")
+    place, wanted = chosen_source(run), backup_id(int(backup))
+    require_kind(place, APPLICATION)
+    settled = run_steps(settle(place, wanted, run.clock, run.token), threading.Event().wait)
+    report = _report(place, TakenBackup(wanted, False, settled.state, settled.reason))
+    return msgspec.structs.replace(report, missing=settled.missing)
+
+
+@verb(
+    CHECKPOINT,
+    report=CheckpointReport,
+    text=lambda report, look: look.text(f"checkpoint {report.id} of {report.source} is in the logs"),
+)
+def checkpoint(run: Run, name: str) -> CheckpointReport:
+    place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
+    chosen = None if wanted is None else backup_id(wanted)
+    steps = mark(place, ControlClient(data_directory(run)), chosen, run[APP_TIMEOUT], run.clock, run.token)
+    return CheckpointReport(source=place.source, id=run_steps(steps, threading.Event().wait))

@@ -1,0 +1,62 @@
+"""The declarations of `logkeep app`, without the libraries that its verbs load."""
+
+import click
+
+from logkeep.cli.frame.verb import Declaration
+from logkeep.cli.wiring import STORE_EXITS
+from logkeep.config.options import (
+    APP_DATA,
+    APP_TIMEOUT,
+    BACKUP_ID,
+    ENGINE_OPTIONS,
+    NO_WAIT,
+    REPLACE_DATA,
+    STORE_OPTIONS,
+    SUPERSEDE,
+)
+
+_ID = click.Argument(["checkpoint"], metavar="ID")
+
+BACKUP = Declaration(
+    """Back up a running application: one consistent checkpoint over all partitions, without a pause.
+
+    NAME is the source in the repository. The request is stored first: if the store is down, nothing is sent and the id
+    stays free. Ends when the copies of all partitions are archived; with --no-wait when every partition has processed
+    its checkpoint. The same --id again joins a backup that is ongoing.
+    """,
+    options=(*STORE_OPTIONS, APP_DATA, BACKUP_ID, NO_WAIT, SUPERSEDE, APP_TIMEOUT),
+    arguments=(click.Argument(["name"], metavar="NAME"),),
+    exits=(20, 21, 50, *STORE_EXITS),
+    examples=("logkeep app backup shop --data /var/lib/shop --repo /backups",),
+)
+STATUS = Declaration(
+    """Show the state of a backup of an application: doesNotExist, ongoing, completed or failed, with the reason.
+
+    Completes or fails the backup where its copies allow that and no other process did.
+    """,
+    options=STORE_OPTIONS,
+    arguments=(click.Argument(["backup"], metavar="ID"),),
+    exits=(20, 50, *STORE_EXITS),
+)
+CHECKPOINT = Declaration(
+    """Mark a checkpoint in the logs of a running application, without a copy.
+
+    Once a later backup has archived the logs around it, `app restore` can restore it.
+    """,
+    options=(*STORE_OPTIONS, APP_DATA, BACKUP_ID, APP_TIMEOUT),
+    arguments=(click.Argument(["name"], metavar="NAME"),),
+    exits=(20, 50, *STORE_EXITS),
+)
+RESTORE = Declaration(
+    """Restore an application to a backup or to a checkpoint between two backups.
+
+    The application must be stopped. Logs and snapshots are staged first; then they are put in place so that nothing
+    can start in between. With --replace the old files are kept in a directory `before-…` beside them. An interrupted
+    restore is continued by the next one.
+    """,
+    options=(*STORE_OPTIONS, *ENGINE_OPTIONS, APP_DATA, REPLACE_DATA),
+    arguments=(_ID,),
+    exits=(10, 31, 50, *STORE_EXITS),
+    changes=True,
+    examples=("logkeep app restore 20261118120000 --data /var/lib/shop --repo /backups --source shop",),
+)

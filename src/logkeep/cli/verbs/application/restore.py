@@ -1,0 +1,147 @@
+"""`logkeep app restore`: plan, stage, swap."""
+
+import threading
+from pathlib import Path
+
+import msgspec
+
+from logkeep.application.data_directory import (
+    DOCUMENT,
+    LOCK,
+    ApplicationDocument,
+    DataDirectory,
+    DirectoryLock,
+    read_directory,
+)
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
+from logkeep.checkpoint.restore.run import check_partitions, finish, next_history, prepare, restore
+from logkeep.checkpoint.restore.swap import STAGED, interrupted
+from logkeep.checkpoint.steps import run as run_steps
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
+from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.application.backup import data_directory
+from logkeep.cli.verbs.application.declarations import RESTORE
+from logkeep.cli.wiring import chosen_engine, chosen_source
+from logkeep.config.options import REPLACE_DATA
+from logkeep.errors import Locked, TargetUnsafe, UsageError
+from logkeep.kinds import APPLICATION, require_kind
+from logkeep.model.ids import backup_id
+from logkeep.model.time import rfc3339
+from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.documents import seal
+
+
+class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
+    partition: int
+    position: int
+    """Of the checkpoint: the last record that is restored."""
+    snapshot_position: int
+    replayed: int
+    """Positions that the application replays when it starts."""
+
+
+class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    checkpoint: int
+    backup: int
+    """The backup that has it."""
+    history: int
+    """The new history of the application."""
+    directory: str
+    partitions: tuple[RestoredPositions, ...]
+    before: str | None = None
+    """Where the old files are."""
+    dry_run: bool
+
+
+def _text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
+    rows = [(str(p.partition), str(p.position), str(p.snapshot_position), str(p.replayed)) for p in report.partitions]
+    table = look.table(("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED"), rows, right="PARTITION,CHECKPOINT AT")
+    done = "would restore" if report.dry_run else "restored"
+    said = f"{done} checkpoint {report.checkpoint} of {report.source} as history {report.history}"
+    lines = [table, "", look.text(f"{said} to {report.directory}")]
+    if report.before:
+        lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
+    return "\n".join(lines)
+
+
+@verb(RESTORE, report=ApplicationRestoreReport, text=_text)
+def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
+    if not (checkpoint.isascii() and checkpoint.isdecimal()):
+        raise UsageError(f"{checkpoint!r} is not the id of a checkpoint", remedy="give the number")
+    place, directory = chosen_source(run, read_only=True), data_directory(run)
+    require_kind(place, APPLICATION)
+    folded = read_chain(place)
+    plan = prepare(place, folded, backup_id(int(checkpoint)))
+    known = _target(directory)
+    check_partitions(plan, known.document.partitions if known is not None else None)
+    _check_replaced(run, directory, known, plan)
+    history = next_history(place, folded, known.document.history if known is not None else 0)
+    report = _report(place.source, plan, directory, history, dry_run=run.dry_run)
+    if run.dry_run:
+        return report
+    run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?")
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = _locked(directory)
+    try:
+        run_steps(finish(directory), threading.Event().wait)
+        document = ApplicationDocument(
+            repository="", application=plan.application, name=plan.name, partitions=len(plan.partitions),
+            history=history, created=rfc3339(run.clock()),
+        )  # fmt: skip
+        label = f"{plan.checkpoint}-{run.token()}"
+        steps = restore(place, folded, plan, directory, seal(document), label, lambda total: chosen_engine(run, total))
+        before = run_steps(steps, threading.Event().wait).before
+    finally:
+        lock.release()
+    return msgspec.structs.replace(report, before=None if before is None else str(before))
+
+
+def _target(directory: Path) -> DataDirectory | None:
+    return read_directory(directory) if (directory / DOCUMENT).exists() else None
+
+
+def _locked(directory: Path) -> DirectoryLock:
+    try:
+        return DirectoryLock(directory)
+    except Locked as error:
+        raise TargetUnsafe(error.what, subject=error.subject, remedy="stop the application first") from error
+
+
+def _check_replaced(run: Run, directory: Path, known: DataDirectory | None, plan: ApplicationRestorePlan) -> None:
+    """Raises TargetUnsafe for a running application, and for files that the user did not say to replace."""
+    if not directory.exists():
+        return
+    if known is not None:
+        _locked(directory).release()
+    if known is not None and known.document.application != plan.application:
+        raise TargetUnsafe(f"it has another application, {known.document.name}", subject=str(directory))
+    kept = (LOCK, STAGED)
+    others = sorted(one.name for one in directory.iterdir() if one.name not in kept)
+    allowed = run[REPLACE_DATA] if known is not None else interrupted(directory)
+    if others and not allowed:
+        remedy = "restore to an empty directory, or add --replace: the old files are kept beside the new ones"
+        raise TargetUnsafe(f"it is not empty: it has {others[0]}", subject=str(directory), remedy=remedy)
+
+
+def _report(
+    source: str, plan: ApplicationRestorePlan, directory: Path, history: int, *, dry_run: bool
+) -> ApplicationRestoreReport:
+    return ApplicationRestoreReport(
+        source=source,
+        checkpoint=plan.checkpoint,
+        backup=plan.backup,
+        history=history,
+        directory=str(directory),
+        partitions=tuple(
+            RestoredPositions(
+                partition=p.partition,
+                position=p.position,
+                snapshot_position=p.snapshot_position,
+                replayed=p.cut_end - max(p.snapshot_position + 1, p.log_start),
+            )
+            for p in plan.partitions
+        ),
+        dry_run=dry_run,
+    )

@@ -1,0 +1,62 @@
+"""The certificate of a backup: what the rules of a consistent cut gave, from archived bytes alone.
+
+It is part of the verification at the level `cut`. A rule is held, broken, with the records that break it, or unchecked,
+with the reason. A certificate without a broken rule certifies the backup; its verdict names every unchecked rule.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from logkeep.model.ids import StoredId
+
+Outcome = Literal["held", "broken", "unchecked"]
+MOST_NAMED = 20
+"""Records that are named for each rule; `count` has them all."""
+
+
+class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What one rule gave."""
+
+    rule: str
+    """`V1` to `V13`."""
+    title: str
+    outcome: Outcome
+    what: str = ""
+    """What was compared; why it is broken or unchecked."""
+    records: tuple[str, ...] = ()
+    """The first records that break it, or that it counts."""
+    count: int = 0
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    application: str
+    history: int
+    checkpoint: StoredId
+    rules: tuple[RuleOutcome, ...]
+    records: int
+    """Records that were read."""
+    in_transit: int = 0
+    """Messages that were sent inside the cut and not received inside: they are sent or appended again."""
+    declared: tuple[str, ...] = ()
+    """What no rule observes."""
+
+    @property
+    def broken(self) -> tuple[RuleOutcome, ...]:
+        return tuple(rule for rule in self.rules if rule.outcome == "broken")
+
+    @property
+    def unchecked(self) -> tuple[RuleOutcome, ...]:
+        return tuple(rule for rule in self.rules if rule.outcome == "unchecked")
+
+    @property
+    def verdict(self) -> str:
+        """One line for people."""
+        if self.broken:
+            return f"the cut is not consistent: {_names(self.broken)} broken"
+        rest = f"; not checkable: {_names(self.unchecked)}" if self.unchecked else ""
+        return f"the cut is consistent: {len(self.rules) - len(self.unchecked)} rules held{rest}"
+
+
+def _names(rules: tuple[RuleOutcome, ...]) -> str:
+    return ", ".join(rule.rule for rule in rules)

@@ -1,0 +1,113 @@
+"""An application is backed up while it runs, rolled back, and backed up again, by the commands that users type."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli.processes import logkeep
+from tests.support.processes import wait_for
+
+SHOP = """
+from logkeep.application import Application
+
+shop = Application("shop", partitions=4)
+
+@shop.on("put")
+def put(command, state, context):
+    state[command.key] = command.value
+    context.send("copy", key="copy of " + command.key, value=command.value)
+    context.reply(command.value)
+
+@shop.on("copy")
+def copy(command, state, context):
+    state[command.key] = command.value
+
+if __name__ == "__main__":
+    shop.main()
+"""
+
+
+class Shop:
+    def __init__(self, home: Path) -> None:
+        self.home, self.data, self.repo = home, home / "data", home / "repo"
+        (home / "shop.py").write_text(SHOP)
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return logkeep(*arguments, "--repo", str(self.repo), "--json", home=self.home)
+
+    def app(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        done = self.run("app", *arguments)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
+
+    def backup(self, number: object, *more: str, code: int = 0) -> dict[str, Any]:
+        return self.app("backup", "shop", "--data", str(self.data), "--id", str(number), *more, code=code)
+
+    def program(self, *arguments: str) -> str:
+        command = [sys.executable, str(self.home / "shop.py"), *arguments, "--data", str(self.data)]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+    def put(self, key: str, value: int) -> None:
+        assert self.program("send", "put", key, str(value)) == str(value)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        command = [sys.executable, str(self.home / "shop.py"), "run", "--data", str(self.data)]
+        where = ["--repository", str(self.repo), "--source", "shop"]
+        with subprocess.Popen([*command, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                wait_for((self.data / "control.sock").exists, "the control socket")
+                yield
+            finally:
+                process.terminate()
+                process.wait(30)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    made = Shop(tmp_path)
+    assert made.run("init", "--yes").returncode == 0
+    return made
+
+
+def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> None:
+    with shop.running():
+        shop.put("before", 1)
+        assert shop.backup(7)["state"] == "completed"
+        shop.put("between", 2)
+        shop.app("checkpoint", "shop", "--data", str(shop.data), "--id", "8")
+        shop.put("after", 3)
+        assert shop.backup(9)["state"] == "completed"
+        for used in (7, 0, "text"):
+            shop.backup(used, code=40)
+        shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
+    assert shop.app("status", "9")["state"] == "completed"
+    assert shop.app("status", "6")["state"] == "doesNotExist"
+    shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
+    planned = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--dry-run")
+    done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes")
+    assert (planned["history"], done["history"]) == (1, 1)
+    assert planned["partitions"] == done["partitions"]
+    assert Path(done["before"]).is_dir()
+    with shop.running():
+        assert "1" in shop.program("state", "before")
+        assert "2" in shop.program("state", "between")
+        shop.backup(9, code=40)
+        shop.put("again", 4)
+        assert shop.backup(10)["state"] == "completed"
+    assert shop.run("verify", "10", "--level", "data").returncode == 0
+    shop.app("restore", "10", "--data", str(shop.home / "elsewhere"), "--yes")
+    shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)
+
+
+def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
+    shop.data.mkdir()
+    shop.backup(7, code=51)
+    with shop.running():
+        assert shop.backup(7)["state"] == "completed"
