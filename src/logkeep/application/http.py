@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from logkeep.application.http_guard import Problem
+from logkeep.application.http_guard import HttpProblem
 from logkeep.application.http_openapi import openapi
 from logkeep.application.http_operations import RestoreAnswer, RestoreBody, ServedApplication, TakeBody, names_of
 from logkeep.errors import (
@@ -129,11 +129,7 @@ def _removed(application: ServedApplication, number: int) -> Response:
 def _restored(application: ServedApplication, number: int, wanted: RestoreBody) -> Response:
     if wanted.dry_run:
         return _json(RestoreAnswer(dry_run=True, plan=application.planned(number)))
-    if application.restore is None:
-        raise TargetUnsafe(
-            "this server answers dry runs only", remedy="restart it with --allow-restore, or use `logkeep app restore`"
-        )
-    return _json(RestoreAnswer(dry_run=False, plan=application.restore(number)))
+    raise TargetUnsafe("this server answers dry runs only", remedy="stop the application and run `logkeep app restore`")
 
 
 def _json(answer: msgspec.Struct, status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -144,7 +140,7 @@ def _refused(_: Request, error: Exception) -> Response:
     if not isinstance(error, LogkeepError):
         raise error
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
-    problem = Problem(
+    problem = HttpProblem(
         title=status.phrase, status=status, detail=error.what, subject=error.subject or "", remedy=error.remedy or ""
     )
     return _problem(problem)
@@ -153,8 +149,8 @@ def _refused(_: Request, error: Exception) -> Response:
 def _unknown_path(request: Request, error: Any) -> Response:
     status = HTTPStatus(error.status_code)
     detail = f"{request.method} {request.url.path} is not an operation"
-    return _problem(Problem(title=status.phrase, status=status, detail=detail, remedy="/openapi.json lists them"))
+    return _problem(HttpProblem(title=status.phrase, status=status, detail=detail, remedy="/openapi.json lists them"))
 
 
-def _problem(problem: Problem) -> Response:
+def _problem(problem: HttpProblem) -> Response:
     return Response(msgspec.json.encode(problem), problem.status, media_type="application/problem+json")

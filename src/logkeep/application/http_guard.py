@@ -27,7 +27,7 @@ _HEADERS = (
 )
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class HttpProblem(msgspec.Struct, frozen=True, kw_only=True):
     """An error, as `application/problem+json`."""
 
     title: str
@@ -57,7 +57,7 @@ class Guard:
         await self.app(scope, _limited(receive), _with_headers(send))
 
 
-def refusal(method: str, headers: dict[str, str], hosts: frozenset[str], token: str) -> Problem | None:
+def refusal(method: str, headers: dict[str, str], hosts: frozenset[str], token: str) -> HttpProblem | None:
     """Why a request is refused; None if it is not. Pure."""
     if headers.get("host", "").lower() not in hosts:
         return _problem(HTTPStatus.MISDIRECTED_REQUEST, "the Host header names another server")
@@ -75,7 +75,7 @@ def refusal(method: str, headers: dict[str, str], hosts: frozenset[str], token: 
     return None
 
 
-async def send_problem(problem: Problem, send: Send) -> None:
+async def send_problem(problem: HttpProblem, send: Send) -> None:
     body = msgspec.json.encode(problem)
     headers = [
         (b"content-type", b"application/problem+json"),
@@ -88,8 +88,8 @@ async def send_problem(problem: Problem, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _problem(status: HTTPStatus, detail: str, remedy: str = "") -> Problem:
-    return Problem(title=status.phrase, status=status, detail=detail, remedy=remedy)
+def _problem(status: HTTPStatus, detail: str, remedy: str = "") -> HttpProblem:
+    return HttpProblem(title=status.phrase, status=status, detail=detail, remedy=remedy)
 
 
 def _text_headers(scope: Scope) -> dict[str, str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from logkeep.application.http_guard import Problem
+from logkeep.application.http_guard import HttpProblem
 from logkeep.application.http_operations import BackupAnswer, BackupList, RestoreAnswer, RestoreBody, TakeBody
 from logkeep.model.version import __version__
 
@@ -15,7 +15,7 @@ _SECURED = [{"token": list[str]()}]
 
 def openapi() -> dict[str, Any]:
     _, components = msgspec.json.schema_components(
-        [TakeBody, RestoreBody, BackupAnswer, BackupList, RestoreAnswer, Problem],
+        [TakeBody, RestoreBody, BackupAnswer, BackupList, RestoreAnswer, HttpProblem],
         ref_template="#/components/schemas/{name}",
     )
     return {
@@ -51,7 +51,7 @@ def _operation(name: str, summary: str, answers: dict[int, str], body: str = "")
         str(status): {"description": "done", **(_content(schema) if schema else {})}
         for status, schema in answers.items()
     }
-    responses["default"] = {"description": "an error", **_content("Problem", "application/problem+json")}
+    responses["default"] = {"description": "an error", **_content("HttpProblem", "application/problem+json")}
     operation: dict[str, Any] = {"operationId": name, "summary": summary, "responses": responses}
     if body:
         operation["requestBody"] = {"required": True, **_content(body)}

@@ -55,10 +55,6 @@ class RestoreAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     plan: ApplicationRestorePlan
 
 
-Restore = Callable[[int], ApplicationRestorePlan]
-"""Carries a restore out."""
-
-
 @dataclass(frozen=True)
 class ServedApplication:
     name: str
@@ -68,8 +64,6 @@ class ServedApplication:
     tokens: TokenSource
     pause: Pause
     lease_ttl: timedelta
-    restore: Restore | None = None
-    """None: only dry runs are answered."""
 
     def take(self, wanted: TakeBody) -> BackupAnswer:
         """Returns when every partition has processed its create."""

@@ -7,14 +7,12 @@ import msgspec
 
 from logkeep.application.control_client import ControlClient
 from logkeep.application.http_serving import ServingOptions, check_options, serve
-from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory
 from logkeep.cli.verbs.application.declarations import SERVE
-from logkeep.cli.verbs.application.restore import restore_from
 from logkeep.cli.wiring import opened_repository
-from logkeep.config.options import ALLOW_RESTORE, LEASE_TTL, LISTEN, QUIET, SERVED_NAMES, TLS_CERTIFICATE, TLS_KEY, TOKEN_FILE
+from logkeep.config.options import LEASE_TTL, LISTEN, QUIET, SERVED_NAMES, TLS_CERTIFICATE, TLS_KEY, TOKEN_FILE
 from logkeep.errors import EngineUnavailable, UsageError
 
 
@@ -33,9 +31,6 @@ def serve_application(run: Run, name: str) -> ServeReport:
     options, place, directory = _options(run), opened_repository(run).place(name), data_directory(run)
     check_options(options)
 
-    def restore(number: int) -> ApplicationRestorePlan:
-        return restore_from(run, place, directory, number)
-
     served = ServedApplication(
         name,
         place,
@@ -44,7 +39,6 @@ def serve_application(run: Run, name: str) -> ServeReport:
         run.token,
         threading.Event().wait,
         run[LEASE_TTL],
-        restore if run[ALLOW_RESTORE] else None,
     )
     if not run[QUIET]:
         run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")
