@@ -7,6 +7,5 @@ state_fold      the last write of every key, and the digest of a state
 message_fold    what a partition has sent and received
 log_task        the tasks that an engine runs
 rules           V1 to V13 of an application (pure)
-positions       what a backup of a participant stores of its cut
 run             the verification at the level `cut`
 """

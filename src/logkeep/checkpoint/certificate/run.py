@@ -15,7 +15,6 @@ import numpy as np
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
 from logkeep.checkpoint.certificate.log_task import PartitionUnit, SystemKeysUnit, check_partition, survey_snapshot
-from logkeep.checkpoint.certificate.positions import read_positions
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_names, unequal_pairs
 from logkeep.checkpoint.certificate.state_fold import MODULUS
 from logkeep.checkpoint.certificate.tables import CutTables, Pair, PartitionClaim, PartitionFacts, SystemKeys
@@ -42,22 +41,21 @@ class CutCheck:
     def __call__(self, asked: BackupToCheck) -> DeeperCheck:
         record = read_application(asked.place, asked.manifest)
         self._segments = _by_log(asked)
-        members = read_positions(asked.place, asked.manifest)
-        found = self._evidence(asked, record, dict(members.members) if members else {})
+        found = self._evidence(asked, record)
         unequal = {} if found.damaged else self._named(asked, found)
         self.certificate = certify(found, unequal)
         _report(asked, record, found, self.certificate)
         asked.checked.read_objects = sum(len(rows) for rows in self._segments.values())
         return DeeperCheck(LEVEL, certificate=self.certificate)
 
-    def _evidence(self, asked: BackupToCheck, record: ApplicationRecord, members: Mapping[str, int]) -> CutEvidence:
+    def _evidence(self, asked: BackupToCheck, record: ApplicationRecord) -> CutEvidence:
         snapshots = self._survey(asked, record)
         tables = _tables(record, snapshots)
         units = [unit for n in range(record.partitions) for unit in self._units(asked, record, tables, snapshots, n)]
         logs = joined(
             asked.engine.map(check_partition, units, PartitionFacts, label="verify cut", weight=lambda u: u.bytes)
         )
-        return CutEvidence(tables, archived_cuts(record, asked.manifest), snapshots, logs, members)
+        return CutEvidence(tables, archived_cuts(record, asked.manifest), snapshots, logs)
 
     def _survey(self, asked: BackupToCheck, record: ApplicationRecord) -> dict[int, SystemKeys]:
         units = [

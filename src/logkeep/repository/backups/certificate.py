@@ -38,8 +38,6 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Records that were read."""
     in_transit: int = 0
     """Messages that were sent inside the cut and not received inside: they are sent or appended again."""
-    exact: bool = True
-    """False where outputs may be doubled after a restore: a participant without transactions."""
     declared: tuple[str, ...] = ()
     """What no rule observes."""
 
@@ -57,8 +55,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.broken:
             return f"the cut is not consistent: {_names(self.broken)} broken"
         rest = f"; not checkable: {_names(self.unchecked)}" if self.unchecked else ""
-        exact = "" if self.exact else "; outputs may be doubled, because the application has no transactions"
-        return f"the cut is consistent: {len(self.rules) - len(self.unchecked)} rules held{rest}{exact}"
+        return f"the cut is consistent: {len(self.rules) - len(self.unchecked)} rules held{rest}"
 
 
 def _names(rules: tuple[RuleOutcome, ...]) -> str:
