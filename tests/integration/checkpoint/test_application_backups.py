@@ -6,13 +6,18 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
 from logkeep.application.runtime import Runtime, RuntimeOptions
 from logkeep.checkpoint.archive.log_names import log_of
-from logkeep.errors import StoreUnreachable
+from logkeep.checkpoint.archive.settle import settle
+from logkeep.checkpoint.file_log.file_log import FileLog
+from logkeep.checkpoint.steps import run
+from logkeep.errors import Locked, StoreUnreachable
 from logkeep.model.ids import BackupId
-from logkeep.model.time import utc_now
+from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.base import Store
@@ -96,7 +101,7 @@ def test_r44_the_second_backup_copies_the_log_since_the_first(tmp_path: Path) ->
         assert all(new.log_start <= old.cut_end for new, old in zip(second, first, strict=True))
 
 
-def test_r24_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen(tmp_path: Path) -> None:
+def test_r24_r48_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen(tmp_path: Path) -> None:
     frozen, thaw = threading.Event(), threading.Event()
 
     def freeze(_number: int, operation: str, name: str) -> Fault | None:
@@ -126,6 +131,7 @@ def test_r24_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen(tmp
             assert worker.snapshots.reserved_from == worker.log.start == 0
             assert worker.log.read(0, 1)[0].position == 0
         assert copies(place, 5) == []
+        assert run(settle(place, 5, utc_now, random_token), lambda _: False).state == "ongoing"
         thaw.set()
         assert ended(place, 5).state == "completed"
         for worker, position in zip(runtime.workers, pinned, strict=True):
@@ -218,3 +224,20 @@ def test_another_store_is_named_in_the_answer_and_copies_nothing(tmp_path: Path)
         _until(lambda: len(runtime.answers(4)) == 2)
         assert {answer.repository for answer in runtime.answers(4).values()} == {other.repository}
         assert copies(place, 4) == []
+
+
+def test_r43_r50_only_the_leader_copies_and_its_receipt_is_the_last_object(tmp_path: Path) -> None:
+    store = FaultyStore(new_repository(tmp_path / "repository"))
+    place = _place(store)
+    with _running(tmp_path / "data", store) as runtime:
+        _work(runtime, 5)
+        with pytest.raises(Locked):
+            FileLog(tmp_path / "data" / "p0" / "log")
+        assert take(place, runtime, 1).state == "completed"
+        written = [call.name for call in store.calls if call.operation in ("put_new", "open_new")]
+    for partition in range(2):
+        files = [n for n, name in enumerate(written) if f"bank.log/h0/partition={partition}/" in name]
+        receipts = [n for n, name in enumerate(written) if f"p{partition}.1" in name]
+        assert files
+        assert receipts
+        assert max(files) < min(receipts)

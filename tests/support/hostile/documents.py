@@ -64,6 +64,10 @@ def harmless(kind: str, field: str, text: str) -> bool:
     return field not in _IDENTITY and not names_file and not _MOMENT_OR_HASH.fullmatch(text)
 
 
+_IN_LOGS = {"ApplicationDocument", "CheckpointDocument"}
+"""In the data directory and the log of an application, not in a repository."""
+
+
 def kinds() -> dict[str, type[Document]]:
     """The type of every stored document, by its tag."""
     found: dict[str, type[Document]] = {}
@@ -71,6 +75,8 @@ def kinds() -> dict[str, type[Document]]:
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
+        if kind.__name__ in _IN_LOGS:
+            continue
         if isinstance(tag := kind.__struct_config__.tag, str) and tag != kind.__name__:  # its name: a base class
             found[tag] = kind
     return found
