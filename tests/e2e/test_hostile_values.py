@@ -144,6 +144,10 @@ CALLS: dict[str, tuple[str, ...]] = {
                           "zookeeper history / {bundle} --recursive"),
     "zookeeper diff": (f"zookeeper diff latest latest@0x2 {ZK}", f"zookeeper diff {{bundle}} latest@0x3 {ZK}"),
     "zookeeper log": (f"zookeeper log latest {ZK}",),
+    "app serve": (
+        f"app serve shop --data {{text}} --listen {{text}} {KAFKA}",
+        f"app serve {{text}} --data {{text}} --listen 127.0.0.1:0 {KAFKA}",
+    ),
     "app simulate": ("app simulate --seeds {text}", "app simulate --seeds 0..3"),
     "receipts list": (f"receipts list {KAFKA}",),
     "receipts show": (f"receipts show {{done}} {KAFKA} --all", f"receipts show {{interrupted}} {KAFKA}",

@@ -524,6 +524,7 @@ CALLS = {
 
 ELSEWHERE = (
     "app backup",
+    "app serve",
     "app checkpoint",
     "app restore",
     "app simulate",

@@ -611,6 +611,23 @@ NO_WAIT: Option[bool] = Option(
 SUPERSEDE: Option[bool] = Option(
     "supersede", Bool(), False, "Fail a backup that is ongoing, and take this one.", where=Where.FLAG
 )
+LISTEN: Option[str] = Option(
+    "listen", Text("HOST:PORT"), "127.0.0.1:8470", "Address of the server; other addresses than loopback need TLS.",
+    key="http.listen",
+)  # fmt: skip
+TOKEN_FILE: Option[Path] = Option(
+    "token-file", FilePath("FILE"), Path("logkeep.token"),
+    "Token that changes need; the first start makes it. Only its owner may read it.", key="http.token_file",
+)  # fmt: skip
+SERVED_NAMES: Option[tuple[str, ...]] = Option(
+    "served-name", TextList("HOST"), (), "Another host name under which clients reach the server.", key="http.names"
+)
+TLS_CERTIFICATE: Option[Path | None] = Option(
+    "tls-certificate", FilePath("FILE"), None, "Certificate of the server, PEM.", key="http.tls_certificate"
+)
+TLS_KEY: Option[Path | None] = Option(
+    "tls-key", FilePath("FILE"), None, "Private key of the certificate, PEM.", key="http.tls_key"
+)
 REPLACE_DATA: Option[bool] = Option(
     "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
 )

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, ParticipantCut, put_cut
+from logkeep.checkpoint.archive.record import ROLE as APPLICATION_ROLE
+from logkeep.checkpoint.archive.record import ApplicationRecord
+from logkeep.checkpoint.partition_copy import PartitionCopy
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token
 from logkeep.repository.access import open_repository
+from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.restores import list_restores
 from logkeep.store.local import LocalStore
@@ -114,11 +118,11 @@ def _imported(root: Path) -> None:
     for words in (["init"], ["kafka", "import", str(root / "dataset"), "--partition-count", "orders=1"]):
         done = piped("logkeep", [*words, "-r", repository, "-q"], root)
         assert done.code in {0, 2}, done.text
-    _application_cut(root / "imported")
+    _application_documents(root / "imported")
 
 
-def _application_cut(repository: Path) -> None:
-    """The cut of an application, beside a backup that does not name it."""
+def _application_documents(repository: Path) -> None:
+    """Documents of applications, beside a backup that does not name them."""
     store = LocalStore(repository)
     place = open_repository(store).choose(None)
     document = ParticipantCut(
@@ -134,6 +138,18 @@ def _application_cut(repository: Path) -> None:
         logs=(ApplicationLog("orders", 0, 1, 2, (CutReader("group", 1),), (1,)),),
     )
     put_cut(place, BackupId(document.id), document, random_token())
+    record = ApplicationRecord(
+        repository=place.repository,
+        source=place.source,
+        id=document.id,
+        application="ab" * 16,
+        name="shop",
+        partitions=1,
+        history=1,
+        nonce="nonce",
+        copies=(PartitionCopy(partition=0, term=1, history=1, nonce="nonce", outcome="completed", reason="reason"),),
+    )
+    put_attachment(place, BackupId(document.id), APPLICATION_ROLE, record, random_token())
 
 
 def _zookeeper_files(root: Path) -> None:

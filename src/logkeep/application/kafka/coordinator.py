@@ -150,7 +150,7 @@ class ParticipantCutter:
                 return found
             if self.clock() >= until:
                 raise _unanswered(missing, len(tasks), self.timeout_s)
-            self.say(f"{len(found)} of {len(tasks)} tasks have their checkpoint")
+            self.say(f"checkpoints of tasks: {len(found)} of {len(tasks)}")
             self.pause(_PAUSE_S)
 
     def _note(self, record: VisibleRecord, backup_id: BackupId, found: dict[Task, TaskCheckpoint]) -> None:

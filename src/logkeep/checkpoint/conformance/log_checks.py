@@ -12,6 +12,7 @@ from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.records import Record, command
 from logkeep.errors import Locked, LogkeepError
 from logkeep.formats.plain_batches import walk
+from logkeep.model.plurals import plural
 
 MakeLog = Callable[[Path], PartitionLog]
 Check = Callable[[MakeLog, Path], str | None]
@@ -149,7 +150,7 @@ def _compare(found: list[Record], expected: list[Record]) -> str | None:
     if found == expected:
         return None
     differing = [n for n, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]]
-    return f"{len(found)} of {len(expected)} records, the first different one is {differing[:1]}"
+    return f"{len(found)} of {plural(len(expected), 'record')}, the first different one is {differing[:1]}"
 
 
 _CHECKS: dict[str, Check] = {

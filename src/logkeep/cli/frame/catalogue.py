@@ -119,6 +119,12 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.application.declarations:CHECKPOINT",
     ),
     VerbEntry(
+        "app serve",
+        "logkeep.cli.verbs.application.serve:serve_application",
+        "Serve the HTTP interface to backups of an application: take, show, list, delete, and plan a restore.",
+        "logkeep.cli.verbs.application.declarations:SERVE",
+    ),
+    VerbEntry(
         "app restore",
         "logkeep.cli.verbs.application.restore:restore_application",
         "Restore an application to a backup or to a checkpoint between two backups.",

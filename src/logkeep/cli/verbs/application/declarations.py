@@ -9,10 +9,16 @@ from logkeep.config.options import (
     APP_TIMEOUT,
     BACKUP_ID,
     ENGINE_OPTIONS,
+    LEASE_TTL,
+    LISTEN,
     NO_WAIT,
     REPLACE_DATA,
+    SERVED_NAMES,
     STORE_OPTIONS,
     SUPERSEDE,
+    TLS_CERTIFICATE,
+    TLS_KEY,
+    TOKEN_FILE,
 )
 
 _ID = click.Argument(["checkpoint"], metavar="ID")
@@ -46,6 +52,26 @@ CHECKPOINT = Declaration(
     options=(*STORE_OPTIONS, APP_DATA, BACKUP_ID, APP_TIMEOUT),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 50, *STORE_EXITS),
+)
+SERVE = Declaration(
+    """Serve the HTTP interface to backups of an application: take, show, list, delete, and plan a restore.
+
+    POST and DELETE need the token, on the loopback interface too. POST answers 202 once every partition has processed
+    its checkpoint, before the copies are done. /openapi.json describes all operations. Ends with SIGTERM or SIGINT.
+    """,
+    options=(
+        *STORE_OPTIONS,
+        APP_DATA,
+        LISTEN,
+        TOKEN_FILE,
+        SERVED_NAMES,
+        TLS_CERTIFICATE,
+        TLS_KEY,
+        LEASE_TTL,
+    ),
+    arguments=(click.Argument(["name"], metavar="NAME"),),
+    exits=(50, *STORE_EXITS),
+    examples=("logkeep app serve shop --data /var/lib/shop --repo /backups --token-file /etc/logkeep/token",),
 )
 RESTORE = Declaration(
     """Restore an application to a backup or to a checkpoint between two backups.

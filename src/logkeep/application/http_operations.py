@@ -1,0 +1,120 @@
+"""What the HTTP interface does: take, show, list and delete backups of one application. No HTTP in here."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+
+from logkeep.checkpoint.archive.port import ApplicationPort
+from logkeep.checkpoint.archive.take import TakeOptions, take
+from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
+from logkeep.checkpoint.restore.run import prepare
+from logkeep.checkpoint.steps import Pause, run
+from logkeep.errors import UnknownBackup
+from logkeep.model.ids import BackupId, StoredId, backup_id
+from logkeep.model.time import Clock, TokenSource
+from logkeep.reports.backups import health_of
+from logkeep.repository.backups.holds import held_ids, reader_holds
+from logkeep.repository.backups.source import view
+from logkeep.repository.backups.states import Completed, Failed, Ongoing, State, StateName
+from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import this_process
+from logkeep.repository.chain.write_session import writing
+from logkeep.repository.upkeep.garbage import store_time
+from logkeep.repository.upkeep.prune import PruneSituation, delete, fail_ongoing, ongoing_ids, plan_delete
+
+
+class TakeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    backup_id: StoredId
+    supersede: bool = False
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 600
+
+
+class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    dry_run: bool = True
+
+
+class BackupAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    backup_id: int
+    state: StateName
+    reason: str = ""
+    """Of a failed backup: why, and which partition."""
+    started: str = ""
+    finished: str = ""
+    size_bytes: int = 0
+
+
+class BackupList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    backups: tuple[BackupAnswer, ...]
+
+
+class RestoreAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    dry_run: bool
+    plan: ApplicationRestorePlan
+
+
+@dataclass(frozen=True)
+class ServedApplication:
+    name: str
+    place: SourceRef
+    port: Callable[[], ApplicationPort]
+    clock: Clock
+    tokens: TokenSource
+    pause: Pause
+    lease_ttl: timedelta
+
+    def take(self, wanted: TakeBody) -> BackupAnswer:
+        """Returns when every partition has processed its create."""
+        options = TakeOptions(
+            wanted=BackupId(wanted.backup_id),
+            wait=False,
+            supersede=wanted.supersede,
+            timeout=timedelta(seconds=wanted.timeout_seconds),
+        )
+        taken = run(take(self.place, self.port(), options, self.clock, self.tokens), self.pause)
+        return self.show(taken.id)
+
+    def show(self, number: int) -> BackupAnswer:
+        found = view(self.place, self.clock(), this_process("http"))
+        return _answer(found.state(backup_id(number)))
+
+    def all(self) -> BackupList:
+        found = view(self.place, self.clock(), this_process("http"))
+        return BackupList(backups=tuple(map(_answer, found.states())))
+
+    def delete(self, number: int) -> None:
+        """An ongoing one fails first. Raises UnknownBackup, Locked, UsageError."""
+        with writing(self.place, "delete", self.clock, self.tokens, self.lease_ttl) as session:
+            if number in ongoing_ids(self.place, session.folded.last_id, self.clock()):
+                fail_ongoing(session, [number])
+                return
+            if session.folded.entry(number) is None:
+                raise UnknownBackup("no completed or ongoing backup has this id", subject=f"backup {number}")
+            health = {BackupId(i): verdict for i, verdict in health_of(self.place).items()}
+            readers = held_ids(reader_holds(self.place), store_time(session))
+            plan_delete(PruneSituation(session.folded, health, readers), [BackupId(number)])
+            delete(session, [number], "deleted over HTTP")
+
+    def planned(self, number: int) -> ApplicationRestorePlan:
+        return prepare(self.place, read_chain(self.place), number)
+
+
+def _answer(state: State) -> BackupAnswer:
+    if isinstance(state, Completed):
+        summary = state.entry.summary
+        return BackupAnswer(
+            backup_id=state.id,
+            state=state.name,
+            started=summary.started,
+            finished=state.entry.committed,
+            size_bytes=summary.stored_bytes,
+        )
+    if isinstance(state, Ongoing):
+        return BackupAnswer(backup_id=state.id, state=state.name, started=state.request.started)
+    return BackupAnswer(backup_id=state.id, state=state.name, reason=state.reason if isinstance(state, Failed) else "")
+
+
+def names_of(applications: Sequence[ServedApplication]) -> dict[str, ServedApplication]:
+    return {each.name: each for each in applications}

@@ -1,0 +1,60 @@
+"""`logkeep app serve`: the HTTP interface to backups of one application."""
+
+import threading
+from pathlib import Path
+
+import msgspec
+
+from logkeep.application.control_client import ControlClient
+from logkeep.application.http_serving import ServingOptions, check_options, serve
+from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.verb import verb
+from logkeep.cli.verbs.application.backup import data_directory
+from logkeep.cli.verbs.application.declarations import SERVE
+from logkeep.cli.wiring import opened_repository
+from logkeep.config.options import LEASE_TTL, LISTEN, QUIET, SERVED_NAMES, TLS_CERTIFICATE, TLS_KEY, TOKEN_FILE
+from logkeep.errors import EngineUnavailable, UsageError
+
+
+class ServeReport(msgspec.Struct, frozen=True, kw_only=True):
+    application: str
+    url: str
+
+
+@verb(SERVE, report=ServeReport, text=lambda report, look: look.text(f"{report.url} has ended"))
+def serve_application(run: Run, name: str) -> ServeReport:
+    try:
+        from logkeep.application.http import http_application  # noqa: PLC0415 - an extra
+        from logkeep.application.http_operations import ServedApplication  # noqa: PLC0415
+    except ImportError as error:
+        raise EngineUnavailable("starlette is not installed", remedy="pip install 'logkeep[http]'") from error
+    options, place, directory = _options(run), opened_repository(run).place(name), data_directory(run)
+    check_options(options)
+
+    served = ServedApplication(
+        name,
+        place,
+        lambda: ControlClient(directory),
+        run.clock,
+        run.token,
+        threading.Event().wait,
+        run[LEASE_TTL],
+    )
+    if not run[QUIET]:
+        run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")
+    serve(http_application([served]), options)
+    return ServeReport(application=name, url=options.url)
+
+
+def _options(run: Run) -> ServingOptions:
+    host, _, port = run[LISTEN].rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise UsageError(f"{run[LISTEN]!r} is not an address", remedy="write --listen 127.0.0.1:8470")
+    return ServingOptions(
+        host.strip("[]"),
+        int(port),
+        Path(run[TOKEN_FILE]),
+        run[TLS_CERTIFICATE],
+        run[TLS_KEY],
+        run[SERVED_NAMES],
+    )

@@ -1,0 +1,179 @@
+"""The HTTP interface, through a real server and a plain client."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import uvicorn
+from openapi_spec_validator import validate
+
+from logkeep.application.http import http_application
+from logkeep.application.http_guard import LARGEST_BODY, Guard
+from logkeep.application.http_openapi import openapi
+from logkeep.application.http_operations import ServedApplication
+from logkeep.application.http_serving import ServingOptions, check_options, read_token
+from logkeep.embedded.ports import free_ports
+from logkeep.errors import ConfigError, UsageError
+from logkeep.model.time import utc_now
+from tests.support.processes import wait_for
+from tests.support.scripted_application import ScriptedApplication, VirtualClock, World
+
+TOKEN = "a-token"
+BACKUPS = "/v1/applications/shop/backups"
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+class Client(NamedTuple):
+    port: int
+    app: ScriptedApplication
+    world: World
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, token: str | None = TOKEN, **headers: str
+    ) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {"Authorization": f"Bearer {token}"} if token is not None else {}
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body)
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        connection.request(method, path, data, {**sent, **{k.replace("_", "-"): v for k, v in headers.items()}})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return Answer(answer.status, json.loads(text) if text else None, dict(answer.getheaders()))
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    world = World(clock=VirtualClock(utc_now()))
+    app = ScriptedApplication(world, 3)
+    (port,) = free_ports(1)
+    served = ServedApplication(
+        "shop", world.place, lambda: app, world.clock, world.tokens, lambda _: False, timedelta(minutes=1)
+    )
+    options = ServingOptions("127.0.0.1", port, Path("unused"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Guard(http_application([served]), options.hosts, TOKEN), port=port, log_level="warning", lifespan="off"
+        )
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_for(lambda: server.started, "the server")
+    yield Client(port, app, world)
+    server.should_exit = True
+    thread.join(30)
+
+
+def test_r4_a_take_is_accepted_before_the_copies_are_done_and_completed_later(client: Client) -> None:
+    client.app.copying = {0, 1}
+    taken = client("POST", BACKUPS, {"backupId": 7})
+    assert (taken.status, taken.body["state"]) == (202, "ongoing")
+    assert client("GET", f"{BACKUPS}/7").body["state"] == "ongoing"
+    client.world.drain(client.app.copy(2, 7))
+    shown = client("GET", f"{BACKUPS}/7", token=None)
+    assert (shown.status, shown.body["state"], shown.body["backupId"]) == (200, "completed", 7)
+    assert [b["backupId"] for b in client("GET", BACKUPS).body["backups"]] == [7]
+
+
+def test_an_id_that_was_used_is_a_conflict_and_a_wrong_one_a_bad_request(client: Client) -> None:
+    assert client("POST", BACKUPS, {"backupId": 7}).status == 202
+    assert client("POST", BACKUPS, {"backupId": 6}).status == 409
+    for wrong in ({"backupId": 0}, {"backupId": "x"}, {}, {"backupId": 8, "other": 1}, b"{", b"[" * 50_000):
+        answer = client("POST", BACKUPS, wrong)
+        assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json"), wrong
+        assert answer.body["detail"]
+
+
+def test_r7_an_unknown_id_does_not_exist(client: Client) -> None:
+    answer = client("GET", f"{BACKUPS}/99")
+    assert (answer.status, answer.body["state"]) == (404, "doesNotExist")
+    assert client("GET", f"{BACKUPS}/x").status == 400
+    assert client("GET", "/v1/applications/other/backups").status == 404
+    assert client("GET", "/elsewhere").headers["content-type"] == "application/problem+json"
+
+
+def test_an_ongoing_backup_that_is_deleted_fails_first(client: Client) -> None:
+    client.app.copying = {0, 1}
+    client("POST", BACKUPS, {"backupId": 7})
+    assert client("DELETE", f"{BACKUPS}/7").status == 204
+    assert client("GET", f"{BACKUPS}/7").body["state"] == "failed"
+    assert client("POST", BACKUPS, {"backupId": 7}).status == 409
+
+
+def test_the_last_good_backup_is_not_deleted(client: Client) -> None:
+    client("POST", BACKUPS, {"backupId": 7})
+    client("POST", BACKUPS, {"backupId": 8})
+    assert client("DELETE", f"{BACKUPS}/7").status == 204
+    assert client("DELETE", f"{BACKUPS}/8").status == 400
+    assert client("GET", f"{BACKUPS}/8").body["state"] == "completed"
+
+
+def test_a_restore_is_planned_and_not_carried_out(client: Client) -> None:
+    client("POST", BACKUPS, {"backupId": 7})
+    planned = client("POST", f"{BACKUPS}/7/restore", {})
+    assert (planned.status, planned.body["dryRun"], planned.body["plan"]["checkpoint"]) == (200, True, 7)
+    assert client("POST", f"{BACKUPS}/7/restore", {"dryRun": False}).status == 409
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong"])
+def test_changes_need_the_token(client: Client, token: str | None) -> None:
+    for method, path in (("POST", BACKUPS), ("DELETE", f"{BACKUPS}/7"), ("POST", f"{BACKUPS}/7/restore")):
+        assert client(method, path, {"backupId": 7}, token=token).status == 401
+    assert client.app.sent == []
+
+
+def test_other_hosts_kinds_and_sizes_are_refused(client: Client) -> None:
+    assert client("GET", BACKUPS, Host="evil.example").status == 421
+    assert client("POST", BACKUPS, {"backupId": 7}, Content_Type="text/plain").status == 415
+    assert client("POST", BACKUPS, b" " * (LARGEST_BODY + 1)).status == 413
+    assert "access-control-allow-origin" not in client("GET", BACKUPS, Origin="http://evil.example").headers
+
+
+def test_every_operation_of_the_document_is_served(client: Client) -> None:
+    document = client("GET", "/openapi.json").body
+    validate(document)
+    client("POST", BACKUPS, {"backupId": 7})
+    bodies = {"takeBackup": {"backupId": 8}, "restoreBackup": {"dryRun": True}}
+    every = [
+        (method, path, operation)
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters"
+    ]
+    for method, path, operation in sorted(every, key=lambda each: each[0] == "delete"):
+        real = path.replace("{application}", "shop").replace("{id}", "7")
+        answer = client(method.upper(), real, bodies.get(operation["operationId"]))
+        assert str(answer.status) in operation["responses"], (method, path, answer)
+
+
+def test_the_document_names_no_schema_that_it_lacks() -> None:
+    validate(openapi())
+
+
+def test_the_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    token = read_token(tmp_path / "token")
+    assert len(token) > 40
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    assert read_token(tmp_path / "token") == token
+    (tmp_path / "token").chmod(0o640)
+    with pytest.raises(ConfigError):
+        read_token(tmp_path / "token")
+
+
+def test_other_addresses_than_loopback_need_tls(tmp_path: Path) -> None:
+    check_options(ServingOptions("127.0.0.1", 1, tmp_path))
+    check_options(ServingOptions("192.0.2.1", 1, tmp_path, tmp_path / "c", tmp_path / "k"))
+    for wrong in (ServingOptions("192.0.2.1", 1, tmp_path), ServingOptions("127.0.0.1", 1, tmp_path, tmp_path / "c")):
+        with pytest.raises(UsageError):
+            check_options(wrong)
