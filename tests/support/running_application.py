@@ -23,9 +23,9 @@ from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
 
 
-def bank() -> Application:
+def bank(name: str = "bank") -> Application:
     """Moves money between two partitions: the sum of all accounts and of what is under way stays the same."""
-    made = Application("bank", partitions=2)
+    made = Application(name, partitions=2)
 
     @made.on("move")
     def move(command: Command, state: Any, context: Context) -> None:

@@ -2,8 +2,8 @@
 
 Records of aborted transactions and the markers of all transactions are not seen; their offsets are holes. An archived
 log has none: the batch in front of a hole covers it with its last offset, as a batch does whose records were compacted
-away, and an empty batch covers one at the beginning. So archived records keep their offsets, and every reader of a log
-in files reads them. The client checks the CRC of every batch that it fetches.
+away; an empty batch covers one at the beginning or behind a create. So archived records keep their offsets, and every
+reader of a log in files reads them. The client checks the CRC of every batch that it fetches.
 """
 
 import time
@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from logkeep.application.kafka_log.log_topics import CALL_S, MOST_RECORD_BYTES, ConnectionConfig, explained
 from logkeep.checkpoint import records as log_records
-from logkeep.checkpoint.records import Record
+from logkeep.checkpoint.records import Kind, Record
 from logkeep.errors import ClusterError, ClusterUnreachable
 from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
@@ -112,27 +112,51 @@ def record_of(message: Message) -> Record:
 
 
 def archived_batches(pieces: Iterable[Sequence[Record]], start: int, end: int) -> Iterator[bytes]:
-    """Batches that cover `[start, end)` without a hole and have these records, one piece for each of theirs."""
-    reached, run, size = start, list[Record](), 0
+    """Batches that cover `[start, end)` without a hole and have these records. A create ends its batch."""
+    covering = _Covering(start)
     for piece in pieces:
-        done: list[bytes] = []
         for record in piece:
-            size += len(record.value)
-            if run and (record.position != run[-1].position + 1 or size > _MOST_BATCH_BYTES):
-                done.append(_batch(run, record.position))
-                reached, run, size = record.position, [], len(record.value)
-            if not run and record.position > reached:
-                done.append(encode_batch(reached, 0, [], record.position, record.timestamp_ms))
-                reached = record.position
-            run.append(record)
-        if done:
-            yield b"".join(done)
-    if run:
-        yield _batch(run, end)
-    elif reached < end:
-        yield encode_batch(reached, 0, [], end)
+            covering.add(record)
+        if covering.done:
+            yield b"".join(covering.taken())
+    covering.finish(end)
+    if covering.done:
+        yield b"".join(covering.taken())
 
 
-def _batch(run: Sequence[Record], end: int) -> bytes:
-    plain = [BatchRecord(one.key, one.value, one.headers, one.timestamp_ms) for one in run]
-    return encode_batch(run[0].position, 0, plain, end)
+class _Covering:
+    """Collects records to batches, each of which ends where the next one begins."""
+
+    def __init__(self, start: int) -> None:
+        self._reached, self._size = start, 0
+        self._run: list[Record] = []
+        self.done: list[bytes] = []
+
+    def taken(self) -> list[bytes]:
+        taken, self.done = self.done, []
+        return taken
+
+    def add(self, record: Record) -> None:
+        last = self._run[-1] if self._run else None
+        if last is not None and (record.position != last.position + 1 or self._size > _MOST_BATCH_BYTES):
+            self._end_batch(record.position)
+        self._cover(record.position if not self._run else self._reached, record.timestamp_ms)
+        self._run.append(record)
+        self._size += len(record.value)
+        if record.kind == Kind.CREATE:
+            self._end_batch(record.position + 1)
+
+    def finish(self, end: int) -> None:
+        if self._run:
+            self._end_batch(end)
+        self._cover(end, 0)
+
+    def _end_batch(self, end: int) -> None:
+        plain = [BatchRecord(one.key, one.value, one.headers, one.timestamp_ms) for one in self._run]
+        self.done.append(encode_batch(self._run[0].position, 0, plain, end))
+        self._reached, self._run, self._size = end, [], 0
+
+    def _cover(self, position: int, time_ms: int) -> None:
+        if self._reached < position:
+            self.done.append(encode_batch(self._reached, 0, [], position, time_ms))
+            self._reached = position

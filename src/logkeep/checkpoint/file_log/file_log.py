@@ -91,10 +91,7 @@ class FileLog:
         return self.end if position >= self.end else self._segment(position).batch_start(position)
 
     def cut_end(self, create: int) -> int:
-        """One behind the create, or more where the batch came from a log whose transactions have markers."""
-        if not self.start <= create < self.end:
-            return create + 1
-        return decode_batch(self._segment(create).batch(create))[0].end_offset
+        return create + 1
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
         position = start

@@ -1,11 +1,15 @@
 """`logkeep app backup`, `status` and `checkpoint`."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from logkeep.application.control_client import ControlClient
+from logkeep.checkpoint.archive.port import ApplicationPort
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps
@@ -14,7 +18,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
 from logkeep.cli.wiring import chosen_source, opened_repository
-from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, NO_WAIT, SUPERSEDE
+from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, BOOTSTRAP_SERVERS, NO_WAIT, SUPERSEDE
 from logkeep.errors import UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import BackupId, backup_id
@@ -59,8 +63,26 @@ def _code(report: ApplicationBackupReport) -> int:
 def data_directory(run: Run) -> Path:
     named = run[APP_DATA]
     if named is None:
-        raise UsageError("--data is missing", remedy="name the data directory of the application")
+        raise UsageError(
+            "--data is missing",
+            remedy="name the data directory of the application, or --bootstrap-servers if its log is on Kafka",
+        )
     return Path(named)
+
+
+@contextmanager
+def running_application(run: Run, name: str) -> Iterator[ApplicationPort]:
+    """The application in the data directory, or the one of this name on Kafka. Raises UsageError, ClusterError."""
+    servers = run[BOOTSTRAP_SERVERS]
+    if run[APP_DATA] is not None or servers is None:
+        yield ControlClient(data_directory(run))
+        return
+    if find_spec("confluent_kafka") is None:
+        raise UsageError("confluent-kafka is not installed", remedy="pip install 'logkeep[application]'")
+    from logkeep.application.kafka_log.client import KafkaClient  # noqa: PLC0415 - needs confluent-kafka
+
+    with closing(KafkaClient({"bootstrap.servers": servers}, name)) as client:
+        yield client
 
 
 @verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code)
@@ -72,8 +94,8 @@ def backup(run: Run, name: str) -> ApplicationBackupReport:
         supersede=run[SUPERSEDE],
         timeout=run[APP_TIMEOUT],
     )
-    port = ControlClient(data_directory(run))
-    taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)
+    with running_application(run, name) as port:
+        taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)
     return _report(place, taken)
 
 
@@ -109,5 +131,6 @@ def status(run: Run, backup: str) -> ApplicationBackupReport:
 def checkpoint(run: Run, name: str) -> CheckpointReport:
     place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
     chosen = None if wanted is None else backup_id(wanted)
-    steps = mark(place, ControlClient(data_directory(run)), chosen, run[APP_TIMEOUT], run.clock, run.token)
-    return CheckpointReport(source=place.source, id=run_steps(steps, threading.Event().wait))
+    with running_application(run, name) as port:
+        steps = mark(place, port, chosen, run[APP_TIMEOUT], run.clock, run.token)
+        return CheckpointReport(source=place.source, id=run_steps(steps, threading.Event().wait))

@@ -8,6 +8,7 @@ from logkeep.config.options import (
     APP_DATA,
     APP_TIMEOUT,
     BACKUP_ID,
+    BOOTSTRAP_SERVERS,
     ENGINE_OPTIONS,
     LEASE_TTL,
     LISTEN,
@@ -28,9 +29,10 @@ BACKUP = Declaration(
 
     NAME is the source in the repository. The request is stored first: if the store is down, nothing is sent and the id
     stays free. Ends when the copies of all partitions are archived; with --no-wait when every partition has processed
-    its checkpoint. The same --id again joins a backup that is ongoing.
+    its checkpoint. The same --id again joins a backup that is ongoing. Name the application's --data, or
+    --bootstrap-servers if its log is on Kafka.
     """,
-    options=(*STORE_OPTIONS, APP_DATA, BACKUP_ID, NO_WAIT, SUPERSEDE, APP_TIMEOUT),
+    options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, BACKUP_ID, NO_WAIT, SUPERSEDE, APP_TIMEOUT),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 21, 50, *STORE_EXITS),
     examples=("logkeep app backup shop --data /var/lib/shop --repo /backups",),
@@ -49,7 +51,7 @@ CHECKPOINT = Declaration(
 
     Once a later backup has archived the logs around it, `app restore` can restore it.
     """,
-    options=(*STORE_OPTIONS, APP_DATA, BACKUP_ID, APP_TIMEOUT),
+    options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, BACKUP_ID, APP_TIMEOUT),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 50, *STORE_EXITS),
 )
