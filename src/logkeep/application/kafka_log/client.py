@@ -8,17 +8,16 @@ import time
 from collections.abc import Callable, Mapping
 
 import msgspec
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from logkeep.application.context import check_key, encode_value
 from logkeep.application.control import SendRequest
-from logkeep.application.kafka_log.committed_records import consumer_config, take_arrived
+from logkeep.application.kafka_log.committed_records import bounds_of, consumer_config, take_arrived
 from logkeep.application.kafka_log.inbox import Outgoing
 from logkeep.application.kafka_log.log_topics import (
     CALL_S,
     ApplicationTopics,
     ConnectionConfig,
-    explained,
     find_topics,
 )
 from logkeep.checkpoint.archive.port import ApplicationFacts
@@ -69,10 +68,7 @@ class KafkaClient:
         self._expected: set[str] = set()
         self._arrived: dict[str, list[InboxReply]] = {}
         self._answers: dict[int, dict[int, CheckpointDocument]] = {}
-        try:
-            self._begin(topics.replies)
-        except KafkaException as error:
-            raise explained(error, topics.replies) from error
+        self._begin(topics.replies)
 
     def send(self, sent: SendRequest) -> object:
         """The reply to a command. Raises UsageError, ClusterError."""
@@ -118,7 +114,7 @@ class KafkaClient:
     def _begin(self, topic: str) -> None:
         """From the current ends on: what is asked later is answered behind them."""
         places = [TopicPartition(topic, number) for number in range(self._found.partitions)]
-        ends = [self._consumer.get_watermark_offsets(place, timeout=CALL_S)[1] for place in places]
+        ends = [bounds_of(self._consumer, place)[1] for place in places]
         self._consumer.assign([TopicPartition(topic, number, end) for number, end in enumerate(ends)])
 
     def _query(self, partition: int, key: str | None, timeout_s: float) -> InboxReply:

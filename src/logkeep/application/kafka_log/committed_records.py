@@ -19,6 +19,12 @@ from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
 _AT_ONCE, _POLL_S = 2000, 0.2
 _MOST_BATCH_BYTES = 1 << 20
+_NO_LEADER = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+)
 _SOON = {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 10}
 """For reads up to an end that is there: a broker answers soon, also if there is nothing more."""
 
@@ -43,6 +49,23 @@ def take_arrived(consumer: Consumer, most: int, seconds: float) -> list[Message]
     return [*first, *consumer.consume(most - 1, 0)] if first and most > 1 else list(first)
 
 
+def bounds_of(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first offset, and the one that the next record gets. Raises ClusterError.
+
+    A topic that was created a moment ago has no leader yet on brokers that do not know of it.
+    """
+    until = time.monotonic() + CALL_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(place, timeout=CALL_S)
+        except KafkaException as error:
+            if (not error.args[0].retriable() and error.args[0].code() not in _NO_LEADER) or time.monotonic() > until:
+                raise explained(error, f"{place.topic}/{place.partition}") from error
+            time.sleep(_POLL_S)
+        else:
+            return int(low), int(high)
+
+
 class CommittedReader:
     """One partition of a topic. One thread uses it."""
 
@@ -51,12 +74,7 @@ class CommittedReader:
         self._consumer = Consumer({**consumer_config(config, f"{topic}.reader"), "enable.partition.eof": True, **_SOON})
 
     def bounds(self) -> tuple[int, int]:
-        """The first offset, and the one that the next record gets. Raises ClusterError."""
-        try:
-            low, high = self._consumer.get_watermark_offsets(self._at(0), timeout=CALL_S)
-        except KafkaException as error:
-            raise explained(error, self._topic) from error
-        return low, high
+        return bounds_of(self._consumer, self._at(0))
 
     def records(self, start: int, end: int) -> Iterator[list[Record]]:
         """The records of `[start, end)`. Waits for what is not committed yet. Raises ClusterError."""

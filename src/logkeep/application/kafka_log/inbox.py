@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from logkeep.application.kafka_log.committed_records import consumer_config, record_of
+from logkeep.application.kafka_log.committed_records import bounds_of, consumer_config, record_of
 from logkeep.application.kafka_log.log_topics import (
     CALL_S,
     MOST_RECORD_BYTES,
@@ -77,8 +77,7 @@ class KafkaInbox:
 
     def begin(self, offset: int) -> int:
         """Read from an offset on, or from the first one if none was committed; where that is."""
-        low, _ = self._consumer.get_watermark_offsets(self.place(0), timeout=CALL_S)
-        begin = max(offset, int(low))
+        begin = max(offset, bounds_of(self._consumer, self.place(0))[0])
         self._consumer.assign([self.place(begin)])
         return begin
 
