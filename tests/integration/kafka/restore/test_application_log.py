@@ -3,15 +3,21 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from logkeep.application.control import SendRequest
+from logkeep.application.data_directory import open_directory
 from logkeep.application.kafka_log.client import KafkaClient
+from logkeep.application.kafka_log.group_runtime import member_id
 from logkeep.application.kafka_log.inbox import KafkaInbox, Outgoing
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics
 from logkeep.checkpoint.conformance.log_checks import run_log_checks
-from logkeep.checkpoint.records import CheckpointDocument
+from logkeep.checkpoint.file_log.file_log import FileLog
+from logkeep.checkpoint.records import CheckpointDocument, command
 from logkeep.embedded.kafka import EmbeddedKafka
+from logkeep.errors import PartitionFenced, TargetUnsafe
+from logkeep.model.time import utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
@@ -109,3 +115,39 @@ def _check_store_errors(bank: _Bank) -> None:
     objects.with_name("away").rename(objects)
     bank.begin(8)
     assert ended(bank.place, 8).state == "completed"
+
+
+def test_what_a_dead_leader_did_not_commit_is_neither_read_nor_archived(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    first = _OpenedLog(kafka, "aborted")
+    appended = [first.append([command("add", "k", b"1").at(-1, 1_000)])]
+    dead = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "aborted-0"})
+    dead.init_transactions()
+    dead.begin_transaction()
+    dead.produce("aborted.log", b"lost", partition=0)
+    dead.flush()
+    with pytest.raises(PartitionFenced):
+        first.append([command("add", "k", b"2").at(-1, 1_000)])
+    log = _OpenedLog(kafka, "aborted")
+    assert log.end > 3  # the record, its marker, what was lost and its marker
+    appended.append(log.append([command("add", "k", b"3").at(-1, 1_000)]))
+    assert [(one.position, one.value) for one in log.read(0, 1 << 20)] == [(appended[0], b"1"), (appended[1], b"3")]
+    (tmp_path / f"{0:020}.log").write_bytes(b"".join(log.batches(0, log.end)))
+    in_files = FileLog(tmp_path)
+    assert (in_files.end, in_files.read(0, 1 << 20)) == (log.end, log.read(0, 1 << 20))
+    for one in (first, log, in_files):
+        one.close()
+
+
+def test_topics_with_another_number_of_partitions_are_refused(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    config = {"bootstrap.servers": kafka.bootstrap}
+    found = ensure_topics(config, ApplicationTopics("counted"), 2)
+    assert ensure_topics(config, ApplicationTopics("counted"), 2) == found
+    with pytest.raises(TargetUnsafe, match="2 partitions, not 3") as refused:
+        ensure_topics(config, ApplicationTopics("counted"), 3)
+    assert refused.value.exit_code == 31
+    open_directory(tmp_path, "counted", 2, utc_now(), found.application)
+    with pytest.raises(TargetUnsafe, match="the cluster has"):
+        open_directory(tmp_path, "counted", 2, utc_now(), "ab" * 16)
+    member_id(tmp_path)
+    with pytest.raises(TargetUnsafe, match="on Kafka"):
+        open_directory(tmp_path, "counted", 2, utc_now())
