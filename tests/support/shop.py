@@ -35,4 +35,4 @@ def difference(state: dict[str, Any]) -> int:
     orders = [value for value in state.values() if isinstance(value, dict)]
     assert all(one["status"] != "open" for one in orders)
     spent = sum(GIVEN - value for value in state.values() if isinstance(value, int))
-    return spent - sum(one["total"] for one in orders if one["status"] == "paid")
+    return spent - sum(int(one["total"]) for one in orders if one["status"] == "paid")

@@ -68,7 +68,9 @@ class _Bank(ApplicationProcesses):
         return create
 
     def created(self, backup_id: int) -> None:
+        """Partition 0 has its checkpoint, and no copy; partition 1 has both."""
         wait_for(lambda: 0 in self.port.answers(backup_id), "the answer of partition 0")
+        wait_for(lambda: [one.partition for one in copies(self.place, backup_id)] == [1], "the copy of partition 1")
 
     def outcomes(self, backup_id: int) -> list[str]:
         return [copy.outcome for copy in copies(self.place, backup_id) if copy.partition == 0]
