@@ -132,9 +132,10 @@ class Participant:
     def step(self, wait_s: float = 0.05) -> int:
         """One round: markers, records, and a commit when it is due. Returns how many records were processed."""
         self._note_markers(self._control.new())
-        self._take([t for t in self._each_task() if t.last < self._marker], self._marker, forced=False)
-        messages = [m for m in self._consumer.consume(_MOST_MESSAGES, wait_s) if _is_record(m)]
+        messages = list[Message]()
         try:
+            self._take([t for t in self._each_task() if t.last < self._marker], self._marker, forced=False)
+            messages = [m for m in self._consumer.consume(_MOST_MESSAGES, wait_s) if _is_record(m)]
             for message in messages:
                 self._process(message)
             if self._clock() >= self._due:
