@@ -102,7 +102,9 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
         shop.put("again", 4)
         assert shop.backup(10)["state"] == "completed"
     assert shop.run("verify", "10", "--level", "data").returncode == 0
-    shop.app("restore", "10", "--data", str(shop.home / "elsewhere"), "--yes")
+    twice = [shop.app("restore", "10", "--data", str(shop.home / name), "--yes") for name in ("elsewhere", "beside")]
+    assert [one["history"] for one in twice] == [2, 3]
+    assert list((shop.repo / "holds").rglob("*.json")) == []
     shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)
 
 

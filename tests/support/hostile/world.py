@@ -15,8 +15,9 @@ from logkeep.application.kafka.cut_document import ApplicationLog, CutReader, Pa
 from logkeep.checkpoint.archive.record import ROLE as APPLICATION_ROLE
 from logkeep.checkpoint.archive.record import ApplicationRecord
 from logkeep.checkpoint.partition_copy import PartitionCopy
+from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.model.ids import BackupId
-from logkeep.model.time import random_token
+from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.attachments import put_attachment
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -150,6 +151,7 @@ def _application_documents(repository: Path) -> None:
         copies=(PartitionCopy(partition=0, term=1, history=1, nonce="nonce", outcome="completed", reason="reason"),),
     )
     put_attachment(place, BackupId(document.id), APPLICATION_ROLE, record, random_token())
+    reserve_history(place, document.id, 0, utc_now, random_token)
 
 
 def _zookeeper_files(root: Path) -> None:

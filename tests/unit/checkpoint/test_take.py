@@ -19,7 +19,7 @@ from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.source import read_manifest, view
 from logkeep.repository.backups.states import Failed, Ongoing, State, StateName
 from logkeep.repository.chain import layout
-from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.chain.write_session import writing
 from logkeep.repository.parts import expected
@@ -426,3 +426,21 @@ def test_verify_reads_logs_as_batches_and_snapshots_by_their_hashes() -> None:
         world.store.delete(each.name)
     damaged = APPLICATION.read_task()(HashUnit(world.store, wanted), lambda _: None)
     assert len(damaged.findings) == 6
+
+
+def test_r10_a_receipt_that_fails_after_completion_is_no_failure_for_a_reader() -> None:
+    """It is stored while the reader is between its reads; what was decided before it counts."""
+    world, app = _world(2)
+    app.copying = {0}
+    _take(world, app, 10, wait=False)
+
+    def complete_then_fail(_number: int, operation: str, name: str) -> None:
+        if operation == "list" and "journal" in name and not app.copying:
+            app.copying = {1}
+            assert world.drain(app.copy(1, 10)).state == "completed"
+            world.drain(app.copy(0, 10, term=2, reason="the store does not answer"))
+
+    place = SourceRef(FaultyStore(world.store, complete_then_fail), world.repository, "shop")
+    app.copying = set()
+    assert view(place, world.clock(), this_process("reader")).state(BackupId(10)).name == "completed"
+    assert app.copying == {1}

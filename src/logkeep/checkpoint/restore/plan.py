@@ -48,6 +48,13 @@ class ApplicationRestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Of the archived logs."""
     partitions: tuple[PartitionRestorePlan, ...]
 
+    @property
+    def backups(self) -> tuple[int, ...]:
+        """All backups whose objects are read."""
+        pieces = {piece.backup for one in self.partitions for piece in one.logs}
+        snapshots = {one.snapshot_backup for one in self.partitions if one.snapshot_position >= 0}
+        return tuple(sorted({self.backup, *pieces, *snapshots}))
+
 
 def restore_points(records: Sequence[ApplicationRecord]) -> dict[int, ApplicationRecord]:
     """Every checkpoint that all partitions of a backup have, with the first such backup."""

@@ -1,19 +1,25 @@
 """The steps of a restore: plan, stage with an engine, declare ready, swap. The caller holds the directory's lock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from logkeep.checkpoint.restore.histories import reserved_histories
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, plan_restore
 from logkeep.checkpoint.restore.points import ArchivedSegments, archived_records
 from logkeep.checkpoint.restore.stage_task import StagedPartition, StageUnit, stage_partition
 from logkeep.checkpoint.restore.swap import clear, interrupted, ready, staged, swap
 from logkeep.checkpoint.steps import Steps
 from logkeep.errors import TargetUnsafe
+from logkeep.model.ids import BackupId
 from logkeep.model.plurals import plural
+from logkeep.model.time import TokenSource
 from logkeep.model.work import Engine
-from logkeep.repository.chain.commits import SourceRef
+from logkeep.repository.backups.holds import reading
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
+from logkeep.repository.chain.owner import Owner
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,10 @@ def prepare(place: SourceRef, folded: Folded, checkpoint: int) -> ApplicationRes
     return plan_restore(archived_records(place, folded), checkpoint)
 
 
-def next_history(place: SourceRef, folded: Folded, target: int) -> int:
-    """Larger than every history that is archived, and than the one of the target."""
-    return max([target, *(record.history for record in archived_records(place, folded))]) + 1
+def known_history(place: SourceRef, folded: Folded, target: int) -> int:
+    """The largest history that is archived, reserved by a restore, or in the target."""
+    archived = (record.history for record in archived_records(place, folded))
+    return max([target, *archived, *reserved_histories(place)])
 
 
 def check_partitions(plan: ApplicationRestorePlan, expected: int | None) -> None:
@@ -41,6 +48,18 @@ def check_partitions(plan: ApplicationRestorePlan, expected: int | None) -> None
             subject=plan.name,
             remedy="the number of partitions is fixed: restore to an empty directory",
         )
+
+
+@contextmanager
+def holding(place: SourceRef, plan: ApplicationRestorePlan, owner: Owner, tokens: TokenSource) -> Iterator[Folded]:
+    """Hold every backup that the plan reads, so that none is pruned meanwhile; the chain with all of them.
+
+    Raises UnknownBackup if one was deleted since the plan was made.
+    """
+    with ExitStack() as held:
+        for backup in plan.backups:
+            held.enter_context(reading(place, BackupId(backup), owner, "restore", tokens))
+        yield read_chain(place)
 
 
 def restore(

@@ -14,6 +14,7 @@ from logkeep.checkpoint.simulator.sim_store import SimDecision, SimReceipt, SimR
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot, NoSnapshotFits, UseSnapshot
 from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import StoreUnreachable
+from logkeep.repository.backups.detached import COMPLETED
 
 if TYPE_CHECKING:
     from logkeep.checkpoint.simulator.leader import PartitionLeader
@@ -103,7 +104,7 @@ def _read(leader: "PartitionLeader", start: int, end: int) -> tuple[Record, ...]
 def _put(leader: "PartitionLeader", backup_id: int, receipt: SimReceipt) -> None:
     key = (backup_id, leader.partition, leader.term)
     known = leader.world.store.receipts.get(key)
-    if known is None or known.copy.outcome != aggregation.COMPLETED:
+    if known is None or known.copy.outcome != COMPLETED:
         leader.world.store.receipts[key] = receipt
 
 
@@ -140,7 +141,7 @@ def after_replay(leader: "PartitionLeader") -> Steps[None]:
             yield Wait(10)
     else:
         return
-    whole = any(r.copy.partition == leader.partition and r.copy.outcome == aggregation.COMPLETED for r in receipts)
+    whole = any(r.copy.partition == leader.partition and r.copy.outcome == COMPLETED for r in receipts)
     if request is None or whole:
         return
     if request.retake:

@@ -6,17 +6,19 @@ deadline the backup is ongoing, unless a partition failed; readers derive that, 
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from logkeep.errors import Damaged
+from logkeep.model.ids import BackupId
 from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339
-from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request
+from logkeep.repository.backups.journal import BackupRequest, read_request
 from logkeep.repository.chain.commits import SourceRef
 
 DEADLINE: Final = "deadline"
+COMPLETED: Final = "completed"
 CLOCK_SKEW: Final = timedelta(seconds=30)
 """No run completes a backup after its deadline. A reader whose clock is ahead by less than this never says `failed` of
 one that is completed in time."""
@@ -27,22 +29,43 @@ class UnitNote(msgspec.Struct, frozen=True):
 
     partition: int
     outcome: str
+    term: int = 0
     nonce: str = ""
     reason: str = ""
 
+
+class UnitOutcome(Protocol):
+    """What a receipt says of one leader's copy of one partition."""
+
     @property
-    def completed(self) -> bool:
-        return self.outcome == "completed"
+    def partition(self) -> int: ...
+    @property
+    def term(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+
+
+OutcomeT = TypeVar("OutcomeT", bound=UnitOutcome)
+
+
+def first_failure(copies: Iterable[OutcomeT]) -> OutcomeT | None:
+    """The copy by which a backup has failed; None if none failed. Pure.
+
+    One rule for those who decide and for readers: a failed copy counts, whatever other leaders of its partition store
+    before or after it. Otherwise a reader could see `failed` and then `completed`.
+    """
+    failed = [copy for copy in copies if copy.outcome != COMPLETED]
+    return min(failed, key=lambda copy: (copy.partition, -copy.term), default=None)
 
 
 def is_detached(request: BackupRequest) -> bool:
     return DEADLINE in request.options
 
 
-def detached_requests(place: SourceRef, last_id: int) -> list[BackupRequest]:
-    """Readable requests that the chain has not decided on, smallest id first."""
+def detached_requests(place: SourceRef, opened: Iterable[BackupId]) -> list[BackupRequest]:
+    """Readable ones among requests that the chain has not decided on, in their order."""
     found = []
-    for backup_id in open_ids(place, last_id):
+    for backup_id in opened:
         try:
             request = read_request(place, backup_id)
         except Damaged:
@@ -71,10 +94,10 @@ def unit_note(text: str) -> UnitNote | None:
 def derived_failure(request: BackupRequest, notes: Iterable[str], now: datetime) -> str | None:
     """Why a backup that is not decided cannot complete any more; None while it can."""
     known = [note for text in notes if (note := unit_note(text)) and note.nonce == request.options.get("nonce", "")]
-    whole = {note.partition for note in known if note.completed}
-    for note in known:
-        if note.partition not in whole:
-            return partition_failure(note.partition, note.reason)
+    failed = first_failure(known)
+    if failed is not None:
+        return partition_failure(failed.partition, failed.reason)
+    whole = {note.partition for note in known}
     deadline = deadline_of(request)
     if deadline is None:
         return "its deadline cannot be read"

@@ -1,5 +1,6 @@
 """One source of a repository for readers: its backups, their states, their manifests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -7,7 +8,7 @@ from functools import cached_property
 from logkeep.errors import AlreadyExists, Damaged, ObjectMissing, UnknownBackup, UsageError
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.model.time import rfc3339
-from logkeep.repository.backups.detached import derived_failure
+from logkeep.repository.backups.detached import derived_failure, detached_requests
 from logkeep.repository.backups.journal import BackupRequest, open_ids, read_request, receipts
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.backups.states import Completed, Failed, State, decided, undecided
@@ -106,6 +107,8 @@ class SourceView:
     lease_state: LeaseState
     open_ids: tuple[BackupId, ...]
     now: datetime
+    notes: Mapping[int, tuple[str, ...]]
+    """What receipts of detached backups say. They were read before the lease and the chain."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -130,8 +133,7 @@ class SourceView:
         return undecided(backup_id, self.folded.last_id, request, self.worked_on, self._failure)
 
     def _failure(self, request: BackupRequest) -> str | None:
-        notes = (receipt.note for receipt in receipts(self.place, BackupId(request.id)))
-        return derived_failure(request, notes, self.now)
+        return derived_failure(request, self.notes.get(request.id, ()), self.now)
 
     def states(self) -> list[State]:
         """Every backup in any state, in order of id."""
@@ -150,13 +152,14 @@ class SourceView:
 
 
 def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
-    """Read a source: ongoing requests, the lease, the chain, in this order. Writes nothing.
+    """Read a source: ongoing requests and their receipts, the lease, the chain, in this order. Writes nothing.
 
     The order matters: a backup that is committed while we read must be found in the chain, not taken for an abandoned
-    one. (The first read of the chain only limits the listing of requests.)
+    or a failed one. (The first read of the chain only limits the listing of requests.)
     """
     early = read_chain(place)
     opened = open_ids(place, early.last_id)
+    notes = {request.id: _notes(place, request) for request in detached_requests(place, opened)}
     lease, trouble = _lease(place)
     folded = follow(place, early)
     return SourceView(
@@ -166,8 +169,13 @@ def view(place: SourceRef, now: datetime, here: Owner) -> SourceView:
         lease_state=lease_state(lease, now, here) if lease else LeaseState.FREE,
         open_ids=tuple(i for i in opened if i > folded.last_id),
         now=now,
+        notes=notes,
         warnings=(*trouble, *_warnings(folded, lease)),
     )
+
+
+def _notes(place: SourceRef, request: BackupRequest) -> tuple[str, ...]:
+    return tuple(receipt.note for receipt in receipts(place, BackupId(request.id)))
 
 
 def _lease(place: SourceRef) -> tuple[LeaseDocument | None, tuple[str, ...]]:

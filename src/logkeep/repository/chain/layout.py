@@ -126,6 +126,15 @@ def verification(source: str, backup_id: BackupId, when: str, level: str, verdic
     return f"{verifications(source)}{padded(backup_id)}/{when}.{level}.{verdict}.{token}.json"
 
 
+def histories(source: str) -> str:
+    return f"{source_root(source)}histories/"
+
+
+def history(source: str, number: int) -> str:
+    """The reservation of a number for the history that a restore of an application begins; never collected."""
+    return f"{histories(source)}{padded(number)}.json"
+
+
 def restores(source: str) -> str:
     return f"{source_root(source)}restores/"
 

@@ -75,9 +75,10 @@ def live_objects(place: SourceRef, folded: Folded, readers: Iterable[BackupId], 
         _keep_replaced(live, reader, manifest, _kept_old(manifest, folded, ever, held=entry.id in held))
     for backup_id in held - {BackupId(e.id) for e in folded.completed}:
         _keep_deleted_but_held(live, reader, place, backup_id)
-    for backup_id in [*open_ids(place, folded.last_id), *_recently_failed(folded, now)]:
+    opened = open_ids(place, folded.last_id)
+    for backup_id in [*opened, *_recently_failed(folded, now)]:
         _keep_journal(live, place, backup_id)
-    for request in detached_requests(place, folded.last_id):
+    for request in detached_requests(place, opened):
         _keep_since_request(live, place, BackupId(request.id))  # copies that are being written have no receipts yet
     for catch_up in folded.catch_ups or ():
         _keep_catch_up(live, place, catch_up)

@@ -10,6 +10,7 @@ from datetime import datetime
 from logkeep.errors import Locked, UsageError
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.detached import CLOCK_SKEW, deadline_of, detached_requests
+from logkeep.repository.backups.journal import open_ids
 from logkeep.repository.backups.verdicts import BackupVerdict
 from logkeep.repository.chain.actions import DeleteAction, FailedAction
 from logkeep.repository.chain.commits import SourceRef
@@ -95,7 +96,7 @@ def _deletable(situation: PruneSituation, backup_id: BackupId) -> BackupEntry:
 
 def ongoing_ids(place: SourceRef, last_id: int, now: datetime) -> list[int]:
     """Backups that the source's own processes are copying now."""
-    found = ((request.id, deadline_of(request)) for request in detached_requests(place, last_id))
+    found = ((request.id, deadline_of(request)) for request in detached_requests(place, open_ids(place, last_id)))
     return [i for i, deadline in found if deadline is not None and now < deadline + CLOCK_SKEW]
 
 

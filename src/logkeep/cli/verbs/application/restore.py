@@ -13,8 +13,9 @@ from logkeep.application.data_directory import (
     DirectoryLock,
     read_directory,
 )
+from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
-from logkeep.checkpoint.restore.run import check_partitions, finish, next_history, prepare, restore
+from logkeep.checkpoint.restore.run import check_partitions, finish, holding, known_history, prepare, restore
 from logkeep.checkpoint.restore.swap import STAGED, interrupted
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
@@ -28,8 +29,9 @@ from logkeep.errors import Locked, TargetUnsafe, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import backup_id
 from logkeep.model.time import rfc3339
-from logkeep.repository.chain.commits import read_chain
+from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import seal
+from logkeep.repository.chain.owner import this_process
 
 
 class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,31 +72,41 @@ def _text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     if not (checkpoint.isascii() and checkpoint.isdecimal()):
         raise UsageError(f"{checkpoint!r} is not the id of a checkpoint", remedy="give the number")
-    place, directory = chosen_source(run, read_only=True), data_directory(run)
+    place, directory = chosen_source(run, read_only=run.dry_run), data_directory(run)
     require_kind(place, APPLICATION)
     folded = read_chain(place)
     plan = prepare(place, folded, backup_id(int(checkpoint)))
     known = _target(directory)
     check_partitions(plan, known.document.partitions if known is not None else None)
     _check_replaced(run, directory, known, plan)
-    history = next_history(place, folded, known.document.history if known is not None else 0)
-    report = _report(place.source, plan, directory, history, dry_run=run.dry_run)
+    history = known_history(place, folded, known.document.history if known is not None else 0)
     if run.dry_run:
-        return report
+        return _report(place.source, plan, directory, history + 1, dry_run=True)
     run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?")
+    return _restored(run, place, plan, directory, history)
+
+
+def _restored(
+    run: Run, place: SourceRef, plan: ApplicationRestorePlan, directory: Path, known: int
+) -> ApplicationRestoreReport:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = _locked(directory)
     try:
         run_steps(finish(directory), threading.Event().wait)
+        history = reserve_history(place, plan.checkpoint, known, run.clock, run.token)
         document = ApplicationDocument(
             repository="", application=plan.application, name=plan.name, partitions=len(plan.partitions),
             history=history, created=rfc3339(run.clock()),
         )  # fmt: skip
         label = f"{plan.checkpoint}-{run.token()}"
-        steps = restore(place, folded, plan, directory, seal(document), label, lambda total: chosen_engine(run, total))
-        before = run_steps(steps, threading.Event().wait).before
+        with holding(place, plan, this_process(run.token()), run.token) as chain:
+            steps = restore(
+                place, chain, plan, directory, seal(document), label, lambda total: chosen_engine(run, total)
+            )
+            before = run_steps(steps, threading.Event().wait).before
     finally:
         lock.release()
+    report = _report(place.source, plan, directory, history, dry_run=False)
     return msgspec.structs.replace(report, before=None if before is None else str(before))
 
 
