@@ -83,7 +83,7 @@ def _size(text: str) -> int:
 
 
 def _run(application: HandledApplication, given: argparse.Namespace) -> int:
-    from logkeep.application.running import run  # noqa: PLC0415 - `send` needs no runtime
+    from logkeep.application.application_process import run  # noqa: PLC0415 - `send` needs no runtime
 
     return run(application, given)
 

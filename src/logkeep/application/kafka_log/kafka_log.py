@@ -2,7 +2,7 @@
 
 The transactional id `<app>-<partition>` makes the leader: the next one fences this one, and what this one had not
 committed was never there. A transaction takes one more offset than it has records, for its marker. After any error this
-object appends nothing more: whoever opens the partition again learns from the cluster what was committed.
+object appends nothing more: the next leader learns from the cluster what was committed.
 
 The whole log is kept: a process that gets a partition for the first time has no state, and replays it.
 """

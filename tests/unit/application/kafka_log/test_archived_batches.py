@@ -7,6 +7,7 @@ from logkeep.application.kafka_log.committed_records import archived_batches
 from logkeep.checkpoint.file_log.file_log import FileLog
 from logkeep.checkpoint.records import CheckpointDocument, Kind, Record, checkpoint, command
 from logkeep.formats.plain_batches import walk
+from tests.support.processors import ProcessorGroup
 
 
 def _with_holes(seed: int) -> tuple[list[Record], int]:
@@ -46,3 +47,15 @@ def test_a_range_without_any_record_is_covered_too() -> None:
     (header,) = (header for data in archived_batches([], 5, 9) for _, header in walk(data))
     assert (header.base_offset, header.end_offset) == (5, 9)
     assert list(archived_batches([], 5, 5)) == []
+
+
+def test_a_log_that_ends_with_a_hole_is_replayed(tmp_path: Path) -> None:
+    records = [command("add", "k", b"\x01").at(0, 1_000)]
+    for number in range(2):
+        (tmp_path / f"p{number}").mkdir()
+        (tmp_path / f"p{number}" / f"{0:020}.log").write_bytes(b"".join(archived_batches([records], 0, 1)))
+        hole = b"".join(archived_batches([], 1, 3))
+        (tmp_path / f"p{number}" / f"{1:020}.log").write_bytes(hole)
+    group = ProcessorGroup(tmp_path, {"add": lambda *_: None})
+    assert [(log.end, len(log.read(0, 1 << 20))) for log in group.logs] == [(3, 1), (3, 1)]
+    assert [processor.step() for processor in group.processors] == [True, True]
