@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ANSWER_BYTES = 64 << 10
+_BATCH_BYTES = 512 << 10
+"""Half of what a broker accepts by default: a batch that cannot be compressed has a header too."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class ClusterTopics:
         found = self.cluster.metadata([log.topic]).find(log)
         if found is None:
             raise TopicMissing("there is no such partition", subject=str(log))
-        data, batches = native_batches(_renumbered(records))
+        data, batches = native_batches(_renumbered(records), _BATCH_BYTES)
         first = -1
         with self.cluster.open_own(found.leader) as connection:
             for at, size in zip(batches.positions.tolist(), batches.sizes.tolist(), strict=True):

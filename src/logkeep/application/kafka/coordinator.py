@@ -20,7 +20,7 @@ from logkeep.application.kafka.documents import (
     tasks_of,
     unsealed,
 )
-from logkeep.application.kafka.headers import Stamps, offset_metadata
+from logkeep.application.kafka.headers import Stamps
 from logkeep.application.kafka.in_transit import CutBounds, InTransit, in_transit
 from logkeep.errors import BackupFailed, Damaged, UsageError
 from logkeep.kafka.client.cluster import Cluster
@@ -66,7 +66,7 @@ class ParticipantCutter:
         commits: dict[str, list[CommitRecord]] = {}
         for log in cut.logs:
             for each in log.readers:
-                row = CommitRecord(log.topic, log.partition, each.offset, each.offset, -1, offset_metadata(cut.id))
+                row = CommitRecord(log.topic, log.partition, each.offset, each.offset, -1, "")
                 commits.setdefault(each.group, []).append(row)
         kept = [_at(group, commits.pop(group.name, [])) for group in found]
         return (

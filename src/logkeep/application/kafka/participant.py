@@ -13,7 +13,7 @@ arrives, it takes its checkpoint: what it produced is committed first, then its 
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
@@ -29,7 +29,7 @@ from logkeep.application.kafka.documents import (
     sealed,
     unsealed,
 )
-from logkeep.application.kafka.headers import Header, Stamps, checkpoint_in, offset_metadata
+from logkeep.application.kafka.headers import Header, Stamps
 from logkeep.application.kafka.topics import ClientConfig, TopicReader, ensure_topics
 from logkeep.checkpoint.records import MessageSource
 from logkeep.errors import ClusterError, Damaged
@@ -38,7 +38,6 @@ _TRANSACTION_MS = 10_000
 """After a kill, readers wait this long for the transaction to be aborted."""
 _CALL_S = 30.0
 _MOST_MESSAGES = 500
-_DECODE_ATTEMPTS = 50
 
 Log = tuple[str, int]
 
@@ -132,9 +131,10 @@ class Participant:
     def step(self, wait_s: float = 0.05) -> int:
         """One round: markers, records, and a commit when it is due. Returns how many records were processed."""
         self._note_markers(self._control.new())
-        self._take([t for t in self._each_task() if t.last < self._marker], self._marker, forced=False)
-        messages = [m for m in self._consumer.consume(_MOST_MESSAGES, wait_s) if _is_record(m)]
+        messages = list[Message]()
         try:
+            self._take([t for t in self._each_task() if t.last < self._marker], self._marker, forced=False)
+            messages = [m for m in self._consumer.consume(_MOST_MESSAGES, wait_s) if _is_record(m)]
             for message in messages:
                 self._process(message)
             if self._clock() >= self._due:
@@ -193,11 +193,7 @@ class Participant:
     def _commit(self) -> None:
         self._due = self._clock() + self._every
         moved = [t for t in self._each_task() if t.moved]
-        offsets = [
-            TopicPartition(log[0], log[1], offset, offset_metadata(task.last))
-            for task in moved
-            for log, offset in task.positions.items()
-        ]
+        offsets = [TopicPartition(log[0], log[1], offset) for task in moved for log, offset in task.positions.items()]
         if self._transactional and self._open:
             if offsets:
                 self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), _CALL_S)
@@ -206,8 +202,7 @@ class Participant:
         elif not self._transactional:
             self._producer.flush(_CALL_S)
             if offsets:
-                with suppress(UnicodeDecodeError):  # of the returned metadata, see `_committed`; the commit is done
-                    self._consumer.commit(offsets=offsets, asynchronous=False)
+                self._consumer.commit(offsets=offsets, asynchronous=False)
         for task in moved:
             task.moved = False
 
@@ -228,15 +223,30 @@ class Participant:
             self._producer.abort_transaction(_CALL_S)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Tasks continue with the ids that were committed with their offsets."""
-        found = [_committed(consumer, each) for each in partitions]
+        """Tasks continue with the checkpoints that were committed with their offsets."""
+        found = consumer.committed(partitions, _CALL_S) if partitions else []
+        taken = self._last_checkpoints()
         by_task: dict[tuple[Log, ...], list[TopicPartition]] = {}
         for each in found:
             by_task.setdefault(self._logs_of(each, partitions), []).append(each)
         for logs, commits in by_task.items():
-            task = _Task(logs, min(checkpoint_in(c.metadata) for c in commits))
+            task = _Task(logs, taken.get(logs, 0))
             task.positions = {(c.topic, c.partition): c.offset for c in commits if c.offset != OFFSET_INVALID}
             self._tasks |= dict.fromkeys(logs, task)
+
+    def _last_checkpoints(self) -> dict[tuple[Log, ...], int]:
+        """The last checkpoint of every task of the group, from the topic of checkpoints.
+
+        Not from the metadata of offsets: confluent-kafka reads it past its end, and fails where that is not text.
+        """
+        found: dict[tuple[Log, ...], int] = {}
+        with closing(TopicReader(self._config, checkpoints_topic(self._application))) as reader:
+            for message in reader.to_end():
+                with suppress(Damaged):  # another client's record
+                    document = unsealed(message.value(), TaskCheckpoint, "")
+                    if document.group == self._group:
+                        found[tuple(sorted((p.topic, p.partition) for p in document.positions))] = document.id
+        return found
 
     def _logs_of(self, one: TopicPartition, all_of_them: list[TopicPartition]) -> tuple[Log, ...]:
         if not self._together:
@@ -310,14 +320,6 @@ class Participant:
         )
         consumer.subscribe(list(self._inputs), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         return consumer
-
-
-def _committed(consumer: Consumer, partition: TopicPartition) -> TopicPartition:
-    """The committed offset. confluent-kafka reads its metadata past the end; what follows may not be text."""
-    for _ in range(_DECODE_ATTEMPTS):
-        with suppress(UnicodeDecodeError):
-            return consumer.committed([partition], _CALL_S)[0]
-    raise ClusterError("the metadata of its offset cannot be read", subject=f"{partition.topic}/{partition.partition}")
 
 
 def _is_record(message: Message) -> bool:

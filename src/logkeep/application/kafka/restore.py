@@ -1,6 +1,6 @@
 """Restores an application on Kafka: what a plan of `kafka restore` needs, and the records in transit appended again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from logkeep.kafka.restore.plan.selection import RestoreSelection
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan
 from logkeep.kafka.scan.read import read_range
 from logkeep.model.ranges import Range
+from logkeep.repository.backups.manifest import LogCut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,16 +34,16 @@ class AppendedRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of `old`, how many an interrupted restore had appended before."""
 
 
-def restore_selection(cut: ParticipantCut) -> RestoreSelection:
-    """`[start, max(P, B))` of every log of the application."""
+def restore_selection(cut: ParticipantCut, archived: Iterable[LogCut]) -> RestoreSelection:
+    """`[start, max(P, B))` of every log of the application. Retention may have removed more than that: then nothing."""
+    starts = {(c.log.name, c.log.partition): c.start for c in archived}
     return RestoreSelection(
         include=tuple(dict.fromkeys(_literal(log.topic) for log in cut.logs)),
-        until_offsets=tuple(f"{log.topic}:{log.partition}={log.kept_to}" for log in cut.logs),
+        until_offsets=tuple(
+            f"{log.topic}:{log.partition}={max(log.kept_to, starts.get((log.topic, log.partition), 0))}"
+            for log in cut.logs
+        ),
     )
-
-
-def groups_of(cut: ParticipantCut) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_literal(reader.group) for log in cut.logs for reader in log.readers))
 
 
 @dataclass(frozen=True)

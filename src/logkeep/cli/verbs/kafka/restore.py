@@ -167,7 +167,7 @@ def restore_backup(
     with reading(place, BackupId(entry.id), this_process(run.token()), "restore", run.token) as held:
         view = view_backup(place, held)
         cut = application_cut(run, view)
-        options = options if cut is None else replace(options, selection=restore_selection(cut))
+        options = options if cut is None else replace(options, selection=restore_selection(cut, view.manifest.cut))
         engines = restore_engines(run, prove=options.plan.prove)
         prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
