@@ -15,7 +15,7 @@ from logkeep.checkpoint.backup_actor import ActorIdentity, BackupActor
 from logkeep.checkpoint.file_log.file_log import SEGMENT_BYTES
 from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.machine import TakeBackup
-from logkeep.checkpoint.machine_state import MachineState, load
+from logkeep.checkpoint.machine_state import MachineState
 from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.processor import Processor, Surroundings
 from logkeep.checkpoint.snapshots import LogKeeping, SnapshotStore, due
@@ -72,7 +72,7 @@ class PartitionWorker:
         self._stop, self._one_keeper = threading.Event(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self.failure: BaseException | None = None
-        self.backend = open_state(directory / "state.sqlite", empty, self.log, self.snapshots)
+        self.backend = open_state(directory / "state.sqlite", self.log, self.snapshots)
         self.processor = self._recovered()
         if self.actor:
             self.actor.checkpoints = lambda: self.processor.state.checkpoints
@@ -161,7 +161,7 @@ class PartitionWorker:
             self.keeping.compact(self.log)
 
 
-def open_state(path: Path, empty: MachineState, log: PartitionLog, snapshots: SnapshotStore) -> SqliteState:
+def open_state(path: Path, log: PartitionLog, snapshots: SnapshotStore) -> SqliteState:
     """The state, or the newest snapshot of it where the state is missing, damaged, or too old for the log."""
     try:
         backend = SqliteState(path)
@@ -170,7 +170,7 @@ def open_state(path: Path, empty: MachineState, log: PartitionLog, snapshots: Sn
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
             path.with_name(name).unlink(missing_ok=True)
         backend = SqliteState(path)
-    if load(empty, backend.system_items()).processed + 1 >= log.start:
+    if backend.position + 1 >= log.start:
         return backend
     for snapshot in reversed(snapshots.list()):
         if log.start <= snapshot.log_from <= log.end:

@@ -244,6 +244,8 @@ def _announce(
         if problem is not None:
             reason = partition_failure(problem.partition, problem.reason)
             settled = yield from fail(place, request.id, reason, clock, tokens)
+            if settled.state is StateName.COMPLETED:
+                return  # every partition has stored its copy: only an answer is late
             raise BackupFailed(settled.reason or reason, subject=f"backup {request.id}")
         if not missing:
             return
