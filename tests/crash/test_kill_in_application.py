@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.application.application_process import HOLD_AT, KILL_AT
 from logkeep.application.control import SendRequest
 from logkeep.application.control_client import ControlClient
-from logkeep.application.program import HOLD_AT, KILL_AT, execute
+from logkeep.application.program import execute
 from logkeep.errors import ClusterError
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef

@@ -4,22 +4,26 @@ import argparse
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from logkeep.application.client_config import client_config
 from logkeep.application.context import HandledApplication
 from logkeep.application.control import ControlServer
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits
-from logkeep.application.program import HOLD_AT, KILL_AT, client_config, say
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.errors import LogkeepError
 from logkeep.model.time import utc_now
 from logkeep.repository.chain.commits import SourceRef
+
+KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
+"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
 
 
 class _Running(Protocol):
@@ -64,7 +68,7 @@ def _run_in_files(
 def _run_on_kafka(
     application: HandledApplication, given: argparse.Namespace, options: RuntimeOptions, stop: threading.Event
 ) -> BaseException | None:
-    config = client_config(given)
+    config = client_config(given.bootstrap_servers, given.client_config)
     from logkeep.application.kafka_log.group_runtime import GroupRuntime  # noqa: PLC0415 - needs confluent-kafka
     from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics  # noqa: PLC0415 - as above
 
@@ -79,7 +83,8 @@ def _run_on_kafka(
 def _until_stopped(
     application: HandledApplication, runtime: _Running, where: str, close: Callable[[], None]
 ) -> BaseException | None:
-    say(f"{application.name} runs with {application.partitions} partitions {where}")
+    sys.stdout.write(f"{application.name} runs with {application.partitions} partitions {where}\n")
+    sys.stdout.flush()
     runtime.ended.wait()
     close()
     runtime.stop()

@@ -5,7 +5,6 @@ recorded as failed at the next start. Errors have the exit codes of `logkeep`.
 """
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from logkeep.application.client_config import client_config
 from logkeep.application.context import HandledApplication
 from logkeep.config.option_types import Size
 from logkeep.errors import LogkeepError, UsageError
 
 if TYPE_CHECKING:
     from logkeep.application.kafka_log.client import KafkaClient
-
-KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
-"""For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
 
 
 def execute(application: HandledApplication, arguments: Sequence[str]) -> int:
@@ -88,21 +85,6 @@ def _run(application: HandledApplication, given: argparse.Namespace) -> int:
     return run(application, given)
 
 
-def client_config(given: argparse.Namespace) -> dict[str, str]:
-    """How to reach the cluster. Raises UsageError if a file or the client's package is missing."""
-    if importlib.util.find_spec("confluent_kafka") is None:
-        raise UsageError("confluent-kafka is not installed", remedy="pip install 'logkeep[application]'")
-    config = {"bootstrap.servers": str(given.bootstrap_servers)}
-    if given.client_config is None:
-        return config
-    try:
-        lines = given.client_config.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the file cannot be read ({error})", subject=str(given.client_config)) from error
-    pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs} | config
-
-
 def _send(application: HandledApplication, given: argparse.Namespace) -> int:
     from logkeep.application.control import SendRequest  # noqa: PLC0415 - `--help` needs no client
     from logkeep.application.control_client import ControlClient  # noqa: PLC0415 - as above
@@ -116,12 +98,12 @@ def _send(application: HandledApplication, given: argparse.Namespace) -> int:
         reply = _kafka_client(application, given).send(sent)
     else:
         reply = ControlClient(_directory(given)).send(sent)
-    say(msgspec.json.encode(reply).decode())
+    _say(msgspec.json.encode(reply).decode())
     return 1 if isinstance(reply, dict) and set(reply) == {"error"} else 0
 
 
 def _kafka_client(application: HandledApplication, given: argparse.Namespace) -> "KafkaClient":
-    config = client_config(given)
+    config = client_config(given.bootstrap_servers, given.client_config)
     from logkeep.application.kafka_log.client import KafkaClient  # noqa: PLC0415 - as above
 
     return KafkaClient(config, application.name)
@@ -139,7 +121,7 @@ def _state(application: HandledApplication, given: argparse.Namespace) -> int:
         data = _kafka_client(application, given).state(given.key)
     else:
         data = _stored(_directory(given), given.key)
-    say("null" if data is None else msgspec.json.encode(msgspec.msgpack.decode(data)).decode())
+    _say("null" if data is None else msgspec.json.encode(msgspec.msgpack.decode(data)).decode())
     return 0 if data is not None else 1
 
 
@@ -153,6 +135,6 @@ def _stored(path: Path, key: str) -> bytes | None:
     return read_key(directory.partition(number) / "state.sqlite", key)[1]
 
 
-def say(line: str) -> None:
+def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from logkeep.application.program import HOLD_AT, KILL_AT
+from logkeep.application.application_process import HOLD_AT, KILL_AT
 
 _ROOT = Path(__file__).parents[3]
 

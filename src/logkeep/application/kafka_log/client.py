@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from logkeep.application.context import check_key, encode_value
 from logkeep.application.control import SendRequest
 from logkeep.application.kafka_log.committed_records import bounds_of, consumer_config, take_arrived
-from logkeep.application.kafka_log.inbox import Outgoing
+from logkeep.application.kafka_log.inbox import InboxSender
 from logkeep.application.kafka_log.log_topics import (
     CALL_S,
     ApplicationTopics,
@@ -63,7 +63,7 @@ class KafkaClient:
         """Raises TopicMissing, ClusterError."""
         topics = ApplicationTopics(application)
         self._name, self._found = application, find_topics(config, topics)
-        self._outgoing = Outgoing(config, topics)
+        self._outgoing = InboxSender(config, topics)
         self._consumer = Consumer(consumer_config(config, f"{topics.replies}.reader"))
         self._expected: set[str] = set()
         self._arrived: dict[str, list[InboxReply]] = {}

@@ -19,7 +19,7 @@ from logkeep.application.context import HandledApplication
 from logkeep.application.data_directory import MEMBER, DataDirectory
 from logkeep.application.kafka_log.client import ApplicationQuery, StoredValue, encode_reply
 from logkeep.application.kafka_log.committed_records import consumer_config
-from logkeep.application.kafka_log.inbox import KafkaInbox, Outgoing
+from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ConnectionConfig
 from logkeep.application.worker_factory import RuntimeOptions, WorkerFactory
@@ -46,7 +46,7 @@ class GroupRuntime:
         self._topics = ApplicationTopics(application.name)
         self._partitions = directory.document.partitions
         self._factory = WorkerFactory(application, directory.document, options)
-        self._outgoing = Outgoing(config, self._topics)
+        self._outgoing = InboxSender(config, self._topics)
         self._leaders: dict[int, _Leading] = {}
         self._stop, self.ended = threading.Event(), threading.Event()
         self._member = threading.Thread(target=self._belong, daemon=True)

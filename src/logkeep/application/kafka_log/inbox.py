@@ -28,7 +28,7 @@ _DECODE_ATTEMPTS = 20
 Answer = Callable[[bytes], None]
 
 
-class Outgoing:
+class InboxSender:
     """Sends to inboxes and replies, from all threads of a process. What cannot be sent is lost: senders repeat it."""
 
     def __init__(self, config: ConnectionConfig, topics: ApplicationTopics) -> None:
@@ -58,7 +58,7 @@ class KafkaInbox:
     """See `Transport`. The thread of its partition uses it."""
 
     def __init__(
-        self, config: ConnectionConfig, topics: ApplicationTopics, partition: int, outgoing: Outgoing, answer: Answer
+        self, config: ConnectionConfig, topics: ApplicationTopics, partition: int, outgoing: InboxSender, answer: Answer
     ) -> None:
         """`answer` gets every query."""
         self._topic, self._partition, self._outgoing, self._answer = topics.inbox, partition, outgoing, answer

@@ -9,7 +9,7 @@ from logkeep.application.control import SendRequest
 from logkeep.application.data_directory import open_directory
 from logkeep.application.kafka_log.client import KafkaClient
 from logkeep.application.kafka_log.group_runtime import member_id
-from logkeep.application.kafka_log.inbox import KafkaInbox, Outgoing
+from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics
 from logkeep.checkpoint.conformance.log_checks import run_log_checks
@@ -34,7 +34,7 @@ class _OpenedLog(KafkaLog):
     def __init__(self, kafka: EmbeddedKafka, name: str) -> None:
         config, topics = {"bootstrap.servers": kafka.bootstrap}, ApplicationTopics(name)
         ensure_topics(config, topics, 1)
-        super().__init__(config, topics, 0, KafkaInbox(config, topics, 0, Outgoing(config, topics), lambda _: None))
+        super().__init__(config, topics, 0, KafkaInbox(config, topics, 0, InboxSender(config, topics), lambda _: None))
 
 
 def test_a_log_on_kafka_keeps_every_promise(kafka: EmbeddedKafka, tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
+from logkeep.application.client_config import client_config
 from logkeep.application.control_client import ControlClient
 from logkeep.checkpoint.archive.port import ApplicationPort
 from logkeep.checkpoint.archive.settle import settle
@@ -77,11 +77,10 @@ def running_application(run: Run, name: str) -> Iterator[ApplicationPort]:
     if run[APP_DATA] is not None or servers is None:
         yield ControlClient(data_directory(run))
         return
-    if find_spec("confluent_kafka") is None:
-        raise UsageError("confluent-kafka is not installed", remedy="pip install 'logkeep[application]'")
+    config = client_config(servers, None)
     from logkeep.application.kafka_log.client import KafkaClient  # noqa: PLC0415 - needs confluent-kafka
 
-    with closing(KafkaClient({"bootstrap.servers": servers}, name)) as client:
+    with closing(KafkaClient(config, name)) as client:
         yield client
 
 
