@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from logkeep.application.application_process import HOLD_AT
 from logkeep.application.data_directory import open_directory
-from logkeep.application.program import HOLD_AT
 from logkeep.model.time import utc_now
 from tests.support.cli.processes import logkeep
 from tests.support.processes import wait_for
