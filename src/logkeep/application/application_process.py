@@ -3,12 +3,13 @@
 import argparse
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
 
 from logkeep.application.client_config import client_config
@@ -24,6 +25,7 @@ from logkeep.repository.chain.commits import SourceRef
 
 KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
 """For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
+_SIGNAL_POLL_S = 0.25
 
 
 class _Running(Protocol):
@@ -39,14 +41,14 @@ class _Running(Protocol):
 def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    stop = _stop_on_signals()
+    signals = _caught_signals()
     given.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = DirectoryLock(given.data)
     try:
         limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
         options = RuntimeOptions(limits, _open_place(application, given), _watch(os.environ))
         work = _run_on_kafka if given.bootstrap_servers else _run_in_files
-        failure = work(application, given, options, stop)
+        failure = work(application, given, options, signals)
     finally:
         lock.release()
     if isinstance(failure, LogkeepError):
@@ -55,18 +57,23 @@ def run(application: HandledApplication, given: argparse.Namespace) -> int:
 
 
 def _run_in_files(
-    application: HandledApplication, given: argparse.Namespace, options: RuntimeOptions, stop: threading.Event
+    application: HandledApplication,
+    given: argparse.Namespace,
+    options: RuntimeOptions,
+    signals: "queue.SimpleQueue[int]",
 ) -> BaseException | None:
     directory = open_directory(given.data, application.name, application.partitions, utc_now())
     runtime = Runtime(application, directory, options)
-    runtime.ended = stop
     runtime.start()
     server = ControlServer(runtime, given.data)
-    return _until_stopped(application, runtime, f"in {given.data}", server.close)
+    return _until_stopped(application, runtime, signals, f"in {given.data}", server.close)
 
 
 def _run_on_kafka(
-    application: HandledApplication, given: argparse.Namespace, options: RuntimeOptions, stop: threading.Event
+    application: HandledApplication,
+    given: argparse.Namespace,
+    options: RuntimeOptions,
+    signals: "queue.SimpleQueue[int]",
 ) -> BaseException | None:
     config = client_config(given.bootstrap_servers, given.client_config)
     from logkeep.application.kafka_log.group_runtime import GroupRuntime  # noqa: PLC0415 - needs confluent-kafka
@@ -75,31 +82,43 @@ def _run_on_kafka(
     found = ensure_topics(config, ApplicationTopics(application.name), application.partitions)
     directory = open_directory(given.data, application.name, found.partitions, utc_now(), found.application)
     runtime = GroupRuntime(application, directory, config, options)
-    runtime.ended = stop
     runtime.start()
-    return _until_stopped(application, runtime, f"on {given.bootstrap_servers}", lambda: None)
+    return _until_stopped(application, runtime, signals, f"on {given.bootstrap_servers}", lambda: None)
 
 
 def _until_stopped(
-    application: HandledApplication, runtime: _Running, where: str, close: Callable[[], None]
+    application: HandledApplication,
+    runtime: _Running,
+    signals: "queue.SimpleQueue[int]",
+    where: str,
+    close: Callable[[], None],
 ) -> BaseException | None:
     sys.stdout.write(f"{application.name} runs with {application.partitions} partitions {where}\n")
     sys.stdout.flush()
-    runtime.ended.wait()
+    _wait_for_end(signals, runtime.ended)
     close()
     runtime.stop()
     return runtime.failure()
 
 
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
+def _caught_signals() -> "queue.SimpleQueue[int]":
+    """SIGTERM and SIGINT from now on. A handler may put into this queue while its own thread waits for it."""
+    caught: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: caught.put(number))
+    return caught
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
 
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
-    return stop
+def _wait_for_end(signals: "queue.SimpleQueue[int]", ended: threading.Event) -> None:
+    """Until a signal came or a partition cannot continue.
+
+    The main thread wakes from time to time: the system may give a signal to another thread, and Python's handlers are
+    called in the main thread only.
+    """
+    while not ended.is_set():
+        with suppress(queue.Empty):
+            signals.get(timeout=_SIGNAL_POLL_S)
+            return
 
 
 def _open_place(application: HandledApplication, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
