@@ -141,12 +141,19 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
 
 def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     with shop.running(**{HOLD_AT: "2/appended create"}):
-        shown = shop.backup(7, "--timeout", "2s", code=20)["stderr"]
-        assert "partition 2: it did not answer before the deadline" in shown
+        measured = shop.home / "metrics.prom"
+        shown = shop.backup(7, "--timeout", "2s", "--metrics-file", str(measured), code=20)["stderr"]
+        assert 'logkeep_backup_success{source="shop"} 0' in measured.read_text()
+        # The coordinator records it, or another partition that waits for the end.
+        assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)
-        assert (failed["state"], "partition 2: " in failed["reason"]) == ("failed", True)
+        assert (failed["state"], failed["reason"].startswith("partition 2")) == ("failed", True)
     with shop.running():
-        assert shop.backup(8)["state"] == "completed"
+        assert shop.backup(8, "--metrics-file", str(measured))["state"] == "completed"
+        values = dict(line.split() for line in measured.read_text().splitlines() if not line.startswith("#"))
+        assert float(values['logkeep_backup_success{source="shop"}']) == 1
+        assert float(values['logkeep_backup_size_bytes{source="shop"}']) > 0
+        assert 'logkeep_backup_pause_seconds{source="shop"}' in values
     other = shop.home / "other"
     other.mkdir()
     open_directory(other, "shop", 2, utc_now())
