@@ -57,9 +57,9 @@ class Shop:
         assert self.program("send", "put", key, str(value)) == str(value)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self, *more: str) -> Iterator[None]:
         command = [sys.executable, str(self.home / "shop.py"), "run", "--data", str(self.data)]
-        where = ["--repository", str(self.repo), "--source", "shop"]
+        where = ["--repository", str(self.repo), "--source", "shop", *more]
         with subprocess.Popen([*command, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 wait_for((self.data / "control.sock").exists, "the control socket")
@@ -113,3 +113,18 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
     shop.backup(7, code=51)
     with shop.running():
         assert shop.backup(7)["state"] == "completed"
+
+
+def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> None:
+    """The log of the second backup begins behind the snapshot of the first one; only results lie in between."""
+    with shop.running("--snapshot-every", "1KiB"):
+        for number in range(12):
+            shop.put(f"key{number}", number)
+        wait_for(lambda: any(shop.data.glob("p*/snapshots/*.sqlite")), "a snapshot")
+        assert shop.backup(1)["state"] == "completed"
+        shop.put("later", 1)
+        assert shop.backup(2)["state"] == "completed"
+    shop.data = shop.home / "restored"
+    shop.app("restore", "2", "--data", str(shop.data), "--yes")
+    with shop.running():
+        assert [shop.program("state", key) for key in ("key3", "later")] == ["3", "1"]

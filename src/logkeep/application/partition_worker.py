@@ -16,7 +16,7 @@ from logkeep.checkpoint.file_log.file_log import SEGMENT_BYTES, FileLog
 from logkeep.checkpoint.machine import TakeBackup
 from logkeep.checkpoint.machine_state import MachineState, load
 from logkeep.checkpoint.partition_state import CutFacts
-from logkeep.checkpoint.processor import Processor, Surroundings
+from logkeep.checkpoint.processor import Processor, Surroundings, continues
 from logkeep.checkpoint.snapshots import LogKeeping, SnapshotStore, due
 from logkeep.checkpoint.state.sqlite_state import SqliteState
 from logkeep.checkpoint.steps import Steps, run
@@ -156,7 +156,7 @@ def open_state(path: Path, empty: MachineState, log: FileLog, snapshots: Snapsho
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
             path.with_name(name).unlink(missing_ok=True)
         backend = SqliteState(path)
-    if load(empty, backend.system_items()).processed + 1 >= log.start:
+    if continues(load(empty, backend.system_items()), backend.position, log.start):
         return backend
     for snapshot in reversed(snapshots.list()):
         if log.start <= snapshot.log_from <= log.end:

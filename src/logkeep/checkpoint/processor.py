@@ -25,6 +25,15 @@ _REPLAY_BYTES = 4 << 20
 _ANSWERS_KEPT = 64
 
 
+def continues(state: MachineState, stored: int, log_start: int) -> bool:
+    """Whether a log has everything that a state with this last stored position lacks. Pure.
+
+    A state is stored when no input waits, so what lies between its last input and its last position are results that it
+    has applied: the log need not have them.
+    """
+    return max(state.processed, stored) + 1 >= log_start
+
+
 class Handled(NamedTuple):
     """What a handler did with one command."""
 
@@ -72,12 +81,13 @@ class Processor:
 
     def recover(self) -> None:
         """Apply what the log has and the state has not. Raises Damaged if they do not fit together."""
-        position, end = self.state.machine.processed + 1, self._log.end
-        if self.state.backend.position >= end:
+        stored, start, end = self.state.backend.position, self._log.start, self._log.end
+        if stored >= end:
             raise Damaged(f"the state is ahead of the log, which ends at {end}", subject=f"partition {self.partition}")
-        if position < self._log.start:
-            what = f"the state ends at {position}, but the log begins at {self._log.start}"
+        if not continues(self.state.machine, stored, start):
+            what = f"the state ends at {stored}, but the log begins at {start}"
             raise Damaged(what, subject=f"partition {self.partition}")
+        position = max(self.state.machine.processed + 1, start)
         while position < end:
             records = self._log.read(position, _REPLAY_BYTES)
             self._replay(records)
