@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,6 +17,7 @@ from logkeep.errors import ClusterError
 from logkeep.repository.access import open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
+from tests.support.processes import wait_for
 from tests.support.running_application import ask, bank, copies, ended, new_repository
 
 _CONTEXT = get_context("fork")
@@ -49,7 +50,7 @@ class _World:
         child = _CONTEXT.Process(target=_program, args=(self.data, self.repository, environ))
         child.start()
         try:
-            _until(self._answers)
+            wait_for(self._answers, "the application")
             yield _Process(child)
         finally:
             child.kill()
@@ -96,14 +97,6 @@ class _Process:
         self._child.join()
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never happens")
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> _World:
     return _World(tmp_path)
@@ -146,7 +139,7 @@ def _committed(world: _World, hold_at: str, *, replay: bool, on_failover: str = 
     with world.process(hold_at=hold_at) as process:
         world.work(6)
         world.begin(4, on_failover)
-        _until(lambda: world.created(4))
+        wait_for(lambda: world.created(4), "the checkpoint")
         world.work(4)
         process.kill()
     if replay:

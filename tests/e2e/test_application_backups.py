@@ -1,6 +1,7 @@
 """An application is backed up while it runs, rolled back, and backed up again, by the commands that users type."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from logkeep.application.data_directory import open_directory
+from logkeep.application.program import HOLD_AT
+from logkeep.model.time import utc_now
 from tests.support.cli.processes import logkeep
 from tests.support.processes import wait_for
 
@@ -23,6 +27,10 @@ def put(command, state, context):
     state[command.key] = command.value
     context.send("copy", key="copy of " + command.key, value=command.value)
     context.reply(command.value)
+
+@shop.on("get")
+def get(command, state, context):
+    context.reply(state[command.key])
 
 @shop.on("copy")
 def copy(command, state, context):
@@ -57,13 +65,14 @@ class Shop:
         assert self.program("send", "put", key, str(value)) == str(value)
 
     @contextmanager
-    def running(self, *more: str) -> Iterator[None]:
+    def running(self, *more: str, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
         command = [sys.executable, str(self.home / "shop.py"), "run", "--data", str(self.data)]
         where = ["--repository", str(self.repo), "--source", "shop", *more]
-        with subprocess.Popen([*command, *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        quiet, environ = subprocess.DEVNULL, os.environ | variables
+        with subprocess.Popen([*command, *where], stdout=quiet, stderr=quiet, env=environ) as process:
             try:
                 wait_for((self.data / "control.sock").exists, "the control socket")
-                yield
+                yield process
             finally:
                 process.terminate()
                 process.wait(30)
@@ -94,6 +103,8 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     done = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--yes")
     assert (planned["history"], done["history"]) == (1, 1)
     assert planned["partitions"] == done["partitions"]
+    assert sum(one["dropped"] for one in planned["partitions"]) >= 4  # the record after 8, its copy, and what they send
+    assert [(one["sent_again"], one["proven"]) for one in done["partitions"]] == [(None, False)] * 4
     assert Path(done["before"]).is_dir()
     with shop.running():
         assert "1" in shop.program("state", "before")
@@ -104,6 +115,9 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     assert shop.run("verify", "10", "--level", "data").returncode == 0
     twice = [shop.app("restore", "10", "--data", str(shop.home / name), "--yes") for name in ("elsewhere", "beside")]
     assert [one["history"] for one in twice] == [2, 3]
+    assert all(one["proven"] and one["dropped"] == 0 for restored in twice for one in restored["partitions"])
+    again = shop.app("restore", "10", "--data", str(shop.data), "--replace", "--dry-run")
+    assert [one["sent_again"] for one in again["partitions"]] == [0] * 4
     assert list((shop.repo / "holds").rglob("*.json")) == []
     shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)
 
@@ -113,6 +127,21 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
     shop.backup(7, code=51)
     with shop.running():
         assert shop.backup(7)["state"] == "completed"
+
+
+def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
+    with shop.running(**{HOLD_AT: "2/appended create"}):
+        shown = shop.backup(7, "--timeout", "2s", code=20)["stderr"]
+        assert "partition 2: it did not answer before the deadline" in shown
+        failed = shop.app("status", "7", code=20)
+        assert (failed["state"], "partition 2: " in failed["reason"]) == ("failed", True)
+    with shop.running():
+        assert shop.backup(8)["state"] == "completed"
+    other = shop.home / "other"
+    other.mkdir()
+    open_directory(other, "shop", 2, utc_now())
+    refused = shop.app("restore", "8", "--data", str(other), "--replace", "--yes", code=31)
+    assert "the backup has 4 partitions, the target has 2" in refused["stderr"]
 
 
 def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> None:

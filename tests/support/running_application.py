@@ -1,6 +1,5 @@
 """An application with a repository, as tests of its backups need it: requests, creates, and how they end."""
 
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from logkeep.repository.chain.format import StoreFacts
 from logkeep.repository.chain.owner import this_process
 from logkeep.store.base import Store
 from logkeep.store.local import LocalStore
+from tests.support.processes import wait_for
 
 
 def bank() -> Application:
@@ -102,12 +102,14 @@ def take(place: SourceRef, port: ApplicationPort, backup_id: int, **how: Any) ->
 
 def ended(place: SourceRef, backup_id: int) -> Settlement:
     """Wait until a backup is decided."""
-    for _ in range(600):
-        found = run(settle(place, backup_id, utc_now, random_token), lambda _: False)
-        if found.state != "ongoing":
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"backup {backup_id} is never decided")
+    found: list[Settlement] = []
+
+    def is_decided() -> bool:
+        found[:] = [run(settle(place, backup_id, utc_now, random_token), lambda _: False)]
+        return found[0].state != "ongoing"
+
+    wait_for(is_decided, f"the end of backup {backup_id}")
+    return found[0]
 
 
 def copies(place: SourceRef, backup_id: int) -> list[PartitionCopy]:

@@ -17,14 +17,15 @@ from logkeep.checkpoint.archive.port import ApplicationFacts
 from logkeep.checkpoint.archive.settle import Settlement, settle
 from logkeep.checkpoint.partition_copy import CopyRequest, PartitionCopy
 from logkeep.checkpoint.records import CheckpointDocument
+from logkeep.checkpoint.state_digest import EMPTY, as_text
 from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import ClusterUnreachable
+from logkeep.formats.plain_batches import BatchRecord, encode_batch
 from logkeep.model.segments import Segment
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.format import StoreFacts, create
 from logkeep.store.base import Store
 from logkeep.store.memory import MemoryStore
-from tests.support.kafka.handmade_batches import dense
 
 APPLICATION = "ab" * 16
 T = TypeVar("T")
@@ -83,7 +84,7 @@ class ScriptedPartition:
     checkpoints: list[tuple[int, int, int]] = field(default_factory=list)
 
     def work(self, records: int = 3) -> None:
-        self.log.append(dense(self.end, records).encode())
+        self.log.append(encode_batch(self.end, 0, [BatchRecord(None, b"record", (), 1000)] * records))
         self.end += records
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
@@ -94,16 +95,20 @@ class ScriptedPartition:
 
 
 class ScriptedApplication:
-    """`deaf` partitions never see a create; `lost` creates vanish once; `copying` decides which partitions archive."""
+    """`deaf` partitions never see a create; `silent` ones never answer; `lost` creates vanish once; `copying` decides
+    which partitions archive."""
 
     def __init__(self, world: World, partitions: int = 3, history: int = 0) -> None:
         self.world, self.history, self.repository = world, history, world.repository
         self.partitions = [ScriptedPartition(i) for i in range(partitions)]
         self.answered: dict[int, dict[int, CheckpointDocument]] = {}
         self.deaf: set[int] = set()
+        self.silent: set[int] = set()
         self.lost: set[int] = set()
         self.copying: set[int] | None = None
         self.down = False
+        self.state_digest = as_text(EMPTY)
+        """Its logs have no events."""
         self.sent: list[tuple[int, int]] = []
         for partition in self.partitions:
             partition.work()
@@ -143,7 +148,8 @@ class ScriptedApplication:
             self.world.drain(self.copy(partition.number, document.id))
 
     def answers(self, checkpoint_id: int) -> Mapping[int, CheckpointDocument]:
-        return self.answered.get(checkpoint_id, {})
+        found = self.answered.get(checkpoint_id, {})
+        return {partition: answer for partition, answer in found.items() if partition not in self.silent}
 
     def copy(self, number: int, checkpoint_id: int, term: int = 1, reason: str = "") -> Steps[Settlement]:
         """What the backup actor of a partition does; with `reason` it fails."""
@@ -184,7 +190,7 @@ class ScriptedApplication:
             cut_end=end,
             log_start=plan.log_start,
             snapshot_position=snapshot,
-            state_digest="d",
+            state_digest=self.state_digest,
             lost=plan.lost,
             checkpoints=tuple(c for c in partition.checkpoints if plan.log_start <= c[1] < end),
             bytes=sum(s.stored_bytes for s in segments),

@@ -14,9 +14,9 @@ from logkeep.application.queues import Queues
 from logkeep.checkpoint.backup_actor import ActorIdentity, BackupActor
 from logkeep.checkpoint.file_log.file_log import SEGMENT_BYTES, FileLog
 from logkeep.checkpoint.machine import TakeBackup
-from logkeep.checkpoint.machine_state import MachineState, load
+from logkeep.checkpoint.machine_state import MachineState
 from logkeep.checkpoint.partition_state import CutFacts
-from logkeep.checkpoint.processor import Processor, Surroundings, continues
+from logkeep.checkpoint.processor import Processor, Surroundings
 from logkeep.checkpoint.snapshots import LogKeeping, SnapshotStore, due
 from logkeep.checkpoint.state.sqlite_state import SqliteState
 from logkeep.checkpoint.steps import Steps, run
@@ -58,7 +58,7 @@ class PartitionWorker:
         self._stop, self._one_keeper = threading.Event(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self.failure: BaseException | None = None
-        self.backend = open_state(directory / "state.sqlite", empty, self.log, self.snapshots)
+        self.backend = open_state(directory / "state.sqlite", self.log, self.snapshots)
         self.processor = self._recovered()
         if self.actor:
             self.actor.checkpoints = lambda: self.processor.state.checkpoints
@@ -147,7 +147,7 @@ class PartitionWorker:
             self.keeping.compact(self.log)
 
 
-def open_state(path: Path, empty: MachineState, log: FileLog, snapshots: SnapshotStore) -> SqliteState:
+def open_state(path: Path, log: FileLog, snapshots: SnapshotStore) -> SqliteState:
     """The state, or the newest snapshot of it where the state is missing, damaged, or too old for the log."""
     try:
         backend = SqliteState(path)
@@ -156,7 +156,7 @@ def open_state(path: Path, empty: MachineState, log: FileLog, snapshots: Snapsho
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
             path.with_name(name).unlink(missing_ok=True)
         backend = SqliteState(path)
-    if continues(load(empty, backend.system_items()), backend.position, log.start):
+    if backend.position + 1 >= log.start:
         return backend
     for snapshot in reversed(snapshots.list()):
         if log.start <= snapshot.log_from <= log.end:

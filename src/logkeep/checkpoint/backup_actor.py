@@ -213,6 +213,7 @@ class BackupActor:
             snapshot_position=snapshot_position,
             state_digest=cut.digest,
             external=cut.external,
+            pending=cut.pending,
             lost=plan.lost,
             checkpoints=tuple(one for one in self.checkpoints() if plan.log_start <= one[1] <= cut.position),
             bytes=sum(segment.stored_bytes for segment in segments),

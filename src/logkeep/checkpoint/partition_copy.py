@@ -60,6 +60,8 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Spans `[start, end)` that were compacted before they were archived, since the base."""
     checkpoints: tuple[tuple[int, int, int], ...] = ()
     """Id, position and cut end of each checkpoint in the log of this copy, with its own."""
+    pending: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    """Messages to other partitions without an acknowledgement at the checkpoint; -1: not counted."""
     bytes: Position = 0
     """Written by this copy."""
     took_ms: Position = 0

@@ -33,6 +33,8 @@ class CutFacts(msgspec.Struct, frozen=True):
     external: dict[str, int] = {}
     previous_id: int = 0
     """The checkpoint before this one."""
+    pending: int = -1
+    """Messages without an acknowledgement: after a restore they are sent again. -1: not counted."""
 
 
 class _Tracked(msgspec.Struct, frozen=True):
@@ -94,7 +96,8 @@ class PartitionState:
     def cut_at(self, checkpoint_id: int, position: int, cut_end: int) -> CutFacts:
         """The facts of a checkpoint whose create is the next input."""
         now = self._now
-        return CutFacts(checkpoint_id, position, cut_end, self.digest, now.external, now.machine.checkpoint_id)
+        pending = sum(map(len, now.machine.outbox.values()))
+        return CutFacts(checkpoint_id, position, cut_end, self.digest, now.external, now.machine.checkpoint_id, pending)
 
     def add(self, applied: Applied, cut_end: int = -1) -> None:
         """One more change. `cut_end` is needed if it is a new checkpoint."""

@@ -25,15 +25,6 @@ _REPLAY_BYTES = 4 << 20
 _ANSWERS_KEPT = 64
 
 
-def continues(state: MachineState, stored: int, log_start: int) -> bool:
-    """Whether a log has everything that a state with this last stored position lacks. Pure.
-
-    A state is stored when no input waits, so what lies between its last input and its last position are results that it
-    has applied: the log need not have them.
-    """
-    return max(state.processed, stored) + 1 >= log_start
-
-
 class Handled(NamedTuple):
     """What a handler did with one command."""
 
@@ -81,13 +72,14 @@ class Processor:
 
     def recover(self) -> None:
         """Apply what the log has and the state has not. Raises Damaged if they do not fit together."""
-        stored, start, end = self.state.backend.position, self._log.start, self._log.end
-        if stored >= end:
+        applied, end = self.state.backend.position, self._log.end
+        if applied >= end:
             raise Damaged(f"the state is ahead of the log, which ends at {end}", subject=f"partition {self.partition}")
-        if not continues(self.state.machine, stored, start):
-            what = f"the state ends at {stored}, but the log begins at {start}"
+        if applied + 1 < self._log.start:
+            what = f"the state ends at {applied}, but the log begins at {self._log.start}"
             raise Damaged(what, subject=f"partition {self.partition}")
-        position = max(self.state.machine.processed + 1, start)
+        # The last input is before its result: a log that was compacted up to the state begins behind both.
+        position = max(self.state.machine.processed + 1, self._log.start)
         while position < end:
             records = self._log.read(position, _REPLAY_BYTES)
             self._replay(records)
@@ -112,7 +104,8 @@ class Processor:
             self._add(record)
         while self._inputs and self._inputs[0].position <= self.state.machine.processed:
             self._inputs.popleft()
-        self.state.commit(max(records[-1].position, self.state.backend.position))
+        done = self._inputs[0].position - 1 if self._inputs else records[-1].position
+        self.state.commit(max(done, self.state.backend.position))  # the log behind it is needed: inputs wait there
 
     def _add(self, record: Record) -> None:
         """Apply one result, or an acknowledgement, whose position is known."""

@@ -1,12 +1,13 @@
 """Backups of a running application: what is copied, pinned and freed, and that processing never waits."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import msgpack
 
 from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits, PartitionWorker
@@ -23,6 +24,7 @@ from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.store.base import Store
 from tests.support.faults.plan import Fault
 from tests.support.faults.store import FaultyStore
+from tests.support.processes import wait_for
 from tests.support.running_application import ask, bank, copies, ended, new_repository, take
 
 _SMALL = KeepingLimits(snapshot_every_bytes=1 << 30, segment_bytes=2_000)
@@ -56,14 +58,6 @@ def _work(runtime: Runtime, count: int, start: int = 0) -> None:
 def _snapshot(worker: PartitionWorker) -> int:
     worker.keep_once(1)
     return worker.snapshots.list()[-1].position
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never happens")
 
 
 def test_r49_a_backup_has_the_log_exactly_up_to_its_create(tmp_path: Path) -> None:
@@ -119,7 +113,7 @@ def test_r24_r48_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen
         for partition in range(2):
             runtime.create(partition, create)
         assert frozen.wait(20)
-        _until(lambda: len(runtime.answers(5)) == 2)
+        wait_for(lambda: len(runtime.answers(5)) == 2, "both answers")
         for number in range(3):
             _work(runtime, 40, number * 40)
             for worker in runtime.workers:
@@ -136,7 +130,7 @@ def test_r24_r48_r53_r54_r56_the_processor_never_stops_while_the_store_is_frozen
         assert ended(place, 5).state == "completed"
         for worker, position in zip(runtime.workers, pinned, strict=True):
             archived = copies(place, 5)[worker.processor.partition].cut_end
-            _until(partial(_is_free, worker, archived))
+            wait_for(partial(_is_free, worker, archived), "the end of the pins")
             assert position not in [one.position for one in worker.snapshots.list()]
             worker.keep_once(1 << 30)
             assert worker.log.start > 0
@@ -162,7 +156,7 @@ def test_r51_s8_an_error_of_the_store_fails_the_backup_and_frees_its_pins(tmp_pa
         assert settled.reason.startswith("partition ")
         assert "the store does not answer" in settled.reason
         for worker in runtime.workers:
-            _until(partial(_is_free, worker))
+            wait_for(partial(_is_free, worker), "the end of the pins")
         _work(runtime, 10)
         assert all(copy.outcome == "failed" for copy in copies(place, 3))
 
@@ -211,7 +205,67 @@ def test_r47_a_create_that_comes_again_copies_nothing(tmp_path: Path) -> None:
                 runtime.create(partition, create)
         assert ended(place, 4).state == "completed"
         assert [copy.partition for copy in copies(place, 4)] == [0, 1]
-        _until(lambda: all(answer.latest == 4 for answer in runtime.answers(4).values()))
+        wait_for(lambda: all(answer.latest == 4 for answer in runtime.answers(4).values()), "the second answers")
+
+
+def test_a_backup_that_a_partition_jumped_over_fails_at_once(tmp_path: Path) -> None:
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        _work(runtime, 3)
+        jumped, create = ask(place, runtime, 4), ask(place, runtime, 5)
+        runtime.create(1, jumped)
+        wait_for(lambda: 1 in runtime.answers(4), "the answer of partition 1")
+        for partition in range(2):
+            runtime.create(partition, create)
+        found = ended(place, 4)
+        assert (found.state, "jumped over: it went from checkpoint" in found.reason) == ("failed", True)
+        assert found.reason.startswith("partition 0: ")
+        assert ended(place, 5).state == "completed"
+        assert [copy.outcome for copy in copies(place, 4) if copy.partition == 0] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "later", "segment_bytes"),
+    [("none", 0, 1), ("missing", 0, 1), ("missing", 5, 500), ("cut", 5, 1), ("overwritten", 5, 500)],
+)
+def test_a_compacted_partition_continues_from_its_state_or_a_snapshot(
+    tmp_path: Path, damage: str, later: int, segment_bytes: int
+) -> None:
+    """With segments of one batch the log begins exactly behind the snapshot."""
+    store = new_repository(tmp_path / "repository")
+    limits = KeepingLimits(1 << 30, most_unarchived_bytes=1, segment_bytes=segment_bytes)
+    with _running(tmp_path / "data", store, limits) as runtime:
+        _work(runtime, 40)
+        wait_for(lambda: sum(_balances(runtime).values()) == 0, "all messages")
+        for worker in runtime.workers:
+            _snapshot(worker)
+            assert worker.keeping.compact(worker.log) > 0
+        _work(runtime, later)
+        wait_for(lambda: sum(_balances(runtime).values()) == 0, "all messages")
+        before = _balances(runtime)
+    for path in (tmp_path / "data").glob("p*/state.sqlite"):
+        _damage(path, damage)
+    with _running(tmp_path / "data", store, limits) as runtime:
+        assert all(worker.log.start > 0 for worker in runtime.workers)
+        assert _balances(runtime) == before
+        _work(runtime, 3)
+
+
+def _balances(runtime: Runtime) -> dict[str, int]:
+    return {key: msgpack.decode(value) for worker in runtime.workers for key, value in worker.backend.items()}
+
+
+def _damage(path: Path, how: str) -> None:
+    if how == "none":
+        return
+    for beside in path.parent.glob("state.sqlite-*"):
+        beside.unlink()
+    if how == "missing":
+        path.unlink()
+    elif how == "cut":
+        path.write_bytes(path.read_bytes()[:5000])
+    else:
+        path.write_bytes(b"x" * path.stat().st_size)
 
 
 def test_another_store_is_named_in_the_answer_and_copies_nothing(tmp_path: Path) -> None:
@@ -221,7 +275,7 @@ def test_another_store_is_named_in_the_answer_and_copies_nothing(tmp_path: Path)
         create = ask(place, runtime, 4)
         for partition in range(2):
             runtime.create(partition, create)
-        _until(lambda: len(runtime.answers(4)) == 2)
+        wait_for(lambda: len(runtime.answers(4)) == 2, "both answers")
         assert {answer.repository for answer in runtime.answers(4).values()} == {other.repository}
         assert copies(place, 4) == []
 

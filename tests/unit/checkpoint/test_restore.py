@@ -15,6 +15,7 @@ from logkeep.checkpoint.restore.run import (
     restore,
 )
 from logkeep.checkpoint.restore.swap import interrupted
+from logkeep.checkpoint.restore.target import dropped, log_end
 from logkeep.checkpoint.steps import Steps
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Damaged, TargetUnsafe, UnknownBackup
@@ -128,6 +129,36 @@ def test_damaged_objects_are_reported_and_the_old_files_stay(world: World, tmp_p
         world.drain(_restore(world, tmp_path, 10))
     assert (tmp_path / "application.json").read_bytes() == b"old"
     assert (tmp_path / "p0/log/x").read_bytes() == b"old log"
+
+
+def test_a_state_that_is_not_the_one_backed_up_is_found_before_the_swap(world: World, tmp_path: Path) -> None:
+    app = ScriptedApplication(world, 2)
+    _old(tmp_path)
+    world.drain(take(world.place, app, TakeOptions(BackupId(10)), world.clock, world.tokens))
+    assert [one.proven for one in world.drain(_restore(world, tmp_path / "good", 10)).partitions] == [True, True]
+    app.state_digest = "ab" * 32
+    world.drain(take(world.place, app, TakeOptions(BackupId(20)), world.clock, world.tokens))
+    with pytest.raises(Damaged, match="do not give the state that was backed up"):
+        world.drain(_restore(world, tmp_path, 20))
+    assert (tmp_path / "application.json").read_bytes() == b"old"
+    assert (tmp_path / "p0/log/x").read_bytes() == b"old log"
+
+
+def test_records_of_the_target_after_the_checkpoint_are_counted(world: World, tmp_path: Path) -> None:
+    app = _application(world, 10, 20)
+    first, second = (prepare(world.place, read_chain(world.place), i) for i in (10, 20))
+    world.drain(_restore(world, tmp_path, 20))
+    for one, later in zip(first.partitions, second.partitions, strict=True):
+        end = _end_of(app, one.partition, 20)
+        assert log_end(tmp_path / f"p{one.partition}") == end == later.cut_end
+        assert dropped(tmp_path, one, 0, first.history) == end - one.cut_end > 0
+        assert dropped(tmp_path, later, 0, first.history) == 0
+        assert dropped(tmp_path, one, 1, first.history) is None
+        assert dropped(tmp_path, one, None, first.history) == 0
+    (last,) = list((tmp_path / "p0/log").iterdir())[-1:]
+    last.write_bytes(last.read_bytes()[:-1])
+    assert log_end(tmp_path / "p0") == second.partitions[0].cut_end - 1  # a torn batch is not there
+    assert log_end(tmp_path / "p7") is None
 
 
 def _old(directory: Path) -> None:

@@ -444,3 +444,19 @@ def test_r10_a_receipt_that_fails_after_completion_is_no_failure_for_a_reader() 
     app.copying = set()
     assert view(place, world.clock(), this_process("reader")).state(BackupId(10)).name == "completed"
     assert app.copying == {1}
+
+
+def test_a_backup_whose_copies_are_all_there_is_completed_although_an_answer_is_missing() -> None:
+    """A leader may die, or wait for a long time, between its copy and its answer."""
+    world, app = _world(2)
+    app.silent = {1}
+    assert _take(world, app, 10).state is StateName.COMPLETED
+    assert _state(world, 10).name is StateName.COMPLETED
+
+
+def test_an_id_of_a_checkpoint_without_a_copy_fails_at_once_as_a_backup() -> None:
+    world, app = _world()
+    world.drain(mark(world.place, app, BackupId(7), timedelta(minutes=1), world.clock, world.tokens))
+    with pytest.raises(BackupFailed, match="checkpoint without a copy"):
+        _take(world, app, 7, wait=False)
+    assert _take(world, app, 8).state is StateName.COMPLETED

@@ -3,6 +3,7 @@
 plan        which log and snapshot each partition gets, and what is dropped (pure)
 points      what the archive offers: the records of all backups
 stage_task  one partition's files, written and compared by a task of an engine
+state_proof the state that staged files give
 histories   the number of each restore, reserved in the repository
 swap        puts the staged files in place, so that nothing can start in between
 """

@@ -32,6 +32,8 @@ class PartitionRestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     """In order, without a hole, from the snapshot (or the beginning) to the cut."""
     state_digest: str = ""
     """Known if the checkpoint is a backup."""
+    sent_again: int | None = None
+    """Messages without an acknowledgement at the checkpoint; known if it is a backup."""
 
     @property
     def log_start(self) -> int:
@@ -105,6 +107,7 @@ def _partition(
                 snapshot_position=one.snapshot_position,
                 logs=tuple(pieces),
                 state_digest=copy.state_digest if checkpoint == record.id else "",
+                sent_again=copy.pending if checkpoint == record.id and copy.pending >= 0 else None,
             )
     raise UnknownBackup(
         f"no kept backup has a state of partition {copy.partition} from before checkpoint {checkpoint}",

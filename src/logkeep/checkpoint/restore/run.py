@@ -77,6 +77,7 @@ def restore(
             snapshot=found.snapshot(plan, each),
             log_start=each.log_start,
             cut_end=each.cut_end,
+            state_digest=each.state_digest,
             directory=str((staged(directory) / f"p{each.partition}").absolute()),
         )
         for each in plan.partitions

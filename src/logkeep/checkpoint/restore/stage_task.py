@@ -1,11 +1,13 @@
 """A task: writes the log and the snapshot of one partition into a directory, byte for byte as they were archived.
 
 Every batch is checked (CRC-32C, positions without a hole), every object against its hash. The log ends behind the
-create of the checkpoint. A repeated attempt begins anew.
+create of the checkpoint. Then the files are read again: their state must be the one that was backed up. A repeated
+attempt begins anew.
 """
 
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from logkeep.checkpoint.restore.state_proof import staged_digest
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import Batches, Bytes
 from logkeep.model.segments import Segment
@@ -31,6 +34,8 @@ class StageUnit(msgspec.Struct, frozen=True, kw_only=True):
     log_start: int
     cut_end: int
     directory: str
+    state_digest: str = ""
+    """Of the state at the checkpoint, as its backup recorded it; empty if no backup did."""
 
     @property
     def bytes(self) -> int:
@@ -43,6 +48,10 @@ class StagedPartition(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of the log that was written."""
     log_bytes: int
     snapshot_bytes: int
+    state_digest: str
+    """Of snapshot and events up to the checkpoint; empty if the state backend has snapshots of its own format."""
+    proven: bool
+    """It is the digest that the backup recorded."""
 
 
 def stage_partition(unit: StageUnit, progress: Progress) -> StagedPartition:
@@ -55,9 +64,28 @@ def stage_partition(unit: StageUnit, progress: Progress) -> StagedPartition:
     snapshot_bytes = _write_snapshot(unit, root / "snapshots", progress)
     for directory in (root / "log", root / "snapshots", root):
         sync_directory(directory)
+    digest = _proven_state(unit, root)
     return StagedPartition(
-        partition=unit.partition, records=unit.cut_end - first, log_bytes=log_bytes, snapshot_bytes=snapshot_bytes
+        partition=unit.partition,
+        records=unit.cut_end - first,
+        log_bytes=log_bytes,
+        snapshot_bytes=snapshot_bytes,
+        state_digest=digest,
+        proven=digest != "" and digest == unit.state_digest,
     )
+
+
+def _proven_state(unit: StageUnit, root: Path) -> str:
+    """Raises Damaged if the staged files do not give the state that was backed up."""
+    position = unit.snapshot.start if unit.snapshot is not None else -1
+    found = staged_digest(root, position, secrets.randbits(63)) or ""
+    if found and unit.state_digest and found != unit.state_digest:
+        raise Damaged(
+            "snapshot and events do not give the state that was backed up",
+            subject=f"partition {unit.partition}",
+            remedy="restore another backup; `logkeep verify --level cut` names the records",
+        )
+    return found
 
 
 def _write_log(unit: StageUnit, directory: Path, progress: Progress) -> tuple[int, int]:

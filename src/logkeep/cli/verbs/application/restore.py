@@ -17,6 +17,7 @@ from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import check_partitions, finish, holding, known_history, prepare, restore
 from logkeep.checkpoint.restore.swap import STAGED, interrupted
+from logkeep.checkpoint.restore.target import dropped
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -28,6 +29,7 @@ from logkeep.config.options import REPLACE_DATA
 from logkeep.errors import Locked, TargetUnsafe, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import backup_id
+from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import seal
@@ -41,6 +43,12 @@ class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_position: int
     replayed: int
     """Positions that the application replays when it starts."""
+    dropped: int | None = None
+    """Records of the target after the checkpoint; null if the target is in another history, or cannot be read."""
+    sent_again: int | None = None
+    """Messages to other partitions without an acknowledgement at the checkpoint; null between two backups."""
+    proven: bool = False
+    """Snapshot and events were folded, and gave the state that the backup recorded."""
 
 
 class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +66,21 @@ class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
-    rows = [(str(p.partition), str(p.position), str(p.snapshot_position), str(p.replayed)) for p in report.partitions]
-    table = look.table(("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED"), rows, right="PARTITION,CHECKPOINT AT")
+    heads = ("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED", "DROPPED", "SENT AGAIN", "STATE")
+    table = look.table(heads, [_row(one, report) for one in report.partitions], right=",".join(heads[:-1]))
     done = "would restore" if report.dry_run else "restored"
     said = f"{done} checkpoint {report.checkpoint} of {report.source} as history {report.history}"
     lines = [table, "", look.text(f"{said} to {report.directory}")]
     if report.before:
         lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
     return "\n".join(lines)
+
+
+def _row(one: RestoredPositions, report: ApplicationRestoreReport) -> tuple[str, ...]:
+    counted = ("unknown" if number is None else str(number) for number in (one.dropped, one.sent_again))
+    state = "proven" if one.proven else "not compared"
+    positions = (one.partition, one.position, one.snapshot_position, one.replayed)
+    return (*map(str, positions), *counted, "" if report.dry_run else state)
 
 
 @verb(RESTORE, report=ApplicationRestoreReport, text=_text)
@@ -80,20 +95,31 @@ def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     check_partitions(plan, known.document.partitions if known is not None else None)
     _check_replaced(run, directory, known, plan)
     history = known_history(place, folded, known.document.history if known is not None else 0)
+    planned = _planned(place.source, plan, directory, history + 1, known)
     if run.dry_run:
-        return _report(place.source, plan, directory, history + 1, dry_run=True)
-    run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?")
-    return _restored(run, place, plan, directory, history)
+        return planned
+    run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?{_losses(planned)}")
+    return _restored(run, place, plan, planned)
+
+
+def _losses(planned: ApplicationRestoreReport) -> str:
+    """What the user accepts besides."""
+    counts = [one.dropped for one in planned.partitions]
+    if None in counts:
+        return " What is there now is in another history, and will be put aside."
+    total = sum(count or 0 for count in counts)
+    return f" {plural(total, 'record')} after the checkpoint will be dropped." if total else ""
 
 
 def _restored(
-    run: Run, place: SourceRef, plan: ApplicationRestorePlan, directory: Path, known: int
+    run: Run, place: SourceRef, plan: ApplicationRestorePlan, planned: ApplicationRestoreReport
 ) -> ApplicationRestoreReport:
+    directory = Path(planned.directory)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = _locked(directory)
     try:
         run_steps(finish(directory), threading.Event().wait)
-        history = reserve_history(place, plan.checkpoint, known, run.clock, run.token)
+        history = reserve_history(place, plan.checkpoint, planned.history - 1, run.clock, run.token)
         document = ApplicationDocument(
             repository="", application=plan.application, name=plan.name, partitions=len(plan.partitions),
             history=history, created=rfc3339(run.clock()),
@@ -103,11 +129,19 @@ def _restored(
             steps = restore(
                 place, chain, plan, directory, seal(document), label, lambda total: chosen_engine(run, total)
             )
-            before = run_steps(steps, threading.Event().wait).before
+            done = run_steps(steps, threading.Event().wait)
     finally:
         lock.release()
-    report = _report(place.source, plan, directory, history, dry_run=False)
-    return msgspec.structs.replace(report, before=None if before is None else str(before))
+    return msgspec.structs.replace(
+        planned,
+        history=history,
+        partitions=tuple(
+            msgspec.structs.replace(one, proven=staged.proven)
+            for one, staged in zip(planned.partitions, done.partitions, strict=True)
+        ),
+        before=None if done.before is None else str(done.before),
+        dry_run=False,
+    )
 
 
 def _target(directory: Path) -> DataDirectory | None:
@@ -137,9 +171,10 @@ def _check_replaced(run: Run, directory: Path, known: DataDirectory | None, plan
         raise TargetUnsafe(f"it is not empty: it has {others[0]}", subject=str(directory), remedy=remedy)
 
 
-def _report(
-    source: str, plan: ApplicationRestorePlan, directory: Path, history: int, *, dry_run: bool
+def _planned(
+    source: str, plan: ApplicationRestorePlan, directory: Path, history: int, target: DataDirectory | None
 ) -> ApplicationRestoreReport:
+    known = target.document.history if target is not None else None
     return ApplicationRestoreReport(
         source=source,
         checkpoint=plan.checkpoint,
@@ -152,8 +187,10 @@ def _report(
                 position=p.position,
                 snapshot_position=p.snapshot_position,
                 replayed=p.cut_end - max(p.snapshot_position + 1, p.log_start),
+                dropped=dropped(directory, p, known, plan.history),
+                sent_again=p.sent_again,
             )
             for p in plan.partitions
         ),
-        dry_run=dry_run,
+        dry_run=True,
     )
