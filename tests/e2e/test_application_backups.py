@@ -1,9 +1,12 @@
 """An application is backed up while it runs, rolled back, and backed up again, by the commands that users type."""
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from logkeep.application.control import SendRequest
+from logkeep.application.control_client import ControlClient
 from logkeep.application.data_directory import open_directory
 from logkeep.application.program import HOLD_AT
+from logkeep.errors import LogkeepError
 from logkeep.model.time import utc_now
 from tests.support.cli.processes import logkeep
 from tests.support.processes import wait_for
@@ -75,7 +81,11 @@ class Shop:
                 yield process
             finally:
                 process.terminate()
-                process.wait(30)
+                try:
+                    process.wait(60)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
 
 
 @pytest.fixture
@@ -157,3 +167,37 @@ def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> 
     shop.app("restore", "2", "--data", str(shop.data), "--yes")
     with shop.running():
         assert [shop.program("state", key) for key in ("key3", "later")] == ["3", "1"]
+
+
+def test_a_busy_application_ends_at_once_and_keeps_all_it_answered(shop: Shop) -> None:
+    """SIGTERM while clients send and a backup is copied: code 0, and every reply was durable.
+
+    The system may give a signal to any thread, so this one goes to another thread than the main one.
+    """
+    answered: list[int] = []
+
+    def send(client: int) -> None:
+        try:
+            for number in range(client, 1_000_000, 3):
+                port.send(SendRequest("put", f"k{number}", number, None, 30))
+                answered.append(number)
+        except (LogkeepError, OSError):
+            return  # it has ended
+
+    with shop.running() as process:
+        port = ControlClient(shop.data)
+        clients = [threading.Thread(target=send, args=(client,)) for client in range(3)]
+        for each in clients:
+            each.start()
+        wait_for(lambda: len(answered) > 100, "a hundred replies")
+        shop.backup(7, "--no-wait")
+        threads = sorted(int(one.name) for one in Path(f"/proc/{process.pid}/task").iterdir())
+        assert ctypes.CDLL(None).tgkill(process.pid, threads[1], signal.SIGTERM) == 0
+        assert process.wait(30) == 0
+        for each in clients:
+            each.join()
+    assert answered
+    with shop.running():
+        port = ControlClient(shop.data)
+        assert {port.send(SendRequest("get", f"k{number}", None, None, 30)) for number in answered} == set(answered)
+        assert json.loads(shop.run("app", "status", "7").stdout)["state"] in ("completed", "failed", "ongoing")

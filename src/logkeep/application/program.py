@@ -7,12 +7,13 @@ recorded as failed at the next start. Errors have the exit codes of `logkeep`.
 import argparse
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import msgspec
 
@@ -23,6 +24,7 @@ from logkeep.repository.chain.commits import SourceRef
 
 KILL_AT, HOLD_AT = "LOGKEEP_KILL_AT", "LOGKEEP_HOLD_AT"
 """For tests of crashes: `PARTITION/STEP`, where the process kills itself, or a thread of it waits for ever."""
+_SIGNAL_POLL_S = 0.25
 
 
 def execute(application: HandledApplication, arguments: Sequence[str]) -> int:
@@ -89,7 +91,7 @@ def _run(application: HandledApplication, given: argparse.Namespace) -> int:
     from logkeep.model.time import utc_now  # noqa: PLC0415 - as above
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    stop = _stop_on_signals()
+    signals, ended = _caught_signals(), threading.Event()
     given.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = DirectoryLock(given.data)
     try:
@@ -97,11 +99,11 @@ def _run(application: HandledApplication, given: argparse.Namespace) -> int:
         limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
         options = RuntimeOptions(limits, _open_place(application, given), _watch(os.environ))
         runtime = Runtime(application, directory, options)
-        runtime.ended = stop
+        runtime.ended = ended
         runtime.start()
         server = ControlServer(runtime, given.data)
         _say(f"{application.name} runs with {application.partitions} partitions in {given.data}")
-        stop.wait()
+        _wait_for_end(signals, ended)
         server.close()
         runtime.stop()
     finally:
@@ -112,15 +114,24 @@ def _run(application: HandledApplication, given: argparse.Namespace) -> int:
     return 0 if failure is None else 1
 
 
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
+def _caught_signals() -> "queue.SimpleQueue[int]":
+    """SIGTERM and SIGINT from now on. A handler may put into this queue while its own thread waits for it."""
+    caught: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: caught.put(number))
+    return caught
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
 
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
-    return stop
+def _wait_for_end(signals: "queue.SimpleQueue[int]", ended: threading.Event) -> None:
+    """Until a signal came or a partition cannot continue.
+
+    The main thread wakes from time to time: the system may give a signal to another thread, and Python's handlers are
+    called in the main thread only.
+    """
+    while not ended.is_set():
+        with suppress(queue.Empty):
+            signals.get(timeout=_SIGNAL_POLL_S)
+            return
 
 
 def _open_place(application: HandledApplication, given: argparse.Namespace) -> Callable[[], SourceRef] | None:
