@@ -71,9 +71,9 @@ class Shop:
         assert self.program("send", "put", key, str(value)) == str(value)
 
     @contextmanager
-    def running(self, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
+    def running(self, *more: str, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
         command = [sys.executable, str(self.home / "shop.py"), "run", "--data", str(self.data)]
-        where = ["--repository", str(self.repo), "--source", "shop"]
+        where = ["--repository", str(self.repo), "--source", "shop", *more]
         quiet, environ = subprocess.DEVNULL, os.environ | variables
         with subprocess.Popen([*command, *where], stdout=quiet, stderr=quiet, env=environ) as process:
             try:
@@ -141,17 +141,39 @@ def test_an_application_that_does_not_run_uses_no_id(shop: Shop) -> None:
 
 def test_a_partition_that_never_answers_is_named(shop: Shop) -> None:
     with shop.running(**{HOLD_AT: "2/appended create"}):
-        shown = shop.backup(7, "--timeout", "2s", code=20)["stderr"]
-        assert "partition 2: it did not answer before the deadline" in shown
+        measured = shop.home / "metrics.prom"
+        shown = shop.backup(7, "--timeout", "2s", "--metrics-file", str(measured), code=20)["stderr"]
+        assert 'logkeep_backup_success{source="shop"} 0' in measured.read_text()
+        # The coordinator records it, or another partition that waits for the end.
+        assert "partition 2: it did not answer before the deadline" in shown or "partition 2 has no copy at" in shown
         failed = shop.app("status", "7", code=20)
-        assert (failed["state"], "partition 2: " in failed["reason"]) == ("failed", True)
+        assert (failed["state"], failed["reason"].startswith("partition 2")) == ("failed", True)
     with shop.running():
-        assert shop.backup(8)["state"] == "completed"
+        assert shop.backup(8, "--metrics-file", str(measured))["state"] == "completed"
+        values = dict(line.split() for line in measured.read_text().splitlines() if not line.startswith("#"))
+        assert float(values['logkeep_backup_success{source="shop"}']) == 1
+        assert float(values['logkeep_backup_size_bytes{source="shop"}']) > 0
+        assert 'logkeep_backup_pause_seconds{source="shop"}' in values
     other = shop.home / "other"
     other.mkdir()
     open_directory(other, "shop", 2, utc_now())
     refused = shop.app("restore", "8", "--data", str(other), "--replace", "--yes", code=31)
     assert "the backup has 4 partitions, the target has 2" in refused["stderr"]
+
+
+def test_r9_a_backup_on_top_of_an_archived_snapshot_starts_again(shop: Shop) -> None:
+    """The log of the second backup begins behind the snapshot of the first one; only results lie in between."""
+    with shop.running("--snapshot-every", "1KiB"):
+        for number in range(12):
+            shop.put(f"key{number}", number)
+        wait_for(lambda: any(shop.data.glob("p*/snapshots/*.sqlite")), "a snapshot")
+        assert shop.backup(1)["state"] == "completed"
+        shop.put("later", 1)
+        assert shop.backup(2)["state"] == "completed"
+    shop.data = shop.home / "restored"
+    shop.app("restore", "2", "--data", str(shop.data), "--yes")
+    with shop.running():
+        assert [shop.program("state", key) for key in ("key3", "later")] == ["3", "1"]
 
 
 def test_a_busy_application_ends_at_once_and_keeps_all_it_answered(shop: Shop) -> None:

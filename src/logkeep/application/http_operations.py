@@ -29,7 +29,7 @@ from logkeep.repository.upkeep.prune import PruneSituation, delete, fail_ongoing
 class TakeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     backup_id: StoredId
     supersede: bool = False
-    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)] = 600
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=3_600)] = 600
 
 
 class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

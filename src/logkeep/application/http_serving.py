@@ -12,6 +12,8 @@ from logkeep.errors import ConfigError, EngineUnavailable, UsageError
 _MODE = 0o600
 _MOST_CONNECTIONS = 64
 _IDLE_S = 30
+_END_S = 5
+"""How long requests may go on after a signal."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,12 @@ class ServingOptions:
 
     @property
     def hosts(self) -> frozenset[str]:
-        own = ("localhost", "127.0.0.1", "[::1]") if is_loopback(self.host) else (_in_url(self.host),)
-        return frozenset(f"{name.lower()}:{self.port}" for name in (*own, *self.names))
+        own = ("localhost", "127.0.0.1", "[::1]") if is_loopback(self.host) else ()
+        own = (*own, _in_url(self.host))
+        named = (name.lower() for name in self.names)
+        return frozenset(
+            {f"{name}:{self.port}" for name in own} | {host for n in named for host in (n, f"{n}:{self.port}")}
+        )
 
     @property
     def url(self) -> str:
@@ -99,6 +105,7 @@ def serve(app: AsgiApp, options: ServingOptions) -> None:
         server_header=False,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_END_S,
         lifespan="off",
     )
 

@@ -161,6 +161,12 @@ def test_the_document_names_no_schema_that_it_lacks() -> None:
     validate(openapi())
 
 
+def test_a_served_name_is_a_host_with_and_without_its_port(tmp_path: Path) -> None:
+    hosts = ServingOptions("127.0.0.2", 8470, tmp_path, names=("Backup.example",)).hosts
+    assert {"127.0.0.2:8470", "localhost:8470", "backup.example", "backup.example:8470"} <= hosts
+    assert "localhost" not in hosts
+
+
 def test_the_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     token = read_token(tmp_path / "token")
     assert len(token) > 40

@@ -452,3 +452,11 @@ def test_a_backup_whose_copies_are_all_there_is_completed_although_an_answer_is_
     app.silent = {1}
     assert _take(world, app, 10).state is StateName.COMPLETED
     assert _state(world, 10).name is StateName.COMPLETED
+
+
+def test_an_id_of_a_checkpoint_without_a_copy_fails_at_once_as_a_backup() -> None:
+    world, app = _world()
+    world.drain(mark(world.place, app, BackupId(7), timedelta(minutes=1), world.clock, world.tokens))
+    with pytest.raises(BackupFailed, match="checkpoint without a copy"):
+        _take(world, app, 7, wait=False)
+    assert _take(world, app, 8).state is StateName.COMPLETED

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -92,7 +92,7 @@ class ParticipantCutter:
         counts = topics.partitions(_topics_of(declared))
         logs = [TopicPartition(name, p) for name, count in counts.items() for p in range(count)]
         tasks = tasks_of(declared, counts)
-        before = {log: bounds.last_stable for log, bounds in topics.bounds(logs).items()}
+        before = {log: bounds.high_watermark for log, bounds in topics.bounds(logs).items()}
         read_from = self._end(topics, checkpoints_topic(self.application))
         self._send_marker(topics, backup_id)
         taken = self._wait(topics, backup_id, tasks, read_from)
@@ -108,9 +108,11 @@ class ParticipantCutter:
         found: dict[str, ParticipantDeclaration] = {}
         for record in self._records(topics, control_topic(self.application), 0):
             if record.key is not None and record.key.startswith(b"lk/participant/"):
-                where = f"{control_topic(self.application)} at {record.offset}"
-                document = unsealed(record.value, ParticipantDeclaration, where)
-                found[document.group] = document
+                group = record.key.decode("utf-8", "replace").removeprefix("lk/participant/")
+                found.pop(group, None)  # without a value, the group was withdrawn
+                with suppress(Damaged):  # another client's record
+                    where = f"{control_topic(self.application)} at {record.offset}"
+                    found[group] = unsealed(record.value, ParticipantDeclaration, where)
         if not found:
             raise UsageError(
                 f"no participant of {self.application} has declared itself in {control_topic(self.application)}",

@@ -27,7 +27,7 @@ class ApplicationLog(msgspec.Struct, frozen=True, forbid_unknown_fields=True, or
     topic: str
     partition: Position
     before: Position
-    """B: the last stable offset before the marker was sent."""
+    """B: the end of the log before the marker was sent."""
     end: Position
     """E: the end once every task had its checkpoint."""
     readers: tuple[CutReader, ...] = ()

@@ -30,9 +30,10 @@ from logkeep.application.kafka.documents import (
     unsealed,
 )
 from logkeep.application.kafka.headers import Header, Stamps
-from logkeep.application.kafka.topics import ClientConfig, TopicReader, ensure_topics
+from logkeep.application.kafka.topics import ClientConfig, TopicReader, ensure_topics, partition_counts
 from logkeep.checkpoint.records import MessageSource
-from logkeep.errors import ClusterError, Damaged
+from logkeep.errors import ClusterError, Damaged, UsageError
+from logkeep.model.plurals import plural
 
 _TRANSACTION_MS = 10_000
 """After a kill, readers wait this long for the transaction to be aborted."""
@@ -55,9 +56,11 @@ class _Task:
 class Output:
     """What a handler produces while it processes one record."""
 
-    def __init__(self, producer: Producer, stamps: Stamps, task: _Task, message: Message) -> None:
+    def __init__(
+        self, producer: Producer, stamps: Stamps, task: _Task, message: Message, topics: frozenset[str]
+    ) -> None:
         self._producer, self._stamps, self._task, self._message = producer, stamps, task, message
-        self._sent = 0
+        self._topics, self._sent = topics, 0
 
     def send(
         self,
@@ -68,6 +71,11 @@ class Output:
         partition: int = -1,
         headers: Iterable[Header] = (),
     ) -> None:
+        if topic not in self._topics:
+            raise UsageError(
+                f"{topic} is not among the declared outputs, so no backup would have it",
+                remedy="add it to `outputs` of the Participant",
+            )
         source = MessageSource(self._message.topic(), self._message.partition(), self._message.offset(), self._sent)
         self._sent += 1
         stamped = self._stamps.stamped(headers, self._task.last, source)
@@ -107,9 +115,12 @@ class Participant:
         self._stamps = Stamps.of(application)
         self._tasks: dict[Log, _Task] = {}
         self._open = False
+        self._undelivered: list[str] = []
         self._marker = 0
         self._config = dict(config)
         ensure_topics(config, application)
+        if together:
+            _check_together(partition_counts(config, set(inputs)))
         self._producer = self._new_producer()
         self._declare()
         self._control = TopicReader(config, control_topic(application))
@@ -137,6 +148,8 @@ class Participant:
             messages = [m for m in self._consumer.consume(_MOST_MESSAGES, wait_s) if _is_record(m)]
             for message in messages:
                 self._process(message)
+                if self._clock() >= self._due:
+                    self._commit()  # inside the batch too: a slow handler must not outlive the transaction
             if self._clock() >= self._due:
                 self._commit()
         except KafkaException as error:
@@ -157,7 +170,7 @@ class Participant:
         if forced is not None:
             self._take([task], forced, forced=True)
         self._begin()
-        self._handler(message, Output(self._producer, self._stamps, task, message))
+        self._handler(message, Output(self._producer, self._stamps, task, message, frozenset(self._outputs)))
         task.positions[log], task.moved = message.offset() + 1, True
 
     def _take(self, tasks: Sequence[_Task], checkpoint_id: int, *, forced: bool) -> None:
@@ -200,11 +213,18 @@ class Participant:
             self._producer.commit_transaction(_CALL_S)
             self._open = False
         elif not self._transactional:
-            self._producer.flush(_CALL_S)
+            self._flush()
             if offsets:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
         for task in moved:
             task.moved = False
+
+    def _flush(self) -> None:
+        """Raises ClusterError if an output was not delivered: its cause is not committed then, and is read again."""
+        left = self._producer.flush(_CALL_S)
+        if self._undelivered or left:
+            cause = self._undelivered[0] if self._undelivered else f"{plural(left, 'record')} not confirmed in time"
+            raise ClusterError(f"an output was not delivered: {cause}", subject=f"group {self._group}")
 
     def _recover(self, error: KafkaException) -> None:
         """Abort the transaction and read from the committed offsets again. Raises what a retry does not cure."""
@@ -299,13 +319,17 @@ class Participant:
             self._producer.flush(_CALL_S)
 
     def _new_producer(self) -> Producer:
-        config = {**self._config, "acks": "all", "enable.idempotence": True}
+        config = {**self._config, "acks": "all", "enable.idempotence": True, "on_delivery": self._delivered}
         if not self._transactional:
             return Producer(config)
         name = f"{self._application}-{self._group}-{uuid.uuid4().hex[:12]}"
         producer = Producer({**config, "transactional.id": name, "transaction.timeout.ms": _TRANSACTION_MS})
         producer.init_transactions(_CALL_S)
         return producer
+
+    def _delivered(self, error: object, _: Message) -> None:
+        if error is not None:
+            self._undelivered.append(str(error))
 
     def _new_consumer(self) -> Consumer:
         consumer = Consumer(
@@ -320,6 +344,16 @@ class Participant:
         )
         consumer.subscribe(list(self._inputs), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         return consumer
+
+
+def _check_together(counts: dict[str, int]) -> None:
+    """Raises UsageError: partitions of different numbers would be assigned to different processes."""
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{topic} has {number}" for topic, number in sorted(counts.items()))
+        raise UsageError(
+            f"inputs that are read together need equal numbers of partitions: {listed}",
+            remedy="leave `together` out, or create the topics with equal numbers",
+        )
 
 
 def _is_record(message: Message) -> bool:

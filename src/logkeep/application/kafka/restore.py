@@ -53,6 +53,8 @@ class TransitRestore:
     view: KafkaBackupView
     cut: ParticipantCut
     topics: ClusterTopics
+    preserved: bool
+    """Whether restored records have their old offsets; otherwise the whole target is searched for appended ones."""
 
     def run(self) -> tuple[AppendedRecords, ...]:
         return tuple(self._append(log) for log in self.cut.logs if log.in_transit)
@@ -87,8 +89,9 @@ class TransitRestore:
     def _there(self, log: ApplicationLog) -> set[MessageSource | None]:
         """What an interrupted restore has appended."""
         target = TopicPartition(log.topic, log.partition)
-        end = self.topics.bounds([target])[target].last_stable
-        return {source for batch in self.topics.batches(target, log.kept_to, end) for source in self._sources(batch)}
+        bounds = self.topics.bounds([target])[target]
+        start, end = max(bounds.start, log.kept_to if self.preserved else 0), bounds.last_stable
+        return {source for batch in self.topics.batches(target, start, end) for source in self._sources(batch)}
 
     def _sources(self, batch: "pa.RecordBatch") -> list[MessageSource | None]:
         stamps = Stamps.of(self.cut.application)

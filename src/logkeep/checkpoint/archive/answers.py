@@ -11,10 +11,17 @@ def unanswered(partitions: int, answers: Mapping[int, CheckpointDocument]) -> li
 
 
 def refused(
-    checkpoint_id: int, history: int, repository: str, answers: Mapping[int, CheckpointDocument]
+    checkpoint_id: int,
+    history: int,
+    repository: str,
+    answers: Mapping[int, CheckpointDocument],
+    *,
+    marker: bool = False,
 ) -> MustFail | None:
-    """Why the answers mean that the backup can never complete."""
+    """Why the answers mean that the backup, or the checkpoint without a copy, can never complete."""
     for partition, answer in sorted(answers.items()):
+        if answer.marker and not marker:
+            return MustFail(f"{checkpoint_id} is a checkpoint without a copy: choose another id", partition)
         if answer.history != history:
             return MustFail(f"it was restored meanwhile: it is in history {answer.history}, not {history}", partition)
         if not answer.marker and answer.repository != repository:

@@ -95,7 +95,7 @@ def mark(
     document = _document(place, facts, checkpoint_id, tokens(), marker=True)
     while True:
         answers = yield from _send(port, document, facts.partitions)
-        problem = refused(checkpoint_id, facts.history, place.repository, answers)
+        problem = refused(checkpoint_id, facts.history, place.repository, answers, marker=True)
         missing = unanswered(facts.partitions, answers)
         if problem is None and missing and clock() >= until:
             problem = MustFail(f"it did not answer within {timeout.total_seconds():g} s", missing[0])

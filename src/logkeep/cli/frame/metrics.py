@@ -47,6 +47,7 @@ _TABLE = (
         "logkeep_backup_lag_offsets", "Offsets that the source had beyond the archive at the end of the last round."
     ),
     Metric("logkeep_backup_lag_bytes", "Estimated bytes of these offsets."),
+    Metric("logkeep_backup_pause_seconds", "How long processing waited at most for the last backup of an application."),
     Metric("logkeep_verify_duration_seconds", "How long the last verification took."),
     Metric("logkeep_verify_valid_files", "Objects that the last verification found good."),
     Metric("logkeep_verify_corrupted_files", "Objects that the last verification found damaged or missing."),

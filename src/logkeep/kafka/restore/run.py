@@ -125,6 +125,8 @@ class KafkaRestore:
     settings: ClientSettings
     clock: Clock
     tokens: TokenSource
+    add_records: Callable[[KafkaBackupView, RestorePlan], None] = lambda _view, _plan: None
+    """Called when all planned records are there and before groups are set; again when a restore is resumed there."""
 
     def begin(
         self,
@@ -232,6 +234,7 @@ class KafkaRestore:
             receipt = self._store_results(stored, began, written, reported)
             if not receipt.records_there:
                 return self._done(stored, receipt)
+        self.add_records(view, stored.plan)
         return self._finish(stored, view, began, receipt, reported)
 
     def _store_results(

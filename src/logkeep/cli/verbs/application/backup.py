@@ -1,6 +1,7 @@
 """`logkeep app backup`, `status` and `checkpoint`."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,18 +11,21 @@ import msgspec
 from logkeep.application.client_config import client_config
 from logkeep.application.control_client import ControlClient
 from logkeep.checkpoint.archive.port import ApplicationPort
+from logkeep.checkpoint.archive.record import read_application
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps
-from logkeep.cli.frame.execute import Run
+from logkeep.cli.frame.execute import CommandOutcome, Run
+from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
 from logkeep.cli.wiring import chosen_source, opened_repository
 from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, BOOTSTRAP_SERVERS, NO_WAIT, SUPERSEDE
-from logkeep.errors import UsageError
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import BackupId, backup_id
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.states import StateName
 from logkeep.repository.chain.commits import SourceRef, read_chain
 
@@ -39,6 +43,8 @@ class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
     warnings: int = 0
     stored_bytes: int = 0
     new_bytes: int = 0
+    pause_ms: int = 0
+    """How long processing waited for it at most, in any partition; 0 if it is not completed."""
 
 
 class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +90,32 @@ def running_application(run: Run, name: str) -> Iterator[ApplicationPort]:
         yield client
 
 
-@verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code)
+def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[MetricSample]:
+    """An error names no source: the verb has written those of a backup that failed. An ongoing one has not ended."""
+    report = outcome.report
+    if report is None or report.state == StateName.ONGOING:
+        return
+    completed = report.state == StateName.COMPLETED
+    yield sample("logkeep_backup_duration_seconds", outcome.duration.total_seconds(), source=report.source)
+    yield sample("logkeep_backup_success", 1 if completed else 0, source=report.source)
+    if completed:
+        yield sample("logkeep_backup_size_bytes", report.stored_bytes, source=report.source)
+        yield sample("logkeep_backup_pause_seconds", report.pause_ms / 1000, source=report.source)
+        yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=report.source)
+
+
+@verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code, metrics=_metrics)
 def backup(run: Run, name: str) -> ApplicationBackupReport:
+    started = time.monotonic()
+    try:
+        return _backup(run, name)
+    except LogkeepError as error:
+        failed = ApplicationBackupReport(source=name, id=run[BACKUP_ID] or 0, state=StateName.FAILED, reason=error.what)
+        run.update_metrics(failed, None, time.monotonic() - started)
+        raise
+
+
+def _backup(run: Run, name: str) -> ApplicationBackupReport:
     place, wanted = opened_repository(run).place(name), run[BACKUP_ID]
     options = TakeOptions(
         wanted=None if wanted is None else backup_id(wanted),
@@ -106,8 +136,13 @@ def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
     if entry is None:
         return report
     summary = entry.summary
+    record = read_application(place, read_manifest(place, entry))
     return msgspec.structs.replace(
-        report, warnings=summary.warnings, stored_bytes=summary.stored_bytes, new_bytes=summary.new_bytes
+        report,
+        warnings=summary.warnings,
+        stored_bytes=summary.stored_bytes,
+        new_bytes=summary.new_bytes,
+        pause_ms=max(copy.pause_ms for copy in record.copies),
     )
 
 

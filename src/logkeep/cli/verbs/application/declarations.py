@@ -35,6 +35,7 @@ BACKUP = Declaration(
     options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, BACKUP_ID, NO_WAIT, SUPERSEDE, APP_TIMEOUT),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 21, 50, *STORE_EXITS),
+    measured=True,
     examples=("logkeep app backup shop --data /var/lib/shop --repo /backups",),
 )
 STATUS = Declaration(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -75,6 +75,7 @@ from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import EngineFor
 from logkeep.reports.backups import health_of, read_source
 from logkeep.repository.backups.holds import reading
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import Owner, is_alive, is_dead, this_process
 from logkeep.repository.restores import RestoredPartition, RestoreRow, RestoreState, list_restores
@@ -174,11 +175,11 @@ def restore_backup(
             return _plan_report(place.source, prepared)
         _confirm_plan(run, prepared)
         state = restores_place(run, place, create=True)
-        task = KafkaRestore(place, state, settings, run.clock, run.token)
+        transit = TransitRecords(settings)
+        task = KafkaRestore(place, state, settings, run.clock, run.token, transit.append)
         with _naming_restore(run) as begun:
             done = task.begin(prepared, options, engines(prepared.plan.bytes), typed, begun=begun)
-            appended = append_in_transit(view, cut, settings) if done.good else ()
-        return _with_appended(_result_report(place.source, done), cut, appended)
+        return _with_appended(_result_report(place.source, done), cut, transit.appended)
 
 
 def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
@@ -188,6 +189,12 @@ def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreRep
         raise UsageError(f"{other} is only for a running cluster, and --to-log-dirs is for a stopped broker")
     entry = read_source(place, run.clock()).completed(backup)
     _refuse_damaged(place, BackupId(entry.id))
+    if read_cut(place, read_manifest(place, entry)) is not None:
+        raise UsageError(
+            "the backup has the cut of an application, whose records in transit must be appended by a broker",
+            subject=f"backup {entry.id}",
+            remedy="restore it into a running cluster, without --to-log-dirs",
+        )
     return restore_to_log_dirs(run, place, entry)
 
 
@@ -202,7 +209,8 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
         raise UsageError("a resumed restore already has its plan", remedy="leave --dry-run out")
     if (other := _typed_flag(run, _PLANNING)) is not None:
         raise UsageError(f"a resumed restore already has its plan: {other} cannot change it")
-    task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token)
+    transit = TransitRecords(settings)
+    task = KafkaRestore(place, restores_place(run, place), settings, run.clock, run.token, transit.append)
     stored = task.stored(restore_id)
     backup = BackupId(stored.document.backup)
     with reading(place, backup, this_process(run.token()), "restore", run.token), _naming_restore(run) as begun:
@@ -211,21 +219,22 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
             begun(restore_id)
         done = task.resume(stored, view, restore_engines(run, prove=stored.plan.prove), run[LIMIT_PRODUCE])
         cut = read_cut(place, view.manifest)
-        appended = append_in_transit(view, cut, settings) if done.good else ()
     if stored.ended_well and not run[QUIET]:
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
         )
-    return _with_appended(_result_report(place.source, done), cut, appended)
+    return _with_appended(_result_report(place.source, done), cut, transit.appended)
 
 
 def _with_appended(
     report: KafkaRestoreReport, cut: ParticipantCut | None, appended: tuple[AppendedRecords, ...]
 ) -> KafkaRestoreReport:
-    """A transaction that the positions of a cut tear is whole again: its other records are in transit."""
+    """A transaction of the application that the cut tears is whole again: its other records are in transit."""
     if cut is None:
         return report
-    findings = tuple(f for f in report.findings if f.code not in TORN_CODES)
+    findings = tuple(
+        msgspec.structs.replace(f, severity=Severity.NOTE) if f.code in TORN_CODES else f for f in report.findings
+    )
     return msgspec.structs.replace(report, appended=appended, findings=findings)
 
 
@@ -242,14 +251,19 @@ def application_cut(run: Run, view: KafkaBackupView) -> ParticipantCut | None:
     return cut
 
 
-def append_in_transit(
-    view: KafkaBackupView, cut: ParticipantCut | None, settings: ClientSettings
-) -> tuple[AppendedRecords, ...]:
-    """Records that were produced inside the cut and not read yet. Those that are there already are not sent again."""
-    if cut is None:
-        return ()
-    with Cluster(settings) as cluster:
-        return TransitRestore(view, cut, ClusterTopics(cluster, settings)).run()
+@dataclass
+class TransitRecords:
+    """Appends records that were produced inside the cut and not read yet. Those that are there are not sent again."""
+
+    settings: ClientSettings
+    appended: tuple[AppendedRecords, ...] = ()
+
+    def append(self, view: KafkaBackupView, plan: RestorePlan) -> None:
+        cut = read_cut(view.place, view.manifest)
+        if cut is not None:
+            with Cluster(self.settings) as cluster:
+                topics = ClusterTopics(cluster, self.settings)
+                self.appended = TransitRestore(view, cut, topics, plan.offsets is Offsets.PRESERVE).run()
 
 
 @contextmanager
