@@ -24,7 +24,7 @@ from logkeep.cli.wiring import chosen_source, opened_repository
 from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, BOOTSTRAP_SERVERS, NO_WAIT, SUPERSEDE
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
-from logkeep.model.ids import BackupId, backup_id
+from logkeep.model.ids import BackupId, backup_id, source_name
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.states import StateName
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -106,6 +106,7 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
 
 @verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code, metrics=_metrics)
 def backup(run: Run, name: str) -> ApplicationBackupReport:
+    source_name(name)  # it becomes a label of metrics, also of a backup that fails before a store is asked
     started = time.monotonic()
     try:
         return _backup(run, name)
