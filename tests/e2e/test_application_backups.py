@@ -63,6 +63,14 @@ class Shop:
     def backup(self, number: object, *more: str, code: int = 0) -> dict[str, Any]:
         return self.app("backup", "shop", "--data", str(self.data), "--id", str(number), *more, code=code)
 
+    def drill(self, number: int, proven: int) -> None:
+        done = self.run("drill", str(number))
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert (report["verdict"], report["findings"]) == ("proven", [])
+        assert report["application"]["partitions"] == report["application"]["partitions_proven"] == proven
+        assert self.run("drill", str(number), "--embedded").returncode == 40
+
     def program(self, *arguments: str) -> str:
         command = [sys.executable, str(self.home / "shop.py"), *arguments, "--data", str(self.data)]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
@@ -123,6 +131,7 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
         shop.put("again", 4)
         assert shop.backup(10)["state"] == "completed"
     assert shop.run("verify", "10", "--level", "data").returncode == 0
+    shop.drill(10, proven=4)
     twice = [shop.app("restore", "10", "--data", str(shop.home / name), "--yes") for name in ("elsewhere", "beside")]
     assert [one["history"] for one in twice] == [2, 3]
     assert all(one["proven"] and one["dropped"] == 0 for restored in twice for one in restored["partitions"])

@@ -27,7 +27,7 @@ from logkeep.config.options import (
     VERBOSE,
 )
 from logkeep.config.settings import SettingPlace
-from logkeep.errors import EngineUnavailable, UsageError
+from logkeep.errors import EngineUnavailable, LogkeepError, UsageError
 from logkeep.model.cache import archive_dir
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.work import Engine, NoProgress, ProgressSink
@@ -35,6 +35,7 @@ from logkeep.repository.access import Repository, open_repository
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.layout import FORMAT
 from logkeep.repository.restores import state_place
+from logkeep.repository.restores.stored import StoredRestore
 from logkeep.store.access import local_root, open_store
 from logkeep.store.base import Store
 from logkeep.store.readonly import ReadOnlyStore
@@ -114,6 +115,14 @@ def restores_place(run: Run, place: SourceRef, *, create: bool = False) -> Sourc
     """Where plans and receipts of restores are stored: in the repository, or in the directory of --state-dir."""
     directory = run[STATE_DIR]
     return place if directory is None else state_place(place, directory, create=create)
+
+
+def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
+    """Store the failure. An error while storing must not hide why the restore failed."""
+    try:
+        stored.failed(error, "target")
+    except LogkeepError as problem:
+        run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
 
 
 def object_bytes(run: Run) -> int:

@@ -19,13 +19,30 @@ class DrilledTree(msgspec.Struct, frozen=True, kw_only=True):
     digests_compared: int
 
 
+class DrilledApplication(msgspec.Struct, frozen=True, kw_only=True):
+    partitions: int
+    partitions_proven: int
+    """Opened, and their state was the one that the backup recorded."""
+    positions: int
+    """Of the restored logs."""
+
+
+class DrilledZeebe(msgspec.Struct, frozen=True, kw_only=True):
+    partitions: int
+    records: int
+    """Read back from the exported logs."""
+    commands_proven: int
+    """Commands of other partitions whose cause is inside the backup."""
+    orphans: int
+
+
 class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     backup: int
     restore: int
     """The id for `logkeep receipts show`, which lists every partition."""
     where: str
-    """An embedded server, or the id of the cluster."""
+    """An embedded server, the id of the cluster, or a temporary directory or store."""
     verdict: str
     topics: int
     """Of a backup of Kafka, as the next two; 0 for others."""
@@ -37,3 +54,7 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     tree: DrilledTree | None = None
     """Of a backup of ZooKeeper."""
+    application: DrilledApplication | None = None
+    """Of a backup of an application."""
+    zeebe: DrilledZeebe | None = None
+    """Of a backup of Zeebe."""

@@ -32,7 +32,7 @@ from logkeep.config.options import (
 )
 from logkeep.config.settings import SettingPlace
 from logkeep.errors import UsageError
-from logkeep.kinds import KAFKA, ZOOKEEPER, SourceKind, kind_of
+from logkeep.kinds import APPLICATION, KAFKA, ZEEBE, ZOOKEEPER, SourceKind, kind_of
 from logkeep.reports.backups import read_source
 from logkeep.reports.drill import DrillReport
 from logkeep.repository.chain.commits import SourceRef
@@ -46,14 +46,22 @@ def _text(report: DrillReport, look: TerminalStyle) -> str:
     good = report.verdict == RestoreVerdict.PROVEN
     head = f"{look.state('OK' if good else 'FAIL')}  drill of backup {report.backup}: {report.verdict}"
     took = duration(timedelta(seconds=report.seconds))
-    amount = f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
+    lines = [head, look.prose(f"{_amount(report)} · restored and compared in {took} ({report.where})", indent=2)]
+    return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
+
+
+def _amount(report: DrillReport) -> str:
     if report.tree is not None:
         replayed = f"{plural(report.tree.transactions, 'transaction')} replayed"
-        amount = (
-            f"{plural(report.tree.nodes_compared, 'node')} at {report.tree.zxid} ({report.tree.proof}) · {replayed}"
-        )
-    lines = [head, look.prose(f"{amount} · restored and compared in {took} ({report.where})", indent=2)]
-    return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
+        return f"{plural(report.tree.nodes_compared, 'node')} at {report.tree.zxid} ({report.tree.proof}) · {replayed}"
+    if report.application is not None:
+        found = report.application
+        opened = f"{plural(found.partitions, 'partition')} opened, the state of {found.partitions_proven} compared"
+        return f"{opened} · {plural(found.positions, 'position')} · {size(report.bytes)}"
+    if report.zeebe is not None:
+        cut = f"{plural(report.zeebe.commands_proven, 'command')} of other partitions proven"
+        return f"{plural(report.zeebe.partitions, 'partition')} · {plural(report.zeebe.records, 'record')} · {cut}"
+    return f"{plural(report.topics, 'topic')} · {plural(report.records, 'record')} · {size(report.bytes)}"
 
 
 def _code(report: DrillReport) -> int:
@@ -94,6 +102,9 @@ def drill(run: Run, backup: str) -> DrillReport:
 
     A backup of ZooKeeper is restored into a temporary directory, at its end or at --to-zxid or --to-time. A server of
     its version is started there, and its whole tree is compared with the replayed one.
+
+    A backup of an application is restored into a temporary directory and opened there. The state of every partition is
+    compared with the one that was backed up. A backup of Zeebe is exported into a temporary store and verified there.
     """
     refuse_contradictions(run)
     place = chosen_source(run)
@@ -115,6 +126,18 @@ def _drill_zookeeper(run: Run, place: SourceRef, entry: BackupEntry) -> DrillRep
     return drill_zookeeper(run, place, entry)
 
 
+def _drill_application(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
+    from logkeep.cli.verbs.application.drill import drill_application  # noqa: PLC0415 - only this kind needs it
+
+    return drill_application(run, place, entry)
+
+
+def _drill_zeebe(run: Run, place: SourceRef, entry: BackupEntry) -> DrillReport:
+    from logkeep.cli.verbs.zeebe.drill import drill_zeebe  # noqa: PLC0415 - only this kind needs it
+
+    return drill_zeebe(run, place, entry)
+
+
 @dataclass(frozen=True)
 class _KindDrill:
     kind: SourceKind
@@ -126,6 +149,8 @@ class _KindDrill:
 _DRILLS = {
     KAFKA.name: _KindDrill(KAFKA, _drill_kafka, (TO_ZXID, TO_TIME)),
     ZOOKEEPER.name: _KindDrill(ZOOKEEPER, _drill_zookeeper, _OF_KAFKA),
+    APPLICATION.name: _KindDrill(APPLICATION, _drill_application, (*_OF_KAFKA, EMBEDDED, *ZK_MOMENT)),
+    ZEEBE.name: _KindDrill(ZEEBE, _drill_zeebe, (*_OF_KAFKA, EMBEDDED, *ZK_MOMENT)),
 }
 
 

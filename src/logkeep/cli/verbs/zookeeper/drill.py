@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 from logkeep.cli.frame.execute import Run
-from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, note_failed, passed_over
-from logkeep.cli.wiring import restores_place
+from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
+from logkeep.cli.wiring import note_failed, restores_place
 from logkeep.config.options import ZK_MOMENT, Options
 from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed

@@ -22,7 +22,7 @@ from logkeep.cli.verbs.zookeeper.restore.report import (
 )
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint, resume_hints
 from logkeep.cli.verbs.zookeeper.restore.with_plan import agreed_in, as_agreed
-from logkeep.cli.wiring import chosen_source, named_backup, opened_repository, restores_place
+from logkeep.cli.wiring import chosen_source, named_backup, note_failed, opened_repository, restores_place
 from logkeep.config.options import (
     ACCEPT_MISMATCH,
     BELIEVE,
@@ -54,7 +54,6 @@ from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.restores import ReceiptDocument
-from logkeep.repository.restores.stored import StoredRestore
 from logkeep.zookeeper.repo.view import view_of
 from logkeep.zookeeper.restore.prepare import PreparedRestore, check_targets, prepare
 from logkeep.zookeeper.restore.receipts import PlanBody, RestoreStart, begin, facts_of, verdict_of
@@ -205,14 +204,6 @@ def _carry_out(
     body = stored.body(PlanBody)
     document = stored.ended(verdict_of(body), planned.findings, facts_of(body, receipt))
     return _result_report(planned, prepared, receipt, document, wanted.journal)
-
-
-def note_failed(run: Run, stored: StoredRestore, error: LogkeepError) -> None:
-    """Store the failure. An error while storing must not hide why the restore failed."""
-    try:
-        stored.failed(error, "target")
-    except LogkeepError as problem:
-        run.console.warn(f"the receipt of restore {stored.id} cannot be stored: {problem}")
 
 
 def _options(run: Run) -> dict[str, str]:
