@@ -106,7 +106,7 @@ class Context:
         self.answer = value
 
     def external(self, name: str, position: int) -> None:
-        """Report how far another system has been told of this partition's changes: its position, which only grows."""
+        """Report the position in another system up to which it has this partition's changes; it only grows."""
         if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < 1 << 63:
             raise UsageError(f"{position!r} is not a position")
         self.positions[EXTERNAL + check_key(name)] = encode_value(position)

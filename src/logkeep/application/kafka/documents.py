@@ -1,4 +1,4 @@
-"""What an application and its coordinator tell each other in topics: declarations, markers, checkpoints of tasks.
+"""The documents that an application and its coordinator exchange in topics: declarations, markers, checkpoints.
 
 `<application>.control` (compacted, one partition): `lk/participant/<group>` has a declaration, `lk/marker` the newest
 marker. `<application>.checkpoints` (compacted): one record for each task and checkpoint.

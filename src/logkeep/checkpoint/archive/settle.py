@@ -1,6 +1,6 @@
 """Completes or fails a backup of an application, from its request and its journal alone.
 
-Workers call it after each receipt, the coordinator while it waits. Whoever holds the lease decides, and a second
+Workers call it after each receipt, the coordinator while it waits. The holder of the lease decides, and a second
 decision is impossible: an id is decided once in the chain. The lease names the backup *before* the deadline is
 compared, so that no reader says `failed` of a backup that is completed a moment later.
 """

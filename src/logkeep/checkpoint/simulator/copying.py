@@ -158,7 +158,7 @@ def settle_quietly(world: "SimWorld", backup_id: int) -> Steps[None]:
 
 
 def settle(world: "SimWorld", backup_id: int) -> Steps[SimDecision | None]:
-    """Decide what the stored copies decide. Whoever is first decides for all."""
+    """Decide what the stored copies decide. The first decision is final."""
     store = world.store
     request = yield from store.call(lambda: store.requests.get(backup_id))
     if request is None:
