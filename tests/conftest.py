@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from logkeep.repository.chain import lease
+
 # A test run that a script started in the background ignores Ctrl-C, and so would every process that it starts: then
 # nothing that is interrupted on purpose would notice.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -70,6 +72,7 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Servers end with their group: an idle broker takes a twentieth of a core, and ten of them half a core."""
     yield
+    lease._unreleased.clear()  # many tests count their runs from 1: the runs of the next test have the same names
     if nextitem is not None and _group(item) and _group(item) != _group(nextitem):
         _finish_shared_fixtures(item)
 

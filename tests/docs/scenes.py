@@ -25,6 +25,7 @@ from tests.crash.points import KILLED, in_child, run_backup
 from tests.support.datasets.v1_files import HandRecord, write_partition
 from tests.support.faults.plan import KillAfter
 from tests.support.faults.store import FaultyStore
+from tests.support.processes import wait_for
 from tests.support.scripted.backup import back_up
 from tests.support.zeebe.golden import unpacked_store
 
@@ -146,10 +147,25 @@ def _sell(orders: int, payments: int) -> None:
 
 
 def _commit(group: str, offset: int) -> None:
-    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415
+    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition  # noqa: PLC0415
 
+    starting = (
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    )
     consumer = Consumer({"bootstrap.servers": os.environ["BROKERS"], "group.id": group})
-    consumer.commit(offsets=[TopicPartition("orders", p, offset) for p in range(3)], asynchronous=False)
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=[TopicPartition("orders", p, offset) for p in range(3)], asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in starting:
+                raise
+            return False  # a broker that has just started may not coordinate groups yet
+        return True
+
+    wait_for(committed, f"the offsets of group {group}")
     consumer.close()
 
 
