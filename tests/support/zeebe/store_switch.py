@@ -41,6 +41,7 @@ class StoreSwitch:
             for each in self._open:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
+                each.close()
             self._open.clear()
 
     def _accept(self, listener: socket.socket) -> None:
