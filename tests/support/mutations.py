@@ -18,7 +18,7 @@ def mutate(monkeypatch: pytest.MonkeyPatch, owner: ModuleType | type, name: str,
     exec(compile(source.replace(old, new), f"<mutant of {name}>", "exec"), space)  # noqa: S102 - our own source
     monkeypatch.setattr(owner, name, _bound_to(space[name], module))
     if isinstance(owner, ModuleType):
-        for other in [found for key, found in sys.modules.items() if key.startswith("logkeep.checkpoint")]:
+        for other in [found for key, found in sys.modules.items() if key.startswith(("logkeep.", "tests."))]:
             if vars(other).get(name) is original:
                 monkeypatch.setattr(other, name, getattr(owner, name))
 

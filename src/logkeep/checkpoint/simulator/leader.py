@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from logkeep.checkpoint import machine, machine_state, records
+from logkeep.checkpoint import machine, machine_state, records, state_digest
 from logkeep.checkpoint.machine import Append, CallHandler, Instruction, Reply, SendMessages, TakeBackup
 from logkeep.checkpoint.machine_state import MachineState
+from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.records import INPUTS, Kind, Record
-from logkeep.checkpoint.simulator import copying
 from logkeep.checkpoint.simulator.sim_log import Deposed
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot, must_abort
 from logkeep.checkpoint.steps import Steps, Wait
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from logkeep.checkpoint.simulator.world import SimWorld
 
 _KEPT = 2
+_CUT = "cut"
 _IDLE_STEPS, _IDLE_TICKS = 4, 12
 
 
@@ -43,12 +44,13 @@ class PartitionLeader:
         empty = MachineState(world.application, "shop", world.history, partition, world.plan.partitions)
         self.state = machine_state.load(empty, self.system.items())
         self.pins: list[KeptSnapshot] = []
+        self.cut = msgspec.msgpack.decode(self.system[_CUT], type=CutFacts) if _CUT in self.system else None
         self._idle = 0
 
     def run(self) -> Steps[None]:
         try:
             yield from self._replay()
-            self.world.spawn(copying.after_replay(self), self)
+            self.world.spawn(self.world.archive.resume(self), self)
             while True:
                 yield from self._turn()
         except Deposed:
@@ -134,6 +136,9 @@ class PartitionLeader:
             self._do(instruction)
 
     def _store(self, applied: machine_state.Applied) -> None:
+        if applied.state.checkpoint_id != self.state.checkpoint_id:
+            self.cut = self.cut_at(applied.state.checkpoint_id, applied.state.checkpoint_position)
+            self.system[_CUT] = msgspec.msgpack.encode(self.cut)
         self.state = applied.state
         for target, writes in ((self.user, applied.writes), (self.system, applied.system)):
             for key, value in writes:
@@ -150,25 +155,37 @@ class PartitionLeader:
         elif isinstance(instruction, Reply):
             self.world.answered(self.partition, instruction)
         elif isinstance(instruction, TakeBackup):
-            self.world.spawn(copying.copy_partition(self, instruction), self)
+            steps = self.world.archive.begin(self, instruction)
+            if steps is not None:
+                self.world.spawn(steps, self)
 
     def saved(self) -> LocalSnapshot:
         facts = KeptSnapshot(self.state.written, len(self.user), self.state.processed + 1)
         return LocalSnapshot(facts, dict(self.user), dict(self.system))
 
+    def cut_at(self, checkpoint_id: int, position: int) -> CutFacts:
+        """The facts of a checkpoint whose create is the next input."""
+        digest = state_digest.as_text(state_digest.digest_of(self.user.items()))
+        pending = sum(map(len, self.state.outbox.values()))
+        return CutFacts(checkpoint_id, position, position + 1, digest, {}, self.state.checkpoint_id, pending)
+
     def snapshot(self) -> None:
+        state = self.state
+        if state.written >= 0 and not must_abort(state.processed, state.written, state.checkpoint_position):
+            self.world.archive.snapshot(self)
+
+    def keep_snapshot(self) -> None:
         """Keep the state of this moment, and of older snapshots the newest and the pinned ones."""
         new = self.saved()
-        if new.facts.position < 0 or must_abort(
-            self.state.processed, self.state.written, self.state.checkpoint_position
-        ):
-            return
         if all(found.facts.position != new.facts.position for found in self.disk):
             self.disk.append(new)
         newest = sorted(self.disk, key=lambda found: found.facts.position)[-_KEPT:]
         self.disk[:] = [found for found in self.disk if found in newest or found.facts in self.pins]
 
     def compact(self) -> None:
+        self.world.archive.compact(self)
+
+    def compact_unpinned(self) -> None:
         needed = [found.facts.log_from for found in self.disk] + [found.log_from for found in self.pins]
         if self.disk:
             self.log.compact(min(needed))

@@ -15,6 +15,7 @@ KINDS: tuple[FaultKind, ...] = (
     *("crash", "depose", "restart all", "outage", "coordinator crash", "lose state"),
     *("snapshot", "snapshot", "snapshot", "compact"),
 )
+SHIPPED_EVERY = 16
 _LEAST_TICKS, _MOST_TICKS = 120, 400
 
 
@@ -39,6 +40,8 @@ class SchedulePlan(msgspec.Struct, frozen=True):
     store_errors: float
     faults: tuple[Fault, ...]
     retake: bool = False
+    shipped: bool = False
+    """With the shipped actor, coordinator and restore, which take more time than their models."""
 
     def __str__(self) -> str:
         chances = f"loss {self.loss}, doubles {self.doubles}, store errors {self.store_errors}"
@@ -74,6 +77,7 @@ def make_plan(seed: int) -> SchedulePlan:
         store_errors=choose.choice((0.0, 0.0, 0.05, 0.2)),
         faults=tuple(faults),
         retake=choose.random() < 0.3,
+        shipped=seed % SHIPPED_EVERY == 0,
     )
 
 

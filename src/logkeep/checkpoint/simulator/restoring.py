@@ -2,9 +2,7 @@
 
 from logkeep.checkpoint.records import Record
 from logkeep.checkpoint.simulator.leader import LocalSnapshot
-from logkeep.checkpoint.simulator.plan import SchedulePlan
 from logkeep.checkpoint.simulator.sim_store import SimDecision, SimReceipt, SimStore, StoredSnapshot
-from logkeep.checkpoint.simulator.workload import Workload
 from logkeep.checkpoint.simulator.world import SimWorld
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot
 
@@ -18,12 +16,12 @@ def restored_log(store: SimStore, receipt: SimReceipt) -> list[Record]:
     return [record for record in records if record.position < receipt.copy.cut_end]
 
 
-def restored_world(
-    plan: SchedulePlan, workload: Workload, store: SimStore, decision: SimDecision, history: int
-) -> SimWorld:
+def restored_world(taken: SimWorld, decision: SimDecision) -> SimWorld:
     """The application with the log and the state of a backup, in the next history; no leader runs yet."""
-    calm = msgspec.structs.replace(plan, commands=0, backups=0, loss=0.0, doubles=0.0, store_errors=0.0, faults=())
-    world = SimWorld(calm, workload, history, store)
+    store, change = taken.store, msgspec.structs.replace
+    calm = change(taken.plan, commands=0, backups=0, loss=0.0, doubles=0.0, store_errors=0.0, faults=())
+    world = SimWorld(calm, taken.workload, taken.history + 1, store, taken.repository)
+    world.tick = taken.tick
     for receipt in decision.receipts:
         partition, log = receipt.copy.partition, restored_log(store, receipt)
         world.logs[partition].fill(log, receipt.copy.log_start)

@@ -1,21 +1,25 @@
 """Runs schedules by seed, judges what they left, and looks for the shortest one that still fails."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from logkeep.checkpoint.records import Kind, document_of
 from logkeep.checkpoint.simulator import judge
-from logkeep.checkpoint.simulator.coordination import coordinate
 from logkeep.checkpoint.simulator.judge import Judge, SendingFacts
 from logkeep.checkpoint.simulator.plan import SchedulePlan, make_plan, shorter
 from logkeep.checkpoint.simulator.restoring import drained, restored_world
+from logkeep.checkpoint.simulator.sim_repository import SimRepository
 from logkeep.checkpoint.simulator.sim_store import SimDecision
 from logkeep.checkpoint.simulator.sim_transport import SENDING
 from logkeep.checkpoint.simulator.workload import SHOP, Workload
-from logkeep.checkpoint.simulator.world import SimWorld
+from logkeep.checkpoint.simulator.world import EPOCH, SimWorld
 
+_MEMORY = "/dev/shm"  # noqa: S108 - a private directory is made in it
 _MOST_SHORTENINGS = 150
 _OLD_MESSAGES = 12
 """So many messages of the abandoned history still wait in the inboxes of a restored application."""
@@ -45,8 +49,14 @@ class ScheduleTotals(msgspec.Struct):
 
 
 def run_plan(plan: SchedulePlan, workload: Workload = SHOP) -> ScheduleOutcome:
-    world = SimWorld(plan, workload)
-    counts: Counter[str] = Counter()
+    if not plan.shipped:
+        return _judged(SimWorld(plan, workload))
+    with TemporaryDirectory(prefix="logkeep-simulate-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
+        return _judged(SimWorld(plan, workload, repository=SimRepository(Path(folder), lambda: EPOCH)))
+
+
+def _judged(world: SimWorld) -> ScheduleOutcome:
+    plan, counts = world.plan, Counter[str]()
     try:
         world.run()
         findings = [*_ends(world), *_whole_run(world)]
@@ -56,6 +66,8 @@ def run_plan(plan: SchedulePlan, workload: Workload = SHOP) -> ScheduleOutcome:
             counts["completed" if decision.receipts else "failed"] += 1
             if decision.receipts:
                 findings += _backup(world, backup_id, decision, by_sending, counts)
+            else:
+                findings += _again(world, backup_id, "retaken")
     except (AssertionError, KeyError, IndexError, ValueError) as error:
         findings = [SimFinding("crash", f"{type(error).__name__}: {error}")]
     counts.update(world.counts)
@@ -72,8 +84,9 @@ def _ends(world: SimWorld) -> list[SimFinding]:
     found = [SimFinding("stuck", f"backup {each} has no end") for each in open_ids]
     made = {document_of(r).id for log in world.logs for r in log.everything if r.kind == Kind.CREATED}
     found += [SimFinding("foreign", f"checkpoint {i} was never asked for") for i in made - world.store.requests.keys()]
-    pinning = [leader for leader in world.leaders if leader.pins]
-    found += [SimFinding("pin", f"partition {leader.partition} still pins {leader.pins}") for leader in pinning]
+    pinning = [leader for leader in world.leaders if world.archive.pinned(leader)]
+    found += [SimFinding("pin", f"partition {leader.partition} still pins its log") for leader in pinning]
+    found += [SimFinding(*each) for each in world.wrong_ends]
     return found if world.quiet() else [*found, SimFinding("stuck", "messages wait for ever")]
 
 
@@ -101,7 +114,7 @@ def _backup(
     cut = [receipt.copy.cut_end for receipt in decision.receipts]
     found = [SimFinding("orphan", text) for text in by_sending.orphans(cut)]
     found += _order(world, backup_id, cut)
-    restored = restored_world(world.plan, world.workload, world.store, decision, world.history + 1)
+    restored = restored_world(world, decision)
     for partition, log in enumerate(restored.logs):
         log.everything[: log.start] = logs[partition][: log.start]
     counts["with messages under way"] += bool(judge.lost([log.everything for log in restored.logs]))
@@ -109,20 +122,19 @@ def _backup(
         restored.transport.deliver(receiver, message)
     if not drained(restored):
         found.append(SimFinding("stuck", f"backup {backup_id} restored does not drain"))
-    found += _reuse(restored, backup_id)
+    found += _again(restored, backup_id, "reused")
     found += _log_findings([log.everything for log in restored.logs]) + _money(restored)
     return found
 
 
-def _reuse(restored: SimWorld, backup_id: int) -> list[SimFinding]:
-    """After a restore an id of the store gives no second backup."""
-    before = dict(restored.store.requests), dict(restored.store.decisions)
-    for _ in coordinate(restored, backup_id, "f" * 16):
-        restored.tick += 1
-    same = before == (restored.store.requests, restored.store.decisions)
-    return (
-        [] if same and not any(restored.transport.inboxes) else [SimFinding("reused", f"{backup_id} was taken again")]
-    )
+def _again(world: SimWorld, backup_id: int, what: str) -> list[SimFinding]:
+    """An id of the store gives no second backup: not after it failed, and not after a restore."""
+    before = dict(world.store.requests), dict(world.store.decisions)
+    for _ in world.archive.coordinate(backup_id, "f" * 16):
+        world.tick += 1
+    world.archive.collect()
+    same = before == (world.store.requests, world.store.decisions)
+    return [] if same and not any(world.transport.inboxes) else [SimFinding(what, f"{backup_id} was taken again")]
 
 
 def _order(world: SimWorld, backup_id: int, cut: list[int]) -> list[SimFinding]:

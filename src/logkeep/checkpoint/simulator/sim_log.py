@@ -1,9 +1,11 @@
 """A partition's log in a list. A crash may drop what is not synced; a new term fences old leaders."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from logkeep.checkpoint.records import Kind, Record
+from logkeep.errors import ObjectMissing
+from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
 HOLE = Record(Kind.IGNORED, None, b"", ())
 """In the place of a record that a restored log does not have."""
@@ -70,3 +72,54 @@ class SimLog:
         """A restored log. What was compacted before its start is not known here."""
         self.everything = [HOLE] * start + list(records)
         self.start, self._synced, self._batch_ends = start, self.end, []
+
+
+class TermLog:
+    """The log as the leader of one term sees it: see `PartitionLog`. Every record is a batch."""
+
+    def __init__(self, log: SimLog, term: int) -> None:
+        self._log, self.term = log, term
+
+    @property
+    def start(self) -> int:
+        return self._log.start
+
+    @property
+    def end(self) -> int:
+        return self._log.end
+
+    @property
+    def size_bytes(self) -> int:
+        return self.size_from(self.start)
+
+    def size_from(self, position: int) -> int:
+        return sum(len(record.value) for record in self._log.everything[position:])
+
+    def append(self, records: Sequence[Record]) -> int:
+        raise NotImplementedError("the simulated leader appends by itself")
+
+    def read(self, start: int, most_bytes: int) -> list[Record]:
+        raise NotImplementedError("the simulated leader reads by itself")
+
+    def batch_start(self, position: int) -> int:
+        return min(position, self.end)
+
+    def cut_end(self, create: int) -> int:
+        return create + 1
+
+    def batches(self, start: int, end: int) -> Iterator[bytes]:
+        for position in range(start, end):
+            try:
+                record = self._log.read(position)
+            except Compacted as error:
+                raise ObjectMissing(str(error)) from error
+            if record is not None:
+                plain = BatchRecord(record.key, record.value, record.headers, record.timestamp_ms)
+                yield encode_batch(position, self.term, [plain])
+
+    def compact(self, before: int) -> int:
+        self._log.compact(before)
+        return self.start
+
+    def close(self) -> None:
+        """There is nothing to release."""

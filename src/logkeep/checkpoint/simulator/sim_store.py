@@ -61,9 +61,9 @@ class SimStore:
     def call(self, effect: Callable[[], ValueT]) -> Steps[ValueT]:
         """One call, with one point before it and one behind."""
         yield "store call"
-        self._fail()
+        self.fail_by_chance()
         result = effect()
-        self._fail()
+        self.fail_by_chance()
         yield "store answer"
         return result
 
@@ -79,6 +79,6 @@ class SimStore:
     def receipts_of(self, backup_id: int) -> list[SimReceipt]:
         return [found for key, found in self.receipts.items() if key[0] == backup_id]
 
-    def _fail(self) -> None:
+    def fail_by_chance(self) -> None:
         if self.down or (self.errors and self._choose.random() < self.errors):
             raise StoreUnreachable("the simulated store did not answer")

@@ -3,31 +3,57 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Protocol
 
 import msgspec
 
 from logkeep.checkpoint import records
-from logkeep.checkpoint.machine import Reply
+from logkeep.checkpoint.machine import Reply, TakeBackup
 from logkeep.checkpoint.records import CheckpointDocument, MessageSource, SentCommand, Stamp
 from logkeep.checkpoint.routing import partition_of
-from logkeep.checkpoint.simulator import copying
-from logkeep.checkpoint.simulator.coordination import coordinate
 from logkeep.checkpoint.simulator.leader import LocalSnapshot, PartitionLeader
+from logkeep.checkpoint.simulator.modelled_archive import ModelledArchive
 from logkeep.checkpoint.simulator.plan import Fault, SchedulePlan
 from logkeep.checkpoint.simulator.sim_log import SimLog
+from logkeep.checkpoint.simulator.sim_repository import SimRepository
 from logkeep.checkpoint.simulator.sim_store import SimStore
 from logkeep.checkpoint.simulator.sim_transport import SimTransport
 from logkeep.checkpoint.simulator.workload import Workload
 from logkeep.checkpoint.steps import Steps, Wait
 
 FOREIGN_ID = 1_000_000
-_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _OUTAGE_TICKS = 120
 _CLIENT_AGAIN_TICKS = 60
 _MOST_TICKS = 40_000
 _CALM_STEPS = 12
 _LATE = 1_000
 """Numbers of commands that clients send at the moment of an acknowledgement."""
+
+
+class Archive(Protocol):
+    """How backups of the simulated partitions are taken and kept."""
+
+    def begin(self, leader: PartitionLeader, take: TakeBackup) -> Steps[None] | None:
+        """A leader processes a create: its copy, or None if it was begun before."""
+
+    def resume(self, leader: PartitionLeader) -> Steps[None]:
+        """A new leader has replayed its log."""
+
+    def coordinate(self, backup_id: int, nonce: str) -> Steps[None]:
+        """A user asks for a backup. The same id again must give nothing new."""
+
+    def snapshot(self, leader: PartitionLeader) -> None: ...
+
+    def compact(self, leader: PartitionLeader) -> None: ...
+
+    def pinned(self, leader: PartitionLeader) -> bool: ...
+
+    def settle_open(self) -> None:
+        """What any coordinator does that looks at an open backup behind its deadline."""
+
+    def collect(self) -> list[tuple[str, str]]:
+        """Put requests and ends where the judge looks for them; what is wrong with an end, and a text."""
 
 
 class Fiber(msgspec.Struct, eq=False):
@@ -43,7 +69,15 @@ class SimWorld:
 
     application = bytes(range(16))
 
-    def __init__(self, plan: SchedulePlan, workload: Workload, history: int = 1, store: SimStore | None = None) -> None:
+    def __init__(
+        self,
+        plan: SchedulePlan,
+        workload: Workload,
+        history: int = 1,
+        store: SimStore | None = None,
+        repository: SimRepository | None = None,
+    ) -> None:
+        """With a repository the shipped archive is used, otherwise the modelled one."""
         self.plan, self.workload, self.history = plan, workload, history
         self.choose = Random(f"run {plan.seed}")  # noqa: S311 - a schedule is reproducible
         self.tick = 0
@@ -58,11 +92,14 @@ class SimWorld:
         self.began: dict[int, int] = {}
         self.acknowledged: dict[int, int] = {}
         self.answers: dict[str, dict[int, CheckpointDocument]] = {}
+        self.wrong_ends: list[tuple[str, str]] = []
         self.counts = {"crashes": 0, "outages": 0}
+        self.repository = repository
+        self.archive: Archive = _shipped(self, repository) if repository else ModelledArchive(self)
 
     @property
     def now(self) -> datetime:
-        return _EPOCH + timedelta(seconds=self.tick)
+        return EPOCH + timedelta(seconds=self.tick)
 
     @property
     def now_ms(self) -> int:
@@ -98,15 +135,12 @@ class SimWorld:
         while not self.quiet() and self.tick < end:
             for _ in range(_CALM_STEPS):
                 self._step()
-        self._settle_open()
+        self.archive.settle_open()
+        self.wrong_ends = self.archive.collect()
 
-    def _settle_open(self) -> None:
-        """What any coordinator does that looks at an open backup behind its deadline."""
-        for request in self.store.requests.values():
-            if request.id not in self.store.decisions:
-                self.tick = max(self.tick, int((request.deadline - _EPOCH).total_seconds()))
-                for _ in copying.settle(self, request.id):
-                    pass
+    def pass_to(self, moment: datetime) -> None:
+        """Nothing happens up to a moment."""
+        self.tick = max(self.tick, int((moment - EPOCH).total_seconds()))
 
     def quiet(self) -> bool:
         if any(self.transport.inboxes) or len(self.fibers) > len(self.leaders):
@@ -171,7 +205,7 @@ class SimWorld:
 
     def _coordinator(self, backup_id: int, nonce: str, at: int) -> Steps[None]:
         yield Wait(at)
-        yield from coordinate(self, backup_id, nonce)
+        yield from self.archive.coordinate(backup_id, nonce)
 
     def _happen(self, fault: Fault) -> None:
         partition = fault.number % self.plan.partitions
@@ -221,3 +255,9 @@ class SimWorld:
         leader = PartitionLeader(self, partition, saved)
         self.spawn(leader.run(), leader)
         return leader
+
+
+def _shipped(world: SimWorld, repository: SimRepository) -> Archive:
+    from logkeep.checkpoint.simulator.shipped_archive import ShippedArchive  # noqa: PLC0415 - needs numpy
+
+    return ShippedArchive(world, repository)

@@ -66,10 +66,11 @@ def simulate(run: Run) -> SimulateReport:
 
     Leaders crash and change, messages are lost, doubled and reordered, bytes that were not synced vanish, and the store
     fails before and after a call. Each completed backup is restored and run until its messages have arrived. It needs
-    no server and writes nothing. The first failure ends it, with its seed and the shortest schedule found.
+    no server and writes temporary files only. The first failure ends it, with its seed and the shortest schedule found.
 
     The rules are those of the product: what a partition does with each message and record, which snapshot a backup
-    uses, and when it is complete. The log, the store and the processes around them are simulated.
+    uses, and when it is complete. Every sixteenth schedule also copies, completes and restores with the product's own
+    code. The log, the store and the processes around them are simulated.
     """
     replay, began = run[REPLAY], time.monotonic()
     seeds = range(replay, replay + 1) if replay is not None else _seeds(run[SEEDS])
