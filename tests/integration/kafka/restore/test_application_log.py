@@ -46,8 +46,8 @@ def test_a_log_on_kafka_keeps_every_promise(kafka: EmbeddedKafka, tmp_path: Path
 class _Bank(ApplicationProcesses):
     """Two partitions, and the steps of a coordinator."""
 
-    def __init__(self, kafka: EmbeddedKafka, home: Path) -> None:
-        super().__init__(home, kafka.bootstrap, "tests.support.running_application:bank", "bank-of-leaders")
+    def __init__(self, kafka: EmbeddedKafka, home: Path, name: str) -> None:
+        super().__init__(home, kafka.bootstrap, "tests.support.running_application:bank", name)
         new_repository(self.repository)
         self.config = {"bootstrap.servers": kafka.bootstrap}
         ensure_topics(self.config, ApplicationTopics(self.name), 2)
@@ -82,7 +82,7 @@ class _Bank(ApplicationProcesses):
 
 
 def test_s1_s4_s6_s8_leaders_on_kafka_are_killed_and_follow_each_other(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    bank = _Bank(kafka, tmp_path)
+    bank = _Bank(kafka, tmp_path, "bank-of-leaders")
     with bank.running("data", hold_at="0/log end"):
         bank.work(4)
         bank.begin(4)
@@ -104,6 +104,36 @@ def test_s1_s4_s6_s8_leaders_on_kafka_are_killed_and_follow_each_other(kafka: Em
         assert (ended(bank.place, 6).state, bank.outcomes(6)) == ("completed", ["completed"])  # S1
         _check_store_errors(bank)
         assert [bank.port.state(f"a{number}") for number in range(4)] == [b"\xfe", b"\xfe", b"\xff", b"\xff"]
+
+
+def test_s2_s3_s5_s7_leaders_on_kafka_whose_state_is_kept(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    bank = _Bank(kafka, tmp_path, "bank-of-states")
+    with bank.running("data", hold_at="0/log end"):
+        bank.work(4)
+        bank.begin(4)
+        bank.created(4)
+        bank.work(2)
+    with bank.running("data", hold_at="0/copy: open the store"):
+        assert (ended(bank.place, 4).state, bank.outcomes(4)) == ("failed", ["failed"])  # S5: no replay of created
+        bank.begin(5)
+        bank.created(5)
+    with bank.running("data", kill_at="0/log end", hold_at="0/before created") as process:
+        assert (ended(bank.place, 5).state, bank.outcomes(5)) == ("failed", ["failed"])  # S7
+        create = bank.begin(6, (0,))
+        assert killed_itself(process)
+        assert bank.outcomes(6) == []  # S2: a part of a copy is left
+    with bank.running("data", kill_at="0/copy: receipt stored", hold_at="0/before created") as process:
+        assert killed_itself(process)
+        assert bank.outcomes(6) == ["completed"]  # S3: a whole copy is left, and created is still not committed
+    with bank.running("data"):
+        for partition in (0, 1):
+            bank.port.create(partition, create)
+        assert ended(bank.place, 6).state == "completed"
+        first, second = (copy for copy in copies(bank.place, 6) if copy.partition == 0)
+        assert first.term < second.term
+        assert first.state_digest == second.state_digest
+        assert (first.position, first.cut_end) == (second.position, second.cut_end)
+        assert bank.port.state("a0") == b"\xfe"
 
 
 def _check_store_errors(bank: _Bank) -> None:
