@@ -20,6 +20,7 @@ from logkeep.errors import LogkeepError, UsageError
 
 MOST_VALUE_BYTES = 1 << 20
 MOST_KEY_BYTES = 1024
+_MOST_LOGGED = 100
 UserHandler = Callable[[Command, "StateMapping", "Context"], object]
 
 
@@ -121,7 +122,8 @@ def caller(handlers: Mapping[str, UserHandler]) -> Callable[[Record, PartitionSt
             return _handled(handlers.get(name, _no_handler), _command(record, name, key), state, record.timestamp_ms)
         except Exception as error:  # noqa: BLE001 - any error of the user's code rejects its command, and only that
             text = error.what if isinstance(error, LogkeepError) else f"{type(error).__name__}: {error}"
-            _log.warning("rejected command %r of key %r at %d: %s", name, key, record.position, text, exc_info=error)
+            shown = name[:_MOST_LOGGED], key[:_MOST_LOGGED]
+            _log.warning("rejected command %r of key %r at %d: %s", *shown, record.position, text, exc_info=error)
             return Handled(reply={"error": text[:1000]})
 
     return call

@@ -94,6 +94,8 @@ def receive(state: MachineState, message: Record) -> Reception:
     counted = _foreign(state, message)
     if counted:
         return Reception(() if message.kind == Kind.ACK else (message,), counted=counted)
+    if message.kind == Kind.ACK and not _acknowledges(state, message):
+        return Reception(counted="unreadable")
     return _receive_own(state, message, records.stamp_of(message))
 
 
@@ -175,7 +177,18 @@ def _foreign(state: MachineState, message: Record) -> str:
 def _source(state: MachineState, message: Record) -> MessageSource | None:
     """Which message of this application it is; an earlier history's, too, if it is in the log already."""
     source = records.source_of(message)
-    return source if source is not None and source.topic == state.topic and not _foreign(state, message) else None
+    if source is None or source.topic != state.topic or not 0 <= source.partition < state.partitions:
+        return None
+    return None if _foreign(state, message) else source
+
+
+def _acknowledges(state: MachineState, message: Record) -> bool:
+    """Whether an acknowledgement can be read: in the log, an unreadable one would end every leader."""
+    try:
+        records.acknowledged(message)
+    except Damaged:
+        return False
+    return _source(state, message) is not None
 
 
 def _known(state: MachineState, message: Record) -> tuple[Instruction, ...] | None:
