@@ -29,6 +29,7 @@ from logkeep.repository.chain.write_session import Writing, brief_writing
 
 KIND = "application"
 _RESEND_S, _POLL_S, _LOCKED_S = 1.0, 0.5, 1.0
+_LARGER_ID = "earlier backups are untouched; take another one, with a larger id"
 Watch = Callable[[int, int], None]
 """Gets how many partitions have answered, or have a whole copy, and how many there are."""
 
@@ -65,6 +66,7 @@ def take(
 
     Raises IllegalTransition if the id was used, Locked if another backup is ongoing, BackupFailed if this one failed.
     """
+    _check_time(options.timeout)
     yield "take: facts"
     facts = port.facts()
     _check_repository(place, facts)
@@ -74,7 +76,7 @@ def take(
     yield from _announce(place, port, request, clock, tokens, watch)
     settled = yield from _follow(place, request, options, clock, tokens, watch)
     if settled.state is StateName.FAILED:
-        raise BackupFailed(settled.reason, subject=f"backup {request.id}")
+        raise BackupFailed(settled.reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
     return TakenBackup(request.id, joined, settled.state, settled.reason)
 
 
@@ -83,6 +85,7 @@ def mark(
     tokens: TokenSource,
 ) -> Steps[int]:  # fmt: skip
     """A checkpoint without copies. It can be restored to once a later backup has archived the log around it."""
+    _check_time(timeout)
     yield "mark: facts"
     facts, until = port.facts(), clock() + timeout
     yield "mark: ids"
@@ -100,12 +103,16 @@ def mark(
         if problem is None and missing and clock() >= until:
             problem = MustFail(f"it did not answer within {timeout.total_seconds():g} s", missing[0])
         if problem is not None:
-            raise BackupFailed(
-                partition_failure(problem.partition, problem.reason), subject=f"checkpoint {checkpoint_id}"
-            )
+            reason = partition_failure(problem.partition, problem.reason)
+            raise BackupFailed(reason, subject=f"checkpoint {checkpoint_id}", remedy=_LARGER_ID)
         if not missing:
             return checkpoint_id
         yield Wait(_RESEND_S)
+
+
+def _check_time(timeout: timedelta) -> None:
+    if timeout <= timedelta():
+        raise UsageError("no time is left for the partitions to answer", subject="--timeout", remedy="use 1s or more")
 
 
 def _check_repository(place: SourceRef, facts: ApplicationFacts) -> None:
@@ -246,7 +253,7 @@ def _announce(
             settled = yield from fail(place, request.id, reason, clock, tokens)
             if settled.state is StateName.COMPLETED:
                 return  # every partition has stored its copy: only an answer is late
-            raise BackupFailed(settled.reason or reason, subject=f"backup {request.id}")
+            raise BackupFailed(settled.reason or reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
         if not missing:
             return
         yield Wait(_RESEND_S)
