@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-_PRELOADED = ("tests.crash.victims", "tests.crash.subtree_victim")
+_PRELOADED = ("tests.crash.victims", "tests.crash.subtree_victim", "tests.crash.application_victim")
 _ARRIVED = b"."
 _BROKEN = 3
 

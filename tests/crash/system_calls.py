@@ -16,6 +16,11 @@ class SystemCalls:
         """`instead`: what is done at that call, if the process goes on."""
         self._names, self._count, self._die_at, self._told, self._instead = names, 0, die_at, told, instead
 
+    @property
+    def count(self) -> int:
+        """Before and after each call."""
+        return self._count
+
     def watch(self) -> None:
         for name in self._names:
             setattr(os, name, self.watched(getattr(os, name)))

@@ -35,7 +35,7 @@ def back_up(
 ) -> dict[str, object]:
     """Back up the scripted source; tells the id, or the kind of the error, and how many store calls were made."""
     os.environ.update(environment or {})
-    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    faulty = FaultyStore(open_store(url), plan_of(fault, call))
     place = SourceRef(RetryingStore(faulty), repository, "prod")
     start()
     wanted = {int(partition): end for partition, end in ends.items()}
@@ -51,7 +51,7 @@ def fold(
 ) -> dict[str, object]:
     """Fold every compacted log; tells how many store calls were made."""
     os.environ.update(environment)
-    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
     fold_all(SourceRef(faulty, repository, "prod"))
     return {"calls": len(faulty.calls)}
@@ -62,7 +62,7 @@ def trim(
 ) -> dict[str, object]:
     """Trim the backups of the scripted source, and collect what no backup needs any more."""
     os.environ.update(environment)
-    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
     trim_and_collect(SourceRef(faulty, repository, "prod"))
     return {"calls": len(faulty.calls)}
@@ -85,7 +85,7 @@ def trim_and_collect(place: SourceRef) -> None:
         collect(session, AT_ONCE)
 
 
-def _plan(fault: str, call: int) -> Plan:
+def plan_of(fault: str, call: int) -> Plan:
     if fault == KILLED_AFTER:
         return KillAfter(call)
     return Scripted({call: _lost()}) if fault == ANSWER_LOST else no_faults
