@@ -8,8 +8,8 @@ GIVEN = 1000
 """What every customer has at first."""
 
 
-def shop(name: str) -> Application:
-    made = Application(name, partitions=4)
+def shop(name: str, partitions: int = 4) -> Application:
+    made = Application(name, partitions=partitions)
 
     @made.on("order")
     def order(command: Command, state: Any, context: Context) -> None:
@@ -28,6 +28,10 @@ def shop(name: str) -> Application:
         state[command.key] = state[command.key] | {"status": "paid" if command.value["paid"] else "refused"}
 
     return made
+
+
+def large_shop(name: str) -> Application:
+    return shop(name, partitions=8)
 
 
 def difference(state: dict[str, Any]) -> int:
