@@ -68,6 +68,7 @@ class Bench:
 
     def check(self, point: str, *, all_backups: bool) -> None:
         after = self.run("follow_up", point).result
+        assert isinstance(after, dict), after  # otherwise the text of an error
         assert (after["third"], after["money"], after["states"]["1"]) == ("completed", WHOLE, "completed")
         assert after["states"].get("2", "doesNotExist") in ("completed", "failed", "doesNotExist")
         completed = sorted(int(i) for i, state in after["states"].items() if state == "completed")
