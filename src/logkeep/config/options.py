@@ -601,6 +601,15 @@ RESUME_RESTORE: Option[int | None] = Option(
 )  # fmt: skip
 
 APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+CLIENT_CONFIG: Option[Path | None] = Option(
+    "client-config", FilePath("FILE"), None,
+    "Properties of librdkafka, one name=value per line, as the application's program takes them.",
+    key="kafka.client_config",
+)  # fmt: skip
+ON_FAILOVER: Option[str] = Option(
+    "on-failover", OneOf(("fail", "retake")), "fail",
+    "A leader that takes over a partition fails the backup, or makes the copy itself.", where=Where.FLAG,
+)  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(
     "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
 )
@@ -629,7 +638,7 @@ TLS_KEY: Option[Path | None] = Option(
     "tls-key", FilePath("FILE"), None, "Private key of the certificate, PEM.", key="http.tls_key"
 )
 REPLACE_DATA: Option[bool] = Option(
-    "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
+    "replace", Bool(), False, "Replace the application that is there; its files or topics are kept.", where=Where.FLAG
 )
 
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(

@@ -1,10 +1,11 @@
-"""`logkeep app restore`: plan, stage, swap."""
+"""`logkeep app restore`: plan, stage, swap. This is the restore to files; `cluster_restore` is the one to topics."""
 
 import threading
 from pathlib import Path
 
 import msgspec
 
+from logkeep.application.client_config import client_config
 from logkeep.application.data_directory import (
     DOCUMENT,
     LOCK,
@@ -21,73 +22,35 @@ from logkeep.checkpoint.restore.target import dropped
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.backup import data_directory
 from logkeep.cli.verbs.application.declarations import RESTORE
+from logkeep.cli.verbs.application.restore_report import (
+    ApplicationRestoreReport,
+    RestoredPositions,
+    losses,
+    restore_text,
+)
 from logkeep.cli.wiring import chosen_engine, chosen_source
-from logkeep.config.options import REPLACE_DATA
+from logkeep.config.options import APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA
 from logkeep.errors import Locked, TargetUnsafe, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import backup_id
-from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.owner import this_process
 
 
-class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
-    partition: int
-    position: int
-    """Of the checkpoint: the last record that is restored."""
-    snapshot_position: int
-    replayed: int
-    """Positions that the application replays when it starts."""
-    dropped: int | None = None
-    """Records of the target after the checkpoint; null if the target is in another history, or cannot be read."""
-    sent_again: int | None = None
-    """Messages to other partitions without an acknowledgement at the checkpoint; null between two backups."""
-    proven: bool = False
-    """Snapshot and events were folded, and gave the state that the backup recorded."""
-
-
-class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    source: str
-    checkpoint: int
-    backup: int
-    """The backup that has it."""
-    history: int
-    """The new history of the application."""
-    directory: str
-    partitions: tuple[RestoredPositions, ...]
-    before: str | None = None
-    """Where the old files are."""
-    dry_run: bool
-
-
-def _text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
-    heads = ("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED", "DROPPED", "SENT AGAIN", "STATE")
-    table = look.table(heads, [_row(one, report) for one in report.partitions], right=",".join(heads[:-1]))
-    done = "would restore" if report.dry_run else "restored"
-    said = f"{done} checkpoint {report.checkpoint} of {report.source} as history {report.history}"
-    lines = [table, "", look.text(f"{said} to {report.directory}")]
-    if report.before:
-        lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
-    return "\n".join(lines)
-
-
-def _row(one: RestoredPositions, report: ApplicationRestoreReport) -> tuple[str, ...]:
-    counted = ("unknown" if number is None else str(number) for number in (one.dropped, one.sent_again))
-    state = "proven" if one.proven else "not compared"
-    positions = (one.partition, one.position, one.snapshot_position, one.replayed)
-    return (*map(str, positions), *counted, "" if report.dry_run else state)
-
-
-@verb(RESTORE, report=ApplicationRestoreReport, text=_text)
+@verb(RESTORE, report=ApplicationRestoreReport, text=restore_text)
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     if not (checkpoint.isascii() and checkpoint.isdecimal()):
         raise UsageError(f"{checkpoint!r} is not the id of a checkpoint", remedy="give the number")
-    place, directory = chosen_source(run, read_only=run.dry_run), data_directory(run)
+    if run[APP_DATA] is None and run[BOOTSTRAP_SERVERS] is not None:
+        client_config(run[BOOTSTRAP_SERVERS] or "", run[CLIENT_CONFIG])
+        from logkeep.cli.verbs.application.cluster_restore import restored_to_cluster  # noqa: PLC0415 - the client
+
+        return restored_to_cluster(run, int(checkpoint))
+    directory, place = data_directory(run), chosen_source(run, read_only=run.dry_run)
     require_kind(place, APPLICATION)
     folded = read_chain(place)
     plan = prepare(place, folded, backup_id(int(checkpoint)))
@@ -98,17 +61,8 @@ def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
     planned = _planned(place.source, plan, directory, history + 1, known)
     if run.dry_run:
         return planned
-    run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?{_losses(planned)}")
+    run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?{losses(planned)}")
     return _restored(run, place, plan, planned)
-
-
-def _losses(planned: ApplicationRestoreReport) -> str:
-    """What the user accepts besides."""
-    counts = [one.dropped for one in planned.partitions]
-    if None in counts:
-        return " What is there now is in another history, and will be put aside."
-    total = sum(count or 0 for count in counts)
-    return f" {plural(total, 'record')} after the checkpoint will be dropped." if total else ""
 
 
 def _restored(
