@@ -608,7 +608,8 @@ CLIENT_CONFIG: Option[Path | None] = Option(
 )  # fmt: skip
 ON_FAILOVER: Option[str] = Option(
     "on-failover", OneOf(("fail", "retake")), "fail",
-    "A leader that takes over a partition fails the backup, or makes the copy itself.", where=Where.FLAG,
+    "What the next leader of a partition does whose copy is not complete: fail the backup, or make the copy.",
+    where=Where.FLAG,
 )  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(
     "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
@@ -627,6 +628,11 @@ LISTEN: Option[str] = Option(
 TOKEN_FILE: Option[Path] = Option(
     "token-file", FilePath("FILE"), Path("logkeep.token"),
     "Token that changes need; the first start makes it. Only its owner may read it.", key="http.token_file",
+)  # fmt: skip
+ALLOW_RESTORE: Option[bool] = Option(
+    "allow-restore", Bool(), False,
+    "Let requests restore the application in --data, whose old files are kept; else they get the plan only.",
+    where=Where.FLAG,
 )  # fmt: skip
 SERVED_NAMES: Option[tuple[str, ...]] = Option(
     "served-name", TextList("HOST"), (), "Another host name under which clients reach the server.", key="http.names"

@@ -191,7 +191,7 @@ def _fence(config: ConnectionConfig, topics: ApplicationTopics, partitions: int)
 
 
 def check_written(config: ConnectionConfig, topics: ApplicationTopics, starts: Sequence[RestoredStart]) -> None:
-    """Raises RestoreFailed if an attempt that was given up has written behind the one that counts."""
+    """Raises RestoreFailed if an aborted attempt has written behind the one that counts."""
     for number, start in enumerate(starts):
         with closing(CommittedReader(config, topics.log, number, start.base)) as reader:
             end = reader.bounds()[1]

@@ -1,12 +1,10 @@
 """`logkeep app restore --bootstrap-servers`: to the topics of a cluster, as a new history."""
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from logkeep.application.client_config import client_config
 from logkeep.application.kafka_log.restore import (
     ClusterTarget,
     check_stopped,
@@ -22,21 +20,20 @@ from logkeep.checkpoint.steps import run as run_steps
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.application.restore_report import ApplicationRestoreReport, RestoredPositions, losses
 from logkeep.cli.wiring import chosen_engine, chosen_source
-from logkeep.config.options import BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA
+from logkeep.config.options import CLIENT_CONFIG, REPLACE_DATA
 from logkeep.kinds import APPLICATION, require_kind
-from logkeep.model.ids import backup_id
+from logkeep.model.ids import BackupId
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import this_process
 
 
-def restored_to_cluster(run: Run, checkpoint: int) -> ApplicationRestoreReport:
+def restored_to_cluster(run: Run, checkpoint: BackupId, config: dict[str, str]) -> ApplicationRestoreReport:
     """Raises TargetUnsafe for an application that runs, or that the user did not say to replace."""
-    place, servers = chosen_source(run, read_only=run.dry_run), run[BOOTSTRAP_SERVERS] or ""
-    config = client_config(servers, run[CLIENT_CONFIG])
+    place, servers = chosen_source(run, read_only=run.dry_run), config["bootstrap.servers"]
     require_kind(place, APPLICATION)
     folded = read_chain(place)
-    plan = prepare(place, folded, backup_id(checkpoint))
+    plan = prepare(place, folded, checkpoint)
     target = survey(config, plan.name)
     check_target(target, plan, replace=run[REPLACE_DATA])
     check_stopped(config, plan.name)
@@ -66,33 +63,31 @@ def _written(
         reserved.append(reserve_history(place, plan.checkpoint, known, run.clock, run.token))
         return reserved[0]
 
+    def units(history: int) -> list[ClusterUnit]:
+        return _units(place, chain, plan, history, config["bootstrap.servers"], run[CLIENT_CONFIG])
+
     with holding(place, plan, this_process(run.token()), run.token) as chain:
         steps = restore_to_cluster(
-            config, plan, reserve, _units(run, place, chain, plan), lambda total: chosen_engine(run, total),
+            config, plan, reserve, units, lambda total: chosen_engine(run, total),
             replace=run[REPLACE_DATA],
         )  # fmt: skip
         return run_steps(steps, threading.Event().wait), reserved[0]
 
 
 def _units(
-    run: Run, place: SourceRef, chain: Folded, plan: ApplicationRestorePlan
-) -> Callable[[int], list[ClusterUnit]]:
-    file: Path | None = run[CLIENT_CONFIG]
-
-    def units(history: int) -> list[ClusterUnit]:
-        return [
-            ClusterUnit(
-                stage=stage,
-                bootstrap_servers=run[BOOTSTRAP_SERVERS] or "",
-                client_config=None if file is None else str(file.absolute()),
-                application=plan.name,
-                history=history,
-                end=each.position + 1,
-            )
-            for stage, each in zip(stage_units(place, chain, plan), plan.partitions, strict=True)
-        ]
-
-    return units
+    place: SourceRef, chain: Folded, plan: ApplicationRestorePlan, history: int, servers: str, file: Path | None
+) -> list[ClusterUnit]:
+    return [
+        ClusterUnit(
+            stage=stage,
+            bootstrap_servers=servers,
+            client_config=None if file is None else str(file.absolute()),
+            application=plan.name,
+            history=history,
+            end=each.position + 1,
+        )
+        for stage, each in zip(stage_units(place, chain, plan), plan.partitions, strict=True)
+    ]
 
 
 def _planned(
@@ -104,6 +99,7 @@ def _planned(
         checkpoint=plan.checkpoint,
         backup=plan.backup,
         history=history,
+        directory="",
         cluster=servers,
         partitions=tuple(
             RestoredPositions(

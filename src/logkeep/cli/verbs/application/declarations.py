@@ -5,6 +5,7 @@ import click
 from logkeep.cli.frame.verb import Declaration
 from logkeep.cli.wiring import STORE_EXITS
 from logkeep.config.options import (
+    ALLOW_RESTORE,
     APP_DATA,
     APP_TIMEOUT,
     BACKUP_ID,
@@ -72,7 +73,8 @@ SERVE = Declaration(
     """Serve the HTTP interface to backups of an application: take, show, list, delete, and plan a restore.
 
     POST and DELETE need the token, on the loopback interface too. POST answers 202 once every partition has processed
-    its checkpoint, before the copies are done. /openapi.json describes all operations. Ends with SIGTERM or SIGINT.
+    its checkpoint, before the copies are done. /openapi.json describes all operations. With --allow-restore a POST can
+    restore the stopped application in --data; no request names another place. Ends with SIGTERM or SIGINT.
     """,
     options=(
         *STORE_OPTIONS,
@@ -83,6 +85,7 @@ SERVE = Declaration(
         TLS_CERTIFICATE,
         TLS_KEY,
         LEASE_TTL,
+        ALLOW_RESTORE,
     ),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(50, *STORE_EXITS),

@@ -29,7 +29,7 @@ class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
     """The backup that has it."""
     history: int
     """The new history of the application."""
-    directory: str = ""
+    directory: str
     """Empty if it was restored to a cluster."""
     cluster: str | None = None
     """The brokers, if it was restored to a cluster."""
