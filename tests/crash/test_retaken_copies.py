@@ -79,5 +79,14 @@ def test_s4_s5_s6_s7_end_completed_if_the_user_wants_the_copy_retaken(
     assert verified.returncode == 0, verified.stdout
 
 
+def test_a_retaken_copy_that_cannot_be_stored_ends_the_backup(tmp_path: Path) -> None:
+    """Long before its deadline of ten minutes, with the reason."""
+    bank = _Bank(tmp_path)
+    objects = bank.repository / "sources" / "bank" / "topics" / "bank.log" / "h0" / "partition=0"
+    objects.parent.mkdir(parents=True)
+    objects.write_text("not a directory")
+    assert bank.after_a_kill(4, BEFORE_COPYING, "--on-failover", "retake", replay=False) == "failed"
+
+
 def test_a_backup_fails_after_a_failover_if_the_user_chose_nothing(tmp_path: Path) -> None:
     assert _Bank(tmp_path).after_a_kill(4, COPYING, replay=False) == "failed"

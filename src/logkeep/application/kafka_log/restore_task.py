@@ -102,7 +102,7 @@ def _send(unit: ClusterUnit, root: Path) -> RestoredStart:
         chunks = sender.count
         sender.send(_log_records(log, position, unit.end))
         first = sender.commit()
-    _compare(unit, first, sender)
+    compare(unit, first, sender.count, sender.digest.digest())
     return RestoredStart(position, first + chunks, unit.end, chunks)
 
 
@@ -212,18 +212,17 @@ class _Sender:
         return explained(error, subject)
 
 
-def _compare(unit: ClusterUnit, first: int, sent: _Sender) -> None:
-    """Raises Damaged if the cluster does not return what was sent."""
+def compare(unit: ClusterUnit, first: int, count: int, digest: bytes) -> None:
+    """Raises Damaged if the cluster does not return the records that were sent, from offset `first` on."""
     topic, partition = unit.topics.log, unit.stage.partition
-    found = hashlib.sha256()
-    count = 0
+    found, returned = hashlib.sha256(), 0
     with closing(CommittedReader(unit.connection, topic, partition)) as reader:
-        for messages in reader.messages(first, first + sent.count):
+        for messages in reader.messages(first, first + count):
             for one in messages:
                 headers = tuple((name, value or b"") for name, value in one.headers() or ())
                 back = _Written(one.key(), one.value(), headers, one.timestamp()[1])
                 found.update(msgspec.msgpack.encode(back))
-                count += 1
-    if (count, found.digest()) != (sent.count, sent.digest.digest()):
-        what = f"the cluster returned {count} of {sent.count} records, or other ones"
+                returned += 1
+    if (returned, found.digest()) != (count, digest):
+        what = f"the cluster returned {returned} of {count} records, or other ones"
         raise Damaged(what, subject=f"{topic}/{partition}", remedy="run the restore again")

@@ -1,8 +1,10 @@
 """An application is restored to the topics of a cluster: from a log in files, from the cluster itself, after kills."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +22,14 @@ from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics
 from logkeep.application.kafka_log.restore import check_written, restore_to_cluster
-from logkeep.application.kafka_log.restore_task import ClusterUnit, WrittenPartition, write_partition
+from logkeep.application.kafka_log.restore_task import ClusterUnit, WrittenPartition, compare, write_partition
 from logkeep.application.partition_worker import KeepingLimits
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.archive.record import read_application
+from logkeep.checkpoint.archive.take import mark
 from logkeep.checkpoint.partition_state import CutFacts
-from logkeep.checkpoint.records import Record, command
+from logkeep.checkpoint.records import Kind, Record, command
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import prepare, stage_units
 from logkeep.checkpoint.state.sqlite_state import SqliteState
@@ -34,9 +37,9 @@ from logkeep.checkpoint.steps import Steps
 from logkeep.checkpoint.steps import run as run_steps
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
-from logkeep.errors import Locked, PartitionFenced, RestoreFailed, TargetUnsafe
+from logkeep.errors import Damaged, Locked, PartitionFenced, RestoreFailed, TargetUnsafe
 from logkeep.model.ids import BackupId
-from logkeep.model.time import utc_now
+from logkeep.model.time import random_token, utc_now
 from logkeep.repository.access import open_repository
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -128,12 +131,16 @@ def _values(directory: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _in_files(application: Application, directory: Path, place: SourceRef | None) -> Iterator[Runtime]:
-    """In this process, with snapshots so often that the log is compacted."""
+def _in_files(
+    application: Application, directory: Path, place: SourceRef | None, *, every_bytes: int = 2 << 10
+) -> Iterator[Runtime]:
+    """In this process, usually with snapshots so often that the log is compacted."""
     directory.mkdir(exist_ok=True)
     lock = DirectoryLock(directory)
     made = open_directory(directory, application.name, application.partitions, utc_now())
-    limits = KeepingLimits(snapshot_every_bytes=2 << 10, most_unarchived_bytes=8 << 10, segment_bytes=2 << 10)
+    limits = KeepingLimits(
+        snapshot_every_bytes=every_bytes, most_unarchived_bytes=4 * every_bytes, segment_bytes=2 << 10
+    )
     options = RuntimeOptions(limits, open_place=None if place is None else lambda: place)
     runtime = Runtime(application, made, options)
     runtime.start()
@@ -260,9 +267,11 @@ class _Interrupted(NamedTuple):
 def interrupted(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> _Interrupted:
     home = tmp_path_factory.mktemp("interrupted")
     run = Cluster(kafka, home, "bank-interrupted")
-    with _in_files(bank(run.name), home / "files", run.place) as runtime:
+    with _in_files(bank(run.name), home / "files", run.place, every_bytes=1 << 20) as runtime:
         for number in range(5):
             runtime.submit("move", f"a{number}", {"amount": 1, "to": f"b{number}"})
+        marked = mark(run.place, runtime, BackupId(6), timedelta(minutes=1), utc_now, random_token)
+        run_steps(marked, threading.Event().wait)
         assert take(run.place, runtime, 7).state == "completed"
     found = _Interrupted(run, prepare(run.place, read_chain(run.place), 7))
     run_steps(found.steps([1]), lambda _: False)
@@ -316,6 +325,14 @@ def test_a_second_restore_ends_the_first(interrupted: _Interrupted) -> None:
     assert find_application(run.config, run.name).history == before + 2
 
 
+def test_cuts_inside_a_restored_log_end_behind_their_create(interrupted: _Interrupted) -> None:
+    with _leader(interrupted.run, 0) as log:
+        records = log.read(log.start, 1 << 30)
+        marked, *_, last = (one.position for one in records if one.kind == Kind.CREATE)
+        assert (log.cut_end(marked), log.cut_end(last), log.end) == (marked + 1, last + 2, last + 2)
+        assert marked + 1 in {one.position for one in records}  # a log in files has no markers of transactions
+
+
 def test_a_repeated_attempt_to_write_a_partition_counts_alone(interrupted: _Interrupted) -> None:
     run = interrupted.run
     number = find_application(run.config, run.name).history + 1
@@ -327,3 +344,5 @@ def test_a_repeated_attempt_to_write_a_partition_counts_alone(interrupted: _Inte
     with pytest.raises(RestoreFailed, match="not behind the marker"):
         check_written(run.config, ApplicationTopics(run.name, number), [first])
     check_written(run.config, ApplicationTopics(run.name, number), [second])
+    with pytest.raises(Damaged, match="or other ones"):
+        compare(unit, second.offset, second.end - second.position, bytes(32))
