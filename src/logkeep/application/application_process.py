@@ -76,12 +76,14 @@ def _run_on_kafka(
     signals: "queue.SimpleQueue[int]",
 ) -> BaseException | None:
     config = client_config(given.bootstrap_servers, given.client_config)
-    from logkeep.application.kafka_log.group_runtime import GroupRuntime  # noqa: PLC0415 - needs confluent-kafka
-    from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics  # noqa: PLC0415 - as above
+    from logkeep.application.kafka_log.current_application import ensure_application  # noqa: PLC0415 - a client
+    from logkeep.application.kafka_log.group_runtime import GroupRuntime  # noqa: PLC0415 - as above
 
-    found = ensure_topics(config, ApplicationTopics(application.name), application.partitions)
-    directory = open_directory(given.data, application.name, found.partitions, utc_now(), found.application)
-    runtime = GroupRuntime(application, directory, config, options)
+    found = ensure_application(config, application.name, application.partitions)
+    directory = open_directory(
+        given.data, application.name, found.partitions, utc_now(), found.application, found.history
+    )
+    runtime = GroupRuntime(application, directory, config, found, options)
     runtime.start()
     return _until_stopped(application, runtime, signals, f"on {given.bootstrap_servers}", lambda: None)
 

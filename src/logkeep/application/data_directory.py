@@ -12,6 +12,7 @@ p<N>/snapshots/<20 digits>.sqlite
 import fcntl
 import os
 import secrets
+import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -78,12 +79,13 @@ def read_directory(path: Path) -> DataDirectory:
 
 
 def open_directory(
-    path: Path, name: str, partitions: int, now: datetime, application: str | None = None
+    path: Path, name: str, partitions: int, now: datetime, application: str | None = None, history: int = 0
 ) -> DataDirectory:
     """The data directory of an application; a new one where there is nothing. The caller holds its lock.
 
-    `application` is the id that the cluster knows, if the log is on Kafka. Raises TargetUnsafe if the directory belongs
-    to another application, has another number of partitions, or is for a log in another place.
+    `application` and `history` are what the cluster says, if the log is on Kafka. The state of an earlier history is
+    removed: the log on the cluster has what comes instead. Raises TargetUnsafe if the directory belongs to another
+    application, has another number of partitions, or is for a log in another place.
     """
     if not (path / DOCUMENT).exists():
         _require_empty(path)
@@ -92,6 +94,7 @@ def open_directory(
             application=application or secrets.token_hex(16),
             name=name,
             partitions=partitions,
+            history=history,
             created=rfc3339(now),
         )
         write_document(path, document)
@@ -106,7 +109,21 @@ def open_directory(
     if application not in (None, found.document.application):
         what = f"the directory is of application {found.document.application}, the cluster has {application}"
         raise TargetUnsafe(what, subject=str(path), remedy="use another --data for the log on this cluster")
-    return found
+    return found if application is None else _of_history(found, history)
+
+
+def _of_history(found: DataDirectory, history: int) -> DataDirectory:
+    """The directory of a process after a restore to the cluster: it keeps its member id only."""
+    known = found.document.history
+    if known > history:
+        what = f"the directory is of history {known}, the cluster has {history}"
+        raise TargetUnsafe(what, subject=str(found.path), remedy="use another --data for the log on this cluster")
+    if known < history:
+        for partition in map(found.partition, range(found.document.partitions)):
+            if partition.exists():
+                shutil.rmtree(partition)
+        write_document(found.path, msgspec.structs.replace(found.document, history=history))
+    return read_directory(found.path)
 
 
 def write_document(path: Path, document: ApplicationDocument) -> None:

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from logkeep.application.directory_restore import check_directory, restore_directory, target_of
 from logkeep.checkpoint.archive.port import ApplicationPort
 from logkeep.checkpoint.archive.take import TakeOptions, take
+from logkeep.checkpoint.partition_copy import OnFailover
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
-from logkeep.checkpoint.restore.run import prepare
+from logkeep.checkpoint.restore.run import check_partitions, known_history, prepare
 from logkeep.checkpoint.steps import Pause, run
-from logkeep.errors import UnknownBackup
+from logkeep.engine.inline import InlineEngine
+from logkeep.errors import TargetUnsafe, UnknownBackup
 from logkeep.model.ids import BackupId, StoredId, backup_id
 from logkeep.model.time import Clock, TokenSource
 from logkeep.reports.backups import health_of
@@ -30,6 +34,8 @@ class TakeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     backup_id: StoredId
     supersede: bool = False
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=3_600)] = 600
+    on_failover: OnFailover = "fail"
+    """What the next leader of a partition does whose copy is not complete."""
 
 
 class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -53,6 +59,10 @@ class BackupList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class RestoreAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: bool
     plan: ApplicationRestorePlan
+    history: int | None = None
+    """The new history, if it was restored."""
+    before: str | None = None
+    """Where the old files are, if there were any."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,8 @@ class ServedApplication:
     tokens: TokenSource
     pause: Pause
     lease_ttl: timedelta
+    restored_to: Path | None = None
+    """The data directory that restores replace; None if the server answers dry runs only."""
 
     def take(self, wanted: TakeBody) -> BackupAnswer:
         """Returns when every partition has processed its create."""
@@ -72,6 +84,7 @@ class ServedApplication:
             wait=False,
             supersede=wanted.supersede,
             timeout=timedelta(seconds=wanted.timeout_seconds),
+            on_failover=wanted.on_failover,
         )
         taken = run(take(self.place, self.port(), options, self.clock, self.tokens), self.pause)
         return self.show(taken.id)
@@ -99,6 +112,23 @@ class ServedApplication:
 
     def planned(self, number: int) -> ApplicationRestorePlan:
         return prepare(self.place, read_chain(self.place), number)
+
+    def restore(self, number: int) -> RestoreAnswer:
+        """To the server's own directory: a request names no target. Raises TargetUnsafe."""
+        directory = self.restored_to
+        if directory is None:
+            remedy = "start it with --allow-restore, or stop the application and run `logkeep app restore`"
+            raise TargetUnsafe("this server answers dry runs only", remedy=remedy)
+        folded = read_chain(self.place)
+        plan, known = prepare(self.place, folded, number), target_of(directory)
+        check_partitions(plan, known.document.partitions if known is not None else None)
+        check_directory(directory, known, plan, replace=True)
+        history = known_history(self.place, folded, known.document.history if known is not None else 0)
+        done, number = restore_directory(
+            self.place, plan, directory, history, self.clock, self.tokens, lambda _: InlineEngine(), self.pause
+        )
+        before = None if done.before is None else str(done.before)
+        return RestoreAnswer(dry_run=False, plan=plan, history=number, before=before)
 
 
 def _answer(state: State) -> BackupAnswer:

@@ -301,10 +301,19 @@ class BackupActor:
     def _end_checkpoint(self, place: SourceRef, request: CopyRequest, job: _Job) -> Steps[None]:
         if request.on_failover == "retake" and isinstance(job.pinned.choice, UseSnapshot):
             self._begun.add(job.cut.id)
-            yield from self._archive(place, request, job)
+            yield from self._retake(place, request, job)
             return
         self._free(job.pinned)
         yield from self._put_failure(place, request, FAILOVER)
+
+    def _retake(self, place: SourceRef, request: CopyRequest, job: _Job) -> Steps[None]:
+        try:
+            yield from self._archive(place, request, job)
+        except Interrupted:
+            raise
+        except (LogkeepError, OSError) as error:
+            self._free(job.pinned)
+            yield from self._record_failure(job.cut, job.nonce, str(error))
 
     def _learn_archived(self, place: SourceRef) -> None:
         """Where the archived log of this history ends, by the newest backup."""

@@ -8,6 +8,7 @@ process. Nothing of the log is removed that a kept snapshot, a reservation or th
 import os
 import re
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,17 @@ class SnapshotStore:
         yield "snapshot: stored"
         self.remove_superseded()
         return KeptSnapshot(info.position, info.size_bytes, info.position + 1)
+
+    def add(self, position: int, pieces: Iterable[bytes]) -> None:
+        """Store a snapshot that was taken elsewhere. It appears whole or not at all."""
+        part = self._directory / f"added{_PART}"
+        with part.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(self.path(position))
+        _sync(self._directory)
 
     def remove_superseded(self) -> None:
         """All but the newest two and the reserved ones."""

@@ -601,6 +601,16 @@ RESUME_RESTORE: Option[int | None] = Option(
 )  # fmt: skip
 
 APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+CLIENT_CONFIG: Option[Path | None] = Option(
+    "client-config", FilePath("FILE"), None,
+    "Properties of librdkafka, one name=value per line, as the application's program takes them.",
+    key="kafka.client_config",
+)  # fmt: skip
+ON_FAILOVER: Option[str] = Option(
+    "on-failover", OneOf(("fail", "retake")), "fail",
+    "What the next leader of a partition does whose copy is not complete: fail the backup, or make the copy.",
+    where=Where.FLAG,
+)  # fmt: skip
 APP_TIMEOUT: Option[timedelta] = Option(
     "timeout", Duration(), timedelta(minutes=10), "Deadline of the backup: then it fails.", where=Where.FLAG
 )
@@ -619,6 +629,11 @@ TOKEN_FILE: Option[Path] = Option(
     "token-file", FilePath("FILE"), Path("logkeep.token"),
     "Token that changes need; the first start makes it. Only its owner may read it.", key="http.token_file",
 )  # fmt: skip
+ALLOW_RESTORE: Option[bool] = Option(
+    "allow-restore", Bool(), False,
+    "Let requests restore the application in --data, whose old files are kept; else they get the plan only.",
+    where=Where.FLAG,
+)  # fmt: skip
 SERVED_NAMES: Option[tuple[str, ...]] = Option(
     "served-name", TextList("HOST"), (), "Another host name under which clients reach the server.", key="http.names"
 )
@@ -629,7 +644,7 @@ TLS_KEY: Option[Path | None] = Option(
     "tls-key", FilePath("FILE"), None, "Private key of the certificate, PEM.", key="http.tls_key"
 )
 REPLACE_DATA: Option[bool] = Option(
-    "replace", Bool(), False, "Replace the application in the directory; its files are kept.", where=Where.FLAG
+    "replace", Bool(), False, "Replace the application that is there; its files or topics are kept.", where=Where.FLAG
 )
 
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(

@@ -64,8 +64,8 @@ def harmless(kind: str, field: str, text: str) -> bool:
     return field not in _IDENTITY and not names_file and not _MOMENT_OR_HASH.fullmatch(text)
 
 
-_IN_LOGS = {"ApplicationDocument", "CheckpointDocument"}
-"""In the data directory and the log of an application, not in a repository."""
+_IN_LOGS = {"ApplicationDocument", "CheckpointDocument", "HistoryDocument"}
+"""In the data directory, the log and the topics of an application, not in a repository."""
 
 
 def kinds() -> dict[str, type[Document]]:

@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +13,13 @@ import pytest
 import uvicorn
 from openapi_spec_validator import validate
 
+from logkeep.application.data_directory import DirectoryLock, read_directory
 from logkeep.application.http import http_application
 from logkeep.application.http_guard import LARGEST_BODY, Guard
 from logkeep.application.http_openapi import openapi
 from logkeep.application.http_operations import ServedApplication
 from logkeep.application.http_serving import ServingOptions, check_options, read_token
+from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ConfigError, UsageError
 from logkeep.model.time import utc_now
@@ -37,6 +40,8 @@ class Client(NamedTuple):
     port: int
     app: ScriptedApplication
     world: World
+    directory: Path
+    """What a server that allows restores replaces."""
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, token: str | None = TOKEN, **headers: str
@@ -54,12 +59,25 @@ class Client(NamedTuple):
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
+def client(tmp_path: Path) -> Iterator[Client]:
+    with _serving(tmp_path, allow_restore=False) as made:
+        yield made
+
+
+@contextmanager
+def _serving(directory: Path, *, allow_restore: bool) -> Iterator[Client]:
     world = World(clock=VirtualClock(utc_now()))
     app = ScriptedApplication(world, 3)
     (port,) = free_ports(1)
     served = ServedApplication(
-        "shop", world.place, lambda: app, world.clock, world.tokens, lambda _: False, timedelta(minutes=1)
+        "shop",
+        world.place,
+        lambda: app,
+        world.clock,
+        world.tokens,
+        lambda _: False,
+        timedelta(minutes=1),
+        directory / "data" if allow_restore else None,
     )
     options = ServingOptions("127.0.0.1", port, Path("unused"))
     server = uvicorn.Server(
@@ -70,9 +88,11 @@ def client() -> Iterator[Client]:
     thread = threading.Thread(target=server.run)
     thread.start()
     wait_for(lambda: server.started, "the server")
-    yield Client(port, app, world)
-    server.should_exit = True
-    thread.join(30)
+    try:
+        yield Client(port, app, world, directory / "data")
+    finally:
+        server.should_exit = True
+        thread.join(30)
 
 
 def test_r4_a_take_is_accepted_before_the_copies_are_done_and_completed_later(client: Client) -> None:
@@ -123,7 +143,35 @@ def test_a_restore_is_planned_and_not_carried_out(client: Client) -> None:
     client("POST", BACKUPS, {"backupId": 7})
     planned = client("POST", f"{BACKUPS}/7/restore", {})
     assert (planned.status, planned.body["dryRun"], planned.body["plan"]["checkpoint"]) == (200, True, 7)
-    assert client("POST", f"{BACKUPS}/7/restore", {"dryRun": False}).status == 409
+    refused = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False})
+    assert (refused.status, "--allow-restore" in refused.body["remedy"]) == (409, True)
+    assert not client.directory.exists()
+
+
+def test_a_server_that_allows_it_restores_to_its_own_directory(tmp_path: Path) -> None:
+    with _serving(tmp_path, allow_restore=True) as client:
+        client("POST", BACKUPS, {"backupId": 7})
+        assert client("POST", f"{BACKUPS}/8/restore", {"dryRun": False}).status == 404
+        named = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False, "directory": str(tmp_path / "other")})
+        assert (named.status, client.directory.exists()) == (400, False)
+        done = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False})
+        assert (done.status, done.body["dryRun"], done.body["history"], done.body["before"]) == (200, False, 1, None)
+        assert read_directory(client.directory).document.history == 1
+        lock = DirectoryLock(client.directory)
+        running = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False})
+        assert (running.status, "running" in running.body["detail"]) == (409, True)
+        lock.release()
+        again = client("POST", f"{BACKUPS}/7/restore", {"dryRun": False}).body
+        assert (again["history"], (Path(again["before"]) / "application.json").exists()) == (2, True)
+
+
+def test_what_a_new_leader_does_is_chosen_with_the_backup(client: Client) -> None:
+    client.app.copying = {0, 1, 2}
+    client("POST", BACKUPS, {"backupId": 7, "onFailover": "retake"})
+    request = copy_request(client.world.place, 7)
+    assert request is not None
+    assert request.on_failover == "retake"
+    assert client("POST", BACKUPS, {"backupId": 8, "onFailover": "pray"}).status == 400
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong"])

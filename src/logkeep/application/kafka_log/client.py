@@ -13,13 +13,9 @@ from confluent_kafka import Consumer, TopicPartition
 from logkeep.application.context import check_key, encode_value
 from logkeep.application.control import SendRequest
 from logkeep.application.kafka_log.committed_records import bounds_of, consumer_config, take_arrived
+from logkeep.application.kafka_log.current_application import find_application
 from logkeep.application.kafka_log.inbox import InboxSender
-from logkeep.application.kafka_log.log_topics import (
-    CALL_S,
-    ApplicationTopics,
-    ConnectionConfig,
-    find_topics,
-)
+from logkeep.application.kafka_log.log_topics import CALL_S, ConnectionConfig
 from logkeep.checkpoint.archive.port import ApplicationFacts
 from logkeep.checkpoint.records import CheckpointDocument, Kind, checkpoint, command
 from logkeep.checkpoint.routing import partition_of
@@ -60,9 +56,9 @@ class KafkaClient:
     """See `ApplicationPort`; also sends commands. One thread uses it."""
 
     def __init__(self, config: ConnectionConfig, application: str) -> None:
-        """Raises TopicMissing, ClusterError."""
-        topics = ApplicationTopics(application)
-        self._name, self._found = application, find_topics(config, topics)
+        """Raises TopicMissing, Locked while it is restored, ClusterError."""
+        self._name, self._found = application, find_application(config, application)
+        topics = self._found.topics
         self._outgoing = InboxSender(config, topics)
         self._consumer = Consumer(consumer_config(config, f"{topics.replies}.reader"))
         self._expected: set[str] = set()

@@ -2,8 +2,10 @@
 
 Records of aborted transactions and the markers of all transactions are not seen; their offsets are holes. An archived
 log has none: the batch in front of a hole covers it with its last offset, as a batch does whose records were compacted
-away; an empty batch covers one at the beginning or behind a create. So archived records keep their offsets, and every
+away; an empty batch covers one at the beginning or behind a create. So archived records keep their positions, and every
 reader of a log in files reads them. The client checks the CRC of every batch that it fetches.
+
+A restore writes records that stand for positions without one: they have the header `lk-h`, and are no records here.
 """
 
 import time
@@ -17,6 +19,8 @@ from logkeep.checkpoint.records import Kind, Record
 from logkeep.errors import ClusterError, ClusterUnreachable
 from logkeep.formats.plain_batches import BatchRecord, encode_batch
 
+HOLE = "lk-h"
+"""The header of what a restore writes for a position without a record."""
 _AT_ONCE, _POLL_S = 2000, 0.2
 _MOST_BATCH_BYTES = 1 << 20
 _NO_LEADER = (
@@ -69,15 +73,25 @@ def bounds_of(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
 class CommittedReader:
     """One partition of a topic. One thread uses it."""
 
-    def __init__(self, config: ConnectionConfig, topic: str, partition: int) -> None:
-        self._topic, self._partition, self._closed = topic, partition, False
+    def __init__(self, config: ConnectionConfig, topic: str, partition: int, base: int = 0) -> None:
+        """`base` is what a position is larger than its offset."""
+        self._topic, self._partition, self._base, self._closed = topic, partition, base, False
         self._consumer = Consumer({**consumer_config(config, f"{topic}.reader"), "enable.partition.eof": True, **_SOON})
 
     def bounds(self) -> tuple[int, int]:
-        return bounds_of(self._consumer, self._at(0))
+        """The first position, and the one that the next record gets."""
+        low, high = bounds_of(self._consumer, self._at(0))
+        return low + self._base, high + self._base
 
     def records(self, start: int, end: int) -> Iterator[list[Record]]:
-        """The records of `[start, end)`. Waits for what is not committed yet. Raises ClusterError."""
+        """The records of positions `[start, end)`. Waits for what is not committed yet. Raises ClusterError."""
+        for arrived in self.messages(start - self._base, end - self._base):
+            found = [record_of(one, self._base) for one in arrived if not _is_hole(one)]
+            if found:
+                yield found
+
+    def messages(self, start: int, end: int) -> Iterator[list[Message]]:
+        """What is at the offsets `[start, end)`. Waits for what is not committed yet. Raises ClusterError."""
         if start >= end:
             return
         self._consumer.assign([self._at(start)])
@@ -86,11 +100,11 @@ class CommittedReader:
         finally:
             self._consumer.unassign()
 
-    def _until(self, end: int) -> Iterator[list[Record]]:
+    def _until(self, end: int) -> Iterator[list[Message]]:
         until = time.monotonic() + CALL_S
         while time.monotonic() < until:
             arrived = take_arrived(self._consumer, _AT_ONCE, _POLL_S)
-            found = [record_of(one) for one in arrived if one.error() is None and one.offset() < end]
+            found = [one for one in arrived if one.error() is None and one.offset() < end]
             if found:
                 until = time.monotonic() + CALL_S
                 yield found
@@ -122,11 +136,15 @@ class CommittedReader:
         return False
 
 
-def record_of(message: Message) -> Record:
+def record_of(message: Message, base: int = 0) -> Record:
     """Raises Damaged if it is no record of an application."""
     headers = [(name, value or b"") for name, value in message.headers() or ()]
     time_ms = max(message.timestamp()[1], 0)
-    return log_records.read(message.key(), message.value() or b"", headers, message.offset(), time_ms)
+    return log_records.read(message.key(), message.value() or b"", headers, message.offset() + base, time_ms)
+
+
+def _is_hole(message: Message) -> bool:
+    return any(name == HOLE for name, _ in message.headers() or ())
 
 
 def archived_batches(pieces: Iterable[Sequence[Record]], start: int, end: int) -> Iterator[bytes]:

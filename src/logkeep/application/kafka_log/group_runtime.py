@@ -3,7 +3,7 @@
 A rebalance is a change of leaders. The member has an id in its data directory: a process that is started again gets the
 partitions that it had, and its state is there. Where a partition arrives for the first time its log is replayed. A
 leader that is fenced, or whose cluster does not answer, ends and begins anew as long as the group gives it the
-partition.
+partition, unless the application was restored meanwhile.
 """
 
 import logging
@@ -19,14 +19,16 @@ from logkeep.application.context import HandledApplication
 from logkeep.application.data_directory import MEMBER, DataDirectory
 from logkeep.application.kafka_log.client import ApplicationQuery, StoredValue, encode_reply
 from logkeep.application.kafka_log.committed_records import consumer_config
+from logkeep.application.kafka_log.current_application import CurrentApplication, open_document
 from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
-from logkeep.application.kafka_log.log_topics import ApplicationTopics, ConnectionConfig
+from logkeep.application.kafka_log.log_topics import ConnectionConfig
+from logkeep.application.kafka_log.restored_state import fetch_snapshot
 from logkeep.application.worker_factory import RuntimeOptions, WorkerFactory
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.checkpoint.routing import partition_of
 from logkeep.checkpoint.state.sqlite_state import read_key
-from logkeep.errors import ClusterError, Locked
+from logkeep.errors import ClusterError, Locked, TargetUnsafe
 
 _SESSION_MS, _POLL_S, _RETRY_S, _END_S = 10_000, 0.2, 1.0, 60.0
 _log = logging.getLogger("logkeep.application")
@@ -40,10 +42,11 @@ class GroupRuntime:
         application: HandledApplication,
         directory: DataDirectory,
         config: ConnectionConfig,
+        current: CurrentApplication,
         options: RuntimeOptions,
     ) -> None:
-        self._config, self._directory = config, directory
-        self._topics = ApplicationTopics(application.name)
+        self._config, self._directory, self._current = config, directory, current
+        self._topics = current.topics
         self._partitions = directory.document.partitions
         self._factory = WorkerFactory(application, directory.document, options)
         self._outgoing = InboxSender(config, self._topics)
@@ -127,16 +130,25 @@ class GroupRuntime:
             self._config, self._topics, number, self._outgoing, lambda query: self._answer(number, query)
         )
         try:
-            log = KafkaLog(self._config, self._topics, number, inbox)
+            log = KafkaLog(self._config, self._topics, number, inbox, self._current.start(number))
             try:
+                self._check_history()
                 self._work(number, log, inbox, leave)
             finally:
                 log.close()
         finally:
             inbox.close()
 
+    def _check_history(self) -> None:
+        """Raises TargetUnsafe if the application was restored since this process began, Locked during a restore."""
+        history = open_document(self._config, self._topics.application).history
+        if history != self._current.history:
+            what = f"the application was restored, as history {history}"
+            raise TargetUnsafe(what, subject=self._topics.application, remedy="start this process again")
+
     def _work(self, number: int, log: KafkaLog, inbox: KafkaInbox, leave: threading.Event) -> None:
         directory = self._directory.partition(number)
+        fetch_snapshot(self._config, self._topics.log, number, self._current.start(number), directory)
         worker = self._factory.worker(number, directory, log, inbox, lambda to, value: self._reply(number, to, value))
         failed = threading.Event()
         worker.start(failed.set)

@@ -4,7 +4,8 @@ The transactional id `<app>-<partition>` makes the leader: the next one fences t
 committed was never there. A transaction takes one more offset than it has records, for its marker. After any error this
 object appends nothing more: the next leader learns from the cluster what was committed.
 
-The whole log is kept: a process that gets a partition for the first time has no state, and replays it.
+The whole log is kept: a process that gets a partition for the first time has no state, and replays it. A log that a
+restore wrote begins with what follows its snapshot (`restored_state`); its positions are those of the archived log.
 """
 
 import re
@@ -15,6 +16,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from logkeep.application.kafka_log.committed_records import CommittedReader, archived_batches
+from logkeep.application.kafka_log.current_application import RestoredStart
 from logkeep.application.kafka_log.inbox import KafkaInbox
 from logkeep.application.kafka_log.log_topics import (
     CALL_S,
@@ -22,6 +24,7 @@ from logkeep.application.kafka_log.log_topics import (
     ApplicationTopics,
     ConnectionConfig,
     explained,
+    kafka_error,
 )
 from logkeep.checkpoint.records import Record
 from logkeep.errors import LogkeepError, PartitionFenced
@@ -59,15 +62,23 @@ class LogSizes:
 class KafkaLog:
     """See `PartitionLog`."""
 
-    def __init__(self, config: ConnectionConfig, topics: ApplicationTopics, partition: int, inbox: KafkaInbox) -> None:
+    def __init__(
+        self,
+        config: ConnectionConfig,
+        topics: ApplicationTopics,
+        partition: int,
+        inbox: KafkaInbox,
+        restored: RestoredStart = RestoredStart(),  # noqa: B008 - frozen
+    ) -> None:
         """Become the leader, and let the inbox begin where the last one ended. Raises PartitionFenced, ClusterError."""
         self._config, self._topic, self._partition, self._inbox = config, topics.log, partition, inbox
+        self._restored = restored
         self._subject = f"{topics.log}/{partition}"
         self._sizes = LogSizes()
         self._broken = False
         self._start = self._end = self._term = 0
-        self._producer: Any = Producer(_producer_config(config, f"{topics.application}-{partition}"))
-        self._reader = CommittedReader(config, topics.log, partition)
+        self._producer: Any = Producer(_producer_config(config, topics.transactional_id(partition)))
+        self._reader = self._new_reader()
         try:
             self._open()
         except KafkaException as error:
@@ -103,7 +114,7 @@ class KafkaLog:
         self._broken = True
         try:
             offsets = self._transaction(records)
-        except KafkaException as error:
+        except (KafkaException, SystemError) as error:
             raise self._error(error) from error
         if offsets != list(range(offsets[0], offsets[0] + len(records))) or offsets[0] < self._end:
             raise PartitionFenced("another client writes to the log", subject=self._subject)
@@ -127,12 +138,13 @@ class KafkaLog:
         return min(position, self._end)
 
     def cut_end(self, create: int) -> int:
-        return create + 1 + _MARKER
+        """Restored records lie in one transaction, whose marker is behind the last one."""
+        return create + 1 + (_MARKER if create + 1 >= self._restored.end else 0)
 
     def batches(self, start: int, end: int) -> Iterator[bytes]:
         if start >= end:
             return
-        reader = CommittedReader(self._config, self._topic, self._partition)
+        reader = self._new_reader()
         try:
             yield from archived_batches(reader.records(start, end), start, end)
         finally:
@@ -150,7 +162,8 @@ class KafkaLog:
     def _open(self) -> None:
         self._producer.init_transactions(CALL_S)
         committed = self._inbox.committed()
-        self._start, self._end = self._reader.bounds()
+        start, self._end = self._reader.bounds()
+        self._start = max(start, self._restored.position)
         known = _TERM.match(committed.metadata or "")
         self._term = int(known[1]) + 1 if known else self._end + 1
         self._metadata = f"lk1:{self._term};"
@@ -158,12 +171,17 @@ class KafkaLog:
         self._commit_inbox(self._inbox.begin(committed.offset))
         self._producer.commit_transaction(CALL_S)
 
+    def _new_reader(self) -> CommittedReader:
+        return CommittedReader(self._config, self._topic, self._partition, self._restored.base)
+
     def _transaction(self, records: Sequence[Record]) -> list[int]:
+        """The positions that they got."""
         offsets: list[int] = []
         failed: list[KafkaError] = []
+        base = self._restored.base
 
         def delivered(error: KafkaError | None, message: Any) -> None:
-            failed.append(error) if error is not None else offsets.append(message.offset())
+            failed.append(error) if error is not None else offsets.append(message.offset() + base)
 
         self._producer.begin_transaction()
         for record in records:
@@ -193,8 +211,8 @@ class KafkaLog:
             self._sizes.add(found[0].position, size)
         return found
 
-    def _error(self, error: KafkaException) -> LogkeepError:
-        if error.args[0].code() in _FENCED:
+    def _error(self, error: KafkaException | SystemError) -> LogkeepError:
+        if kafka_error(error).code() in _FENCED:
             return PartitionFenced("another process leads this partition", subject=self._subject)
         return explained(error, self._subject)
 

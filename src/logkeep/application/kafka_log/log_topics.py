@@ -1,12 +1,14 @@
-"""The topics of an application whose log is on Kafka: created when they are missing, and which application they are.
+"""The topics of an application whose log is on Kafka: created when they are missing.
 
     <app>.log       the truth; one writer per partition, its leader; kept for ever
     <app>.inbox     what clients, coordinators and other partitions send; kept for three days
     <app>.replies   answers to clients and coordinators; kept for an hour
+    <app>.history   one partition, compacted: which of the topics are in use (`current_application`)
 
-All have the same number of partitions. The id of the topic `<app>.log` is the id of the application: every process
-learns the same one, and topics that were deleted and created again are another application. The inbox is kept for a
-shorter time than a cluster keeps the offsets of a group without members (seven days), so that no command is read twice.
+The first three have the same number of partitions. The id of the topic `<app>.log` is the id of the application: every
+process learns the same one, and topics that were deleted and created again are another application. A restore begins a
+history of its own, whose topics are called `<app>.log.h<history>` and so on. The inbox is kept for a shorter time than
+a cluster keeps the offsets of a group without members (seven days), so that no command is read twice.
 """
 
 import time
@@ -28,21 +30,38 @@ _SETTLE_S = 0.2
 
 @dataclass(frozen=True)
 class ApplicationTopics:
-    """Names of the topics."""
+    """Names of the topics. `history` is 0, or the number that a restore reserved."""
 
     application: str
+    history: int = 0
 
     @property
     def log(self) -> str:
-        return f"{self.application}.log"
+        return self._of_history("log")
 
     @property
     def inbox(self) -> str:
-        return f"{self.application}.inbox"
+        return self._of_history("inbox")
 
     @property
     def replies(self) -> str:
-        return f"{self.application}.replies"
+        return self._of_history("replies")
+
+    @property
+    def of_history(self) -> tuple[str, str, str]:
+        """Those that each history has of its own."""
+        return self.log, self.inbox, self.replies
+
+    @property
+    def histories(self) -> str:
+        return f"{self.application}.history"
+
+    def transactional_id(self, partition: int) -> str:
+        """Of a partition's leader, in every history: the next leader fences the last one."""
+        return f"{self.application}-{partition}"
+
+    def _of_history(self, kind: str) -> str:
+        return f"{self.application}.{kind}" + (f".h{self.history}" if self.history else "")
 
 
 @dataclass(frozen=True)
@@ -60,12 +79,8 @@ def ensure_topics(config: ConnectionConfig, topics: ApplicationTopics, partition
         NewTopic(topics.inbox, partitions, -1, config={**_KEPT, "retention.ms": str(72 * _HOUR_MS)}),
         NewTopic(topics.replies, partitions, -1, config={**_KEPT, "retention.ms": str(_HOUR_MS)}),
     ]
-    for name, done in admin.create_topics(new, operation_timeout=CALL_S).items():
-        try:
-            done.result(CALL_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise explained(error, name) from error
+    _create(admin, new)
+    ensure_history_topic(config, topics)
     found = _when_known(admin, topics)
     if found.partitions != partitions:
         what = f"the topic has {found.partitions} partitions, not {partitions}"
@@ -73,14 +88,57 @@ def ensure_topics(config: ConnectionConfig, topics: ApplicationTopics, partition
     return found
 
 
+def ensure_history_topic(config: ConnectionConfig, topics: ApplicationTopics) -> None:
+    """Raises ClusterError."""
+    _create(AdminClient(dict(config)), [NewTopic(topics.histories, 1, -1, config={"cleanup.policy": "compact"})])
+
+
+def delete_topics(config: ConnectionConfig, topics: ApplicationTopics) -> None:
+    """Those of one history; what is not there is no error. Raises ClusterError."""
+    admin = AdminClient(dict(config))  # it must live as long as the call
+    for name, done in admin.delete_topics([*topics.of_history], operation_timeout=CALL_S).items():
+        try:
+            done.result(CALL_S)
+        except KafkaException as error:
+            if error.args[0].code() not in _MISSING:
+                raise explained(error, name) from error
+
+
+def topic_exists(config: ConnectionConfig, name: str) -> bool:
+    """Raises ClusterError."""
+    admin = AdminClient(dict(config))  # it must live as long as the call
+    try:
+        return bool(_description(_describe(admin, [name])[name], name))
+    except TopicMissing:
+        return False
+
+
+def _create(admin: AdminClient, new: list[NewTopic]) -> None:
+    for name, done in admin.create_topics(new, operation_timeout=CALL_S).items():
+        try:
+            done.result(CALL_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise explained(error, name) from error
+
+
 def find_topics(config: ConnectionConfig, topics: ApplicationTopics) -> FoundTopics:
     """Raises TopicMissing if the application never ran, TargetUnsafe, ClusterError."""
     return _found(AdminClient(dict(config)), topics)
 
 
-def explained(error: KafkaException, subject: str) -> ClusterError:
+def kafka_error(error: KafkaException | SystemError) -> KafkaError:
+    """What happened. A fatal error while the client calls delivery callbacks is a SystemError with a cause."""
+    found = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(found, KafkaException):
+        raise error
+    cause: KafkaError = found.args[0]
+    return cause
+
+
+def explained(error: KafkaException | SystemError, subject: str) -> ClusterError:
     """An error of the cluster or of its client."""
-    cause = error.args[0]
+    cause = kafka_error(error)
     kind = ClusterUnreachable if cause.code() in _NO_ANSWER else ClusterError
     return kind(cause.str(), subject=subject)
 
@@ -98,7 +156,7 @@ def _when_known(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
 
 
 def _found(admin: AdminClient, topics: ApplicationTopics) -> FoundTopics:
-    names = [topics.log, topics.inbox, topics.replies]
+    names = [*topics.of_history]
     described = {name: _description(done, name) for name, done in _describe(admin, names).items()}
     counts = {name: len(one.partitions) for name, one in described.items()}
     if len(set(counts.values())) != 1:
@@ -117,7 +175,7 @@ def _description(done: object, name: str) -> TopicDescription:
     try:
         return done.result(CALL_S)  # type: ignore[attr-defined] # a future
     except KafkaException as error:
-        if error.args[0].code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        if error.args[0].code() in _MISSING:
             raise TopicMissing("there is no such topic", subject=name, remedy="start the application first") from error
         raise explained(error, name) from error
 
@@ -134,4 +192,5 @@ _KEPT = {
     "max.message.bytes": str(MOST_RECORD_BYTES + (1 << 16)),
     "message.timestamp.type": "CreateTime",
 }
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _NO_ANSWER = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE)

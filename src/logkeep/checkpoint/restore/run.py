@@ -5,6 +5,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from logkeep.checkpoint.restore.histories import reserved_histories
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan, plan_restore
 from logkeep.checkpoint.restore.points import ArchivedSegments, archived_records
@@ -68,19 +70,9 @@ def restore(
 ) -> Steps[RestoredApplication]:  # fmt: skip
     """Stage every partition with one task, then swap. An interrupted swap is finished first, by `finish`."""
     yield from clear(directory)
-    found = ArchivedSegments(place, folded)
     units = [
-        StageUnit(
-            place=place,
-            partition=each.partition,
-            log=found.log(plan, each),
-            snapshot=found.snapshot(plan, each),
-            log_start=each.log_start,
-            cut_end=each.cut_end,
-            state_digest=each.state_digest,
-            directory=str((staged(directory) / f"p{each.partition}").absolute()),
-        )
-        for each in plan.partitions
+        msgspec.structs.replace(unit, directory=str((staged(directory) / f"p{unit.partition}").absolute()))
+        for unit in stage_units(place, folded, plan)
     ]
     yield "stage"
     runner = engine(sum(unit.bytes for unit in units))
@@ -90,6 +82,24 @@ def restore(
     yield from ready(directory, document, label)
     before = yield from swap(directory)
     return RestoredApplication(tuple(results), before)
+
+
+def stage_units(place: SourceRef, folded: Folded, plan: ApplicationRestorePlan) -> list[StageUnit]:
+    """The work for each partition, without a directory."""
+    found = ArchivedSegments(place, folded)
+    return [
+        StageUnit(
+            place=place,
+            partition=each.partition,
+            log=found.log(plan, each),
+            snapshot=found.snapshot(plan, each),
+            log_start=each.log_start,
+            cut_end=each.cut_end,
+            state_digest=each.state_digest,
+            directory="",
+        )
+        for each in plan.partitions
+    ]
 
 
 def finish(directory: Path) -> Steps[bool]:

@@ -21,7 +21,16 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
 from logkeep.cli.wiring import chosen_source, opened_repository
-from logkeep.config.options import APP_DATA, APP_TIMEOUT, BACKUP_ID, BOOTSTRAP_SERVERS, NO_WAIT, SUPERSEDE
+from logkeep.config.options import (
+    APP_DATA,
+    APP_TIMEOUT,
+    BACKUP_ID,
+    BOOTSTRAP_SERVERS,
+    CLIENT_CONFIG,
+    NO_WAIT,
+    ON_FAILOVER,
+    SUPERSEDE,
+)
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
 from logkeep.model.ids import BackupId, backup_id, source_name
@@ -83,7 +92,7 @@ def running_application(run: Run, name: str) -> Iterator[ApplicationPort]:
     if run[APP_DATA] is not None or servers is None:
         yield ControlClient(data_directory(run))
         return
-    config = client_config(servers, None)
+    config = client_config(servers, run[CLIENT_CONFIG])
     from logkeep.application.kafka_log.client import KafkaClient  # noqa: PLC0415 - needs confluent-kafka
 
     with closing(KafkaClient(config, name)) as client:
@@ -123,6 +132,7 @@ def _backup(run: Run, name: str) -> ApplicationBackupReport:
         wait=not run[NO_WAIT],
         supersede=run[SUPERSEDE],
         timeout=run[APP_TIMEOUT],
+        on_failover="retake" if run[ON_FAILOVER] == "retake" else "fail",
     )
     with running_application(run, name) as port:
         taken = run_steps(take(place, port, options, run.clock, run.token), threading.Event().wait)

@@ -5,14 +5,17 @@ import click
 from logkeep.cli.frame.verb import Declaration
 from logkeep.cli.wiring import STORE_EXITS
 from logkeep.config.options import (
+    ALLOW_RESTORE,
     APP_DATA,
     APP_TIMEOUT,
     BACKUP_ID,
     BOOTSTRAP_SERVERS,
+    CLIENT_CONFIG,
     ENGINE_OPTIONS,
     LEASE_TTL,
     LISTEN,
     NO_WAIT,
+    ON_FAILOVER,
     REPLACE_DATA,
     SERVED_NAMES,
     STORE_OPTIONS,
@@ -32,7 +35,17 @@ BACKUP = Declaration(
     its checkpoint. The same --id again joins a backup that is ongoing. Name the application's --data, or
     --bootstrap-servers if its log is on Kafka.
     """,
-    options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, BACKUP_ID, NO_WAIT, SUPERSEDE, APP_TIMEOUT),
+    options=(
+        *STORE_OPTIONS,
+        APP_DATA,
+        BOOTSTRAP_SERVERS,
+        CLIENT_CONFIG,
+        BACKUP_ID,
+        NO_WAIT,
+        SUPERSEDE,
+        APP_TIMEOUT,
+        ON_FAILOVER,
+    ),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 21, 50, *STORE_EXITS),
     measured=True,
@@ -52,7 +65,7 @@ CHECKPOINT = Declaration(
 
     Once a later backup has archived the logs around it, `app restore` can restore it.
     """,
-    options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, BACKUP_ID, APP_TIMEOUT),
+    options=(*STORE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, BACKUP_ID, APP_TIMEOUT),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(20, 50, *STORE_EXITS),
 )
@@ -60,7 +73,8 @@ SERVE = Declaration(
     """Serve the HTTP interface to backups of an application: take, show, list, delete, and plan a restore.
 
     POST and DELETE need the token, on the loopback interface too. POST answers 202 once every partition has processed
-    its checkpoint, before the copies are done. /openapi.json describes all operations. Ends with SIGTERM or SIGINT.
+    its checkpoint, before the copies are done. /openapi.json describes all operations. With --allow-restore a POST can
+    restore the stopped application in --data; no request names another place. Ends with SIGTERM or SIGINT.
     """,
     options=(
         *STORE_OPTIONS,
@@ -71,6 +85,7 @@ SERVE = Declaration(
         TLS_CERTIFICATE,
         TLS_KEY,
         LEASE_TTL,
+        ALLOW_RESTORE,
     ),
     arguments=(click.Argument(["name"], metavar="NAME"),),
     exits=(50, *STORE_EXITS),
@@ -80,12 +95,16 @@ RESTORE = Declaration(
     """Restore an application to a backup or to a checkpoint between two backups.
 
     The application must be stopped. Logs and snapshots are staged first; then they are put in place so that nothing
-    can start in between. With --replace the old files are kept in a directory `before-…` beside them. An interrupted
-    restore is continued by the next one.
+    can start in between: in the directory --data, or on the cluster --bootstrap-servers, wherever the log was before.
+    With --replace the old files are kept in a directory `before-…` beside them, old topics under their names. An
+    interrupted restore is continued by the next one.
     """,
-    options=(*STORE_OPTIONS, *ENGINE_OPTIONS, APP_DATA, REPLACE_DATA),
+    options=(*STORE_OPTIONS, *ENGINE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA),
     arguments=(_ID,),
     exits=(10, 31, 50, *STORE_EXITS),
     changes=True,
-    examples=("logkeep app restore 20261118120000 --data /var/lib/shop --repo /backups --source shop",),
+    examples=(
+        "logkeep app restore 20261118120000 --data /var/lib/shop --repo /backups --source shop",
+        "logkeep app restore 20261118120000 --bootstrap-servers kafka:9092 --repo /backups --source shop",
+    ),
 )

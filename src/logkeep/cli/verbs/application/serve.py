@@ -12,7 +12,16 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory
 from logkeep.cli.verbs.application.declarations import SERVE
 from logkeep.cli.wiring import opened_repository
-from logkeep.config.options import LEASE_TTL, LISTEN, QUIET, SERVED_NAMES, TLS_CERTIFICATE, TLS_KEY, TOKEN_FILE
+from logkeep.config.options import (
+    ALLOW_RESTORE,
+    LEASE_TTL,
+    LISTEN,
+    QUIET,
+    SERVED_NAMES,
+    TLS_CERTIFICATE,
+    TLS_KEY,
+    TOKEN_FILE,
+)
 from logkeep.errors import EngineUnavailable, UsageError
 
 
@@ -39,6 +48,7 @@ def serve_application(run: Run, name: str) -> ServeReport:
         run.token,
         threading.Event().wait,
         run[LEASE_TTL],
+        directory if run[ALLOW_RESTORE] else None,
     )
     if not run[QUIET]:
         run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")

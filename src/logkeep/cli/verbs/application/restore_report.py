@@ -1,0 +1,71 @@
+"""What `logkeep app restore` reports, of a restore to files or to a cluster."""
+
+import msgspec
+
+from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.model.plurals import plural
+
+
+class RestoredPositions(msgspec.Struct, frozen=True, kw_only=True):
+    partition: int
+    position: int
+    """Of the checkpoint: the last record that is restored."""
+    snapshot_position: int
+    replayed: int
+    """Positions that the application replays when it starts."""
+    dropped: int | None = None
+    """Records of the target after the checkpoint, on a cluster with the markers of transactions; null if the target is
+    in another history, or cannot be read."""
+    sent_again: int | None = None
+    """Messages to other partitions without an acknowledgement at the checkpoint; null between two backups."""
+    proven: bool = False
+    """Snapshot and events were folded, and gave the state that the backup recorded."""
+
+
+class ApplicationRestoreReport(msgspec.Struct, frozen=True, kw_only=True):
+    source: str
+    checkpoint: int
+    backup: int
+    """The backup that has it."""
+    history: int
+    """The new history of the application."""
+    directory: str
+    """Empty if it was restored to a cluster."""
+    cluster: str | None = None
+    """The brokers, if it was restored to a cluster."""
+    partitions: tuple[RestoredPositions, ...]
+    before: str | None = None
+    """Where the old files are."""
+    old_topics: tuple[str, ...] = ()
+    """Those of the history that was replaced; they stay on the cluster."""
+    dry_run: bool
+
+
+def restore_text(report: ApplicationRestoreReport, look: TerminalStyle) -> str:
+    heads = ("PARTITION", "CHECKPOINT AT", "SNAPSHOT AT", "REPLAYED", "DROPPED", "SENT AGAIN", "STATE")
+    table = look.table(heads, [_row(one, report) for one in report.partitions], right=",".join(heads[:-1]))
+    done = "would restore" if report.dry_run else "restored"
+    said = f"{done} checkpoint {report.checkpoint} of {report.source} as history {report.history}"
+    lines = [table, "", look.text(f"{said} to {report.cluster or report.directory}")]
+    if report.old_topics:
+        topics = ", ".join(report.old_topics)
+        lines.append(look.text(f"the old topics are {topics}; delete them when you no longer need them"))
+    if report.before:
+        lines.append(look.text(f"the old files are in {report.before}; remove them when you no longer need them"))
+    return "\n".join(lines)
+
+
+def _row(one: RestoredPositions, report: ApplicationRestoreReport) -> tuple[str, ...]:
+    counted = ("unknown" if number is None else str(number) for number in (one.dropped, one.sent_again))
+    state = "proven" if one.proven else "not compared"
+    positions = (one.partition, one.position, one.snapshot_position, one.replayed)
+    return (*map(str, positions), *counted, "" if report.dry_run else state)
+
+
+def losses(planned: ApplicationRestoreReport) -> str:
+    """What the user accepts besides."""
+    counts = [one.dropped for one in planned.partitions]
+    if None in counts:
+        return " What is there now is in another history, and will be put aside."
+    total = sum(count or 0 for count in counts)
+    return f" {plural(total, 'record')} after the checkpoint will be dropped." if total else ""
