@@ -67,9 +67,8 @@ def take(
     """
     yield "take: facts"
     facts = port.facts()
-    _check_repository(place, facts)
     yield "take: source"
-    check_source(place, KIND, identity(facts))
+    check_application(place, facts)
     request, joined = yield from _request(place, facts, options, clock, tokens)
     yield from _announce(place, port, request, clock, tokens, watch)
     settled = yield from _follow(place, request, options, clock, tokens, watch)
@@ -108,13 +107,15 @@ def mark(
         yield Wait(_RESEND_S)
 
 
-def _check_repository(place: SourceRef, facts: ApplicationFacts) -> None:
+def check_application(place: SourceRef, facts: ApplicationFacts) -> None:
+    """Raises UsageError if it archives elsewhere, or if the source has backups of something else."""
     if facts.repository and facts.repository != place.repository:
         raise UsageError(
             f"it archives to repository {facts.repository}, not to {place.repository}",
             subject=f"application {facts.name}",
             remedy="name the repository with which the application was started",
         )
+    check_source(place, KIND, identity(facts))
 
 
 def _ongoing(place: SourceRef, backup_id: int) -> Locked:
