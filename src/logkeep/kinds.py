@@ -19,6 +19,7 @@ from logkeep.repository.chain.commits import SourceRef
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from logkeep.checkpoint.certificate.set_members import CutsOf, ExternalCut
     from logkeep.kafka.client.settings import ClientSettings
     from logkeep.kafka.retention.plan import TrimPlan
     from logkeep.kafka.retention.rules import SourceRetention
@@ -86,6 +87,8 @@ class SourceKind:
     last found nothing new (-1: none did)."""
     merge_way: "Callable[[], MergeWay] | None" = None
     """How `optimize` merges small objects."""
+    external_cuts: "CutsOf" = lambda *_: {}
+    """Where a backup ends, by the names under which applications report positions of its source."""
     trims: "PlanTrims | None" = None
     """What `prune` trims by the retention of the source; None: the source has none."""
 
@@ -221,6 +224,13 @@ def _kafka_merge_way() -> "MergeWay":
     return WAY
 
 
+def _kafka_cuts(place: SourceRef, manifest: "Manifest") -> "Mapping[str, ExternalCut]":
+    """The last offset of each partition: `kafka-prod/orders/3`."""
+    from logkeep.checkpoint.certificate.set_members import ExternalCut  # noqa: PLC0415
+
+    return {f"{place.source}/{cut.log}": ExternalCut(cut.end - 1) for cut in manifest.cut}
+
+
 def _zookeeper_deeper(request: DeepRequest) -> "Deeper | None":
     if request.level == "files" or not request.whole:
         return None
@@ -249,6 +259,16 @@ def _zookeeper_contents(
     return report(*found) if found is not None else None
 
 
+def _zookeeper_cuts(place: SourceRef, manifest: "Manifest") -> "Mapping[str, ExternalCut]":
+    """The last zxid of the ensemble, under the name of the source."""
+    from logkeep.checkpoint.certificate.set_members import ExternalCut  # noqa: PLC0415
+    from logkeep.repository.backups.attachments import read_attachment  # noqa: PLC0415
+    from logkeep.zookeeper.repo.record import ROLE, EnsembleRecord  # noqa: PLC0415
+
+    record = read_attachment(place, manifest, ROLE, EnsembleRecord)
+    return {} if record is None else {place.source: ExternalCut(record.backup_zxid, counter_bits=32)}
+
+
 def _zookeeper_unreachable(place: SourceRef, folded: "Folded", gone: tuple[int, ...]) -> tuple[str, ...]:
     from logkeep.zookeeper.repo.reachable import lost_by  # noqa: PLC0415
 
@@ -266,7 +286,7 @@ def _application_deeper(request: DeepRequest) -> "Deeper | None":
         return None
     from logkeep.checkpoint.certificate.run import CutCheck  # noqa: PLC0415
 
-    return CutCheck()
+    return CutCheck(lambda place, manifest: kind_named(manifest.kind).external_cuts(place, manifest))
 
 
 def _check_application_objects() -> "ReadTask":
@@ -286,6 +306,7 @@ KAFKA = SourceKind(
     doubts=_kafka_doubts,
     deletions_left=_kafka_deletions_left,
     merge_way=_kafka_merge_way,
+    external_cuts=_kafka_cuts,
     trims=_kafka_trims,
 )
 ZOOKEEPER = SourceKind(
@@ -297,6 +318,7 @@ ZOOKEEPER = SourceKind(
     contents=_zookeeper_contents,
     unreachable_without=_zookeeper_unreachable,
     merge_way=_zookeeper_merge_way,
+    external_cuts=_zookeeper_cuts,
 )
 APPLICATION = SourceKind(
     name="application",

@@ -46,6 +46,15 @@ OF_ZOOKEEPER = (
     "drill: restore everything",
     "stop the server",
 )
+OF_SETS = (
+    "start a Kafka broker and a ZooKeeper server for a till",
+    "start an application",
+    "back up each of them alone",
+    "back up all of them under one id",
+    "certify the cut",
+    "show the set",
+    "stop all of them",
+)
 
 
 def started(tmp_path: Path, *flags: str) -> "AbstractContextManager[subprocess.Popen[str]]":
@@ -91,7 +100,7 @@ def mentioning(directory: Path) -> list[int]:
 
 
 def test_it_tells_every_step_and_leaves_nothing(whole: Told) -> None:
-    for step in (*BEGINNING, *OF_KAFKA, *OF_ZOOKEEPER):
+    for step in (*BEGINNING, *OF_KAFKA, *OF_ZOOKEEPER, *OF_SETS):
         (line,) = (line for line in whole.out.splitlines() if line.startswith(step))
         assert re.search(r"\d+(\.\d)? s$", line), line
         assert f"== {step}" in whole.story
@@ -122,6 +131,13 @@ def test_of_zookeeper_the_culprit_is_named_and_what_was_lost_comes_back(whole: T
     assert told(whole.story, r"OK  drill of backup \d+: (proven)")
 
 
+def test_of_sets_one_id_is_certified_over_three_systems(whole: Told) -> None:
+    assert told(whole.story, r"\n  (backup set \d+: completed)\n") != []
+    assert told(whole.story, r"V13 held +external positions are covered: (2 external positions), \d+ unordered")
+    assert told(whole.story, r"captured \d: (\S+)") == ["till", "till-kafka", "till-zk"]
+    assert told(whole.story, r"\n    logkeep (\S+) restore \d+ --source till") == ["kafka", "zookeeper", "app"] * 2
+
+
 def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With chapters of the test's own: what they tell is above."""
     heard: list[str] = []
@@ -130,12 +146,12 @@ def test_json_is_one_document_and_keep_leaves_the_directory(tmp_path: Path, monk
     directory = tmp_path / "demo"
     directory.mkdir()
     shown = Here(tmp_path).json("demo", "--keep", "--directory", str(directory))
-    assert (shown["kept"], heard) == (True, ["kafka", "zookeeper"])
-    assert [step["title"] for step in shown["steps"]] == [*BEGINNING, "kafka", "zookeeper"]
+    assert (shown["kept"], heard) == (True, ["kafka", "zookeeper", "sets"])
+    assert [step["title"] for step in shown["steps"]] == [*BEGINNING, "kafka", "zookeeper", "sets"]
     assert all(step["seconds"] >= 0 for step in shown["steps"])
     assert (directory / "repository" / "logkeep.json").exists()
     Here(tmp_path).json("demo", "--only", "zookeeper", "--directory", str(tmp_path / "other"))
-    assert heard[2:] == ["zookeeper"]
+    assert heard[3:] == ["zookeeper"]
     assert not (tmp_path / "other").exists()
 
 

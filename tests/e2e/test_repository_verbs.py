@@ -529,6 +529,8 @@ ELSEWHERE = (
     "app restore",
     "app simulate",
     "app status",
+    "backup-set status",
+    "backup-set take",
     "demo",
     "drill",
     "kafka backup",

@@ -189,7 +189,8 @@ STAY: Option[bool] = Option(
     "stay", Bool(), False, "Start and fill the servers, and keep them running until Ctrl-C.", where=Where.FLAG
 )
 ONLY: Option[str | None] = Option(
-    "only", OneOf(("kafka", "zookeeper")), None, "Show this kind of source only.", where=Where.FLAG,
+    "only", OneOf(("kafka", "zookeeper", "sets")), None,
+    "Show this kind of source only, or an application with both under one id.", where=Where.FLAG,
     default_text="all of them",
 )  # fmt: skip
 SEEDS: Option[str] = Option(
@@ -253,11 +254,11 @@ SHOW_KEYS: Option[bool] = Option(
 
 BOOTSTRAP_SERVERS: Option[str | None] = Option(
     "bootstrap-servers", Text("HOST:PORT,..."), None, "Brokers to connect to first.",
-    key="kafka.bootstrap_servers", also=("--bootstrap-server",),
+    key="kafka.bootstrap_servers", also=("--bootstrap-server",), per_source=True,
 )  # fmt: skip
 COMMAND_CONFIG: Option[Path | None] = Option(
     "command-config", FilePath(), None, "A Java client.properties file with security and other client settings.",
-    key="kafka.command_config",
+    key="kafka.command_config", per_source=True,
 )  # fmt: skip
 CLIENT_RACK: Option[str | None] = Option(
     "client-rack", Text("RACK"), None, "Read from replicas in this rack where the brokers offer them.",
@@ -600,7 +601,9 @@ RESUME_RESTORE: Option[int | None] = Option(
     where=Where.FLAG, typed="resume",
 )  # fmt: skip
 
-APP_DATA: Option[str | None] = Option("data", Text("DIR"), None, "Data directory of the application.", where=Where.FLAG)
+APP_DATA: Option[str | None] = Option(
+    "data", Text("DIR"), None, "Data directory of the application.", key="application.data", per_source=True
+)
 CLIENT_CONFIG: Option[Path | None] = Option(
     "client-config", FilePath("FILE"), None,
     "Properties of librdkafka, one name=value per line, as the application's program takes them.",
@@ -620,6 +623,9 @@ NO_WAIT: Option[bool] = Option(
 )  # fmt: skip
 SUPERSEDE: Option[bool] = Option(
     "supersede", Bool(), False, "Fail a backup that is ongoing, and take this one.", where=Where.FLAG
+)
+SET_MEMBERS: Option[str | None] = Option(
+    "members", Text("NAME,..."), None, "Sources that are backed up under one id.", where=Where.FLAG
 )
 LISTEN: Option[str] = Option(
     "listen", Text("HOST:PORT"), "127.0.0.1:8470", "Address of the server; other addresses than loopback need TLS.",
@@ -650,15 +656,15 @@ REPLACE_DATA: Option[bool] = Option(
 ZK_DATA_DIRS: Option[tuple[str, ...]] = Option(
     "data-dir", TextList("[NAME=]DIR"), (),
     "dataDir of a server, or its version-2; once for each member of an ensemble.", key="zookeeper.data_dir",
-    also=("--zk-data-dir",),
+    also=("--zk-data-dir",), per_source=True,
 )  # fmt: skip
 ZK_LOG_DIRS: Option[tuple[str, ...]] = Option(
     "log-dir", TextList("[NAME=]DIR"), (), "dataLogDir of a server; once for each member that has one.",
-    key="zookeeper.log_dir", default_text="as --data-dir",
+    key="zookeeper.log_dir", default_text="as --data-dir", per_source=True,
 )  # fmt: skip
 ZK_HOSTS: Option[tuple[str, ...]] = Option(
     "zk-host", TextList("[NAME=]HOST:PORT"), (), "Client address of a server; once for each member.",
-    key="zookeeper.host", default_text="no server is asked",
+    key="zookeeper.host", default_text="no server is asked", per_source=True,
 )  # fmt: skip
 ADMIN_SERVER: Option[str | None] = Option(
     "admin-server", Text("[NAME=]URL"), None,

@@ -6,18 +6,22 @@ from datetime import datetime
 
 import msgspec
 
-from logkeep.errors import UnknownBackup, UsageError
+from logkeep.errors import Damaged, UnknownBackup, UsageError
 from logkeep.kafka.record.contents import KafkaReport
 from logkeep.kinds import kind_named
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId, choose_id
 from logkeep.reports.backups import BackupRow, backup_row, health_of, read_source
 from logkeep.repository.backups.certificate import Certificate
+from logkeep.repository.backups.journal import BackupRequest, read_request
 from logkeep.repository.backups.source import SourceView
-from logkeep.repository.backups.states import Completed, DoesNotExist, StateName, group_state
+from logkeep.repository.backups.states import Completed, DoesNotExist, State, StateName, group_state
 from logkeep.repository.backups.verification import stored_certificate
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.zookeeper.repo.report import ZooKeeperReport
+
+SourceViews = dict[str, tuple[SourceRef, SourceView]]
+"""By the name of the source."""
 
 
 class LogRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,15 +66,25 @@ def contents_report(
     places: Iterable[SourceRef], now: datetime, backup: str, *, one_source: bool, topics: tuple[str, ...]
 ) -> InfoReport:
     """Of a backup id among these sources. `one_source`: the user chose the source, so a group is not asked for."""
-    views = {place.source: (place, read_source(place, now)) for place in places}
+    views = source_views(places, now)
     backup_id = _choose(backup, [v for _, v in views.values()])
-    members = _members(views, backup_id, only_these=one_source)
-    states = {s: views[s][1].state(backup_id) if s in views else DoesNotExist(backup_id) for s in members}
+    states = member_states(views, backup_id, only_these=one_source)
+    members = list(states)
     rows = tuple(backup_row(s, state, health_of(views[s][0]) if s in views else {}, now) for s, state in states.items())
     report = InfoReport(id=backup_id, state=group_state(s.name for s in states.values()), members=rows, topic=topics)
     if len(members) == 1 and isinstance(states[members[0]], Completed):
         return _with_content(report, *views[members[0]])
     return report
+
+
+def source_views(places: Iterable[SourceRef], now: datetime) -> SourceViews:
+    return {place.source: (place, read_source(place, now)) for place in places}
+
+
+def member_states(views: SourceViews, backup_id: BackupId, *, only_these: bool = False) -> dict[str, State]:
+    """The state of a backup in each source of its group."""
+    members = _members(views, backup_id, only_these=only_these)
+    return {s: views[s][1].state(backup_id) if s in views else DoesNotExist(backup_id) for s in members}
 
 
 def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
@@ -81,7 +95,7 @@ def _choose(text: str, views: Sequence[SourceView]) -> BackupId:
     return choose_id(text, sorted({s.id for v in views for s in v.states()}))
 
 
-def _members(views: dict[str, tuple[SourceRef, SourceView]], backup_id: BackupId, *, only_these: bool) -> list[str]:
+def _members(views: SourceViews, backup_id: BackupId, *, only_these: bool) -> list[str]:
     """The sources of a group: those that one of them names, else all that have the id.
 
     A member that never started counts too, also when the repository does not know it: without it the group would look
@@ -96,8 +110,16 @@ def _group_members(view: SourceView, backup_id: BackupId) -> tuple[str, ...]:
     state = view.state(backup_id)
     if isinstance(state, Completed):
         return state.entry.summary.group
-    request = None if isinstance(state, DoesNotExist) else state.request
+    request = None if isinstance(state, DoesNotExist) else state.request or _stored_request(view, backup_id)
     return request.group if request else ()
+
+
+def _stored_request(view: SourceView, backup_id: BackupId) -> BackupRequest | None:
+    """The chain says of a failed backup only why it failed."""
+    try:
+        return read_request(view.place, backup_id)
+    except Damaged:
+        return None
 
 
 def _with_content(report: InfoReport, place: SourceRef, view: SourceView) -> InfoReport:

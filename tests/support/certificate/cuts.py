@@ -17,6 +17,7 @@ from logkeep.checkpoint.certificate.log_check import LogCheck
 from logkeep.checkpoint.certificate.log_task import finished, fold_state
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_pairs
 from logkeep.checkpoint.certificate.run import names_of
+from logkeep.checkpoint.certificate.set_members import ExternalCut, SetMember
 from logkeep.checkpoint.certificate.snapshot_file import read_facts
 from logkeep.checkpoint.certificate.tables import CutTables, PartitionClaim, SystemKeys
 from logkeep.checkpoint.records import Kind, Record, SentCommand, event_value, stamp_of
@@ -258,7 +259,9 @@ def certificate_of(cut: Cut, folder: Path, *, seed: int = 7) -> Certificate:
     tables = CutTables(APPLICATION.hex(), "shop", cut.history, cut.checkpoint, NONCE, claims, lows, seed)
     checks = [_checked(cut, tables, number, snapshots, paths.get(number)) for number in range(len(claims))]
     archived = [part.archived for part in cut.partitions]
-    found = CutEvidence(tables, archived, snapshots, [finished(check) for check in checks], cut.members)
+    cuts = {name: ExternalCut(position) for name, position in cut.members.items()}
+    members = [SetMember("zk", "zookeeper", cuts=cuts)] if cuts else []
+    found = CutEvidence(tables, archived, snapshots, [finished(check) for check in checks], members)
     logs = {log.partition: log for log in found.logs}
     return certify(found, {pair: names_of(pair, found, logs) for pair in unequal_pairs(found)})
 

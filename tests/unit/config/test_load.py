@@ -105,7 +105,12 @@ def test_standard_places_honour_xdg_and_a_named_file(tmp_path: Path) -> None:
         ("repository:\n  url: {a: b}\n", "repository.url must be text, not {'a': 'b'}", 2, "give text"),
         ("gc:\n  age: 10\n", "gc.age must be a duration", 2, "10s, 5m, 24h or 7d"),
         ("retention:\n  keep_last: many\n", "retention.keep_last must be a whole number", 2, "whole number"),
-        ("sources:\n  prod:\n    kind: kafka\n", "unknown key sources.prod.kind", 3, "options"),
+        (
+            "sources:\n  prod:\n    hosts: zk1:2181\n",
+            "unknown key sources.prod.hosts",
+            3,
+            "did you mean sources.prod.host?",
+        ),
         ("sources: [a]\n", "sources is a section", 1, "below it"),
     ),
 )

@@ -69,9 +69,8 @@ def take(
     _check_time(options.timeout)
     yield "take: facts"
     facts = port.facts()
-    _check_repository(place, facts)
     yield "take: source"
-    check_source(place, KIND, identity(facts))
+    check_application(place, facts)
     request, joined = yield from _request(place, facts, options, clock, tokens)
     yield from _announce(place, port, request, clock, tokens, watch)
     settled = yield from _follow(place, request, options, clock, tokens, watch)
@@ -115,13 +114,15 @@ def _check_time(timeout: timedelta) -> None:
         raise UsageError("no time is left for the partitions to answer", subject="--timeout", remedy="use 1s or more")
 
 
-def _check_repository(place: SourceRef, facts: ApplicationFacts) -> None:
+def check_application(place: SourceRef, facts: ApplicationFacts) -> None:
+    """Raises UsageError if it archives elsewhere, or if the source has backups of something else."""
     if facts.repository and facts.repository != place.repository:
         raise UsageError(
             f"it archives to repository {facts.repository}, not to {place.repository}",
             subject=f"application {facts.name}",
             remedy="name the repository with which the application was started",
         )
+    check_source(place, KIND, identity(facts))
 
 
 def _ongoing(place: SourceRef, backup_id: int) -> Locked:

@@ -5,12 +5,13 @@ partitions is compared: checkpoints, messages on their way, digests, positions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from logkeep.checkpoint.certificate.message_fold import added, hash_sums
+from logkeep.checkpoint.certificate.set_members import SetMember, source_of
 from logkeep.checkpoint.certificate.tables import (
     INDEX_BITS,
     CutTables,
@@ -22,7 +23,7 @@ from logkeep.checkpoint.certificate.tables import (
 )
 from logkeep.checkpoint.records import Kind
 from logkeep.model.plurals import plural
-from logkeep.repository.backups.certificate import MOST_NAMED, Certificate, Outcome, RuleOutcome
+from logkeep.repository.backups.certificate import MOST_NAMED, CapturedMember, Certificate, Outcome, RuleOutcome
 
 TITLES = {
     "V1": "one checkpoint of this id in each partition, in order",
@@ -60,8 +61,10 @@ class CutEvidence:
     archived: Sequence[ArchivedCut]
     snapshots: Mapping[int, SystemKeys]
     logs: Sequence[PartitionFacts]
-    members: Mapping[str, int] = field(default_factory=dict)
-    """The cuts of other systems, by the name under which the application reports their positions."""
+    members: Sequence[SetMember] = ()
+    """Other sources with a backup of the same id."""
+    captured: Sequence[CapturedMember] = ()
+    """All members of the set, in the order in which their backups began; empty without a set."""
 
     @cached_property
     def violations(self) -> Violations:
@@ -99,7 +102,8 @@ def certify(found: CutEvidence, unequal: Mapping[Pair, Sequence[str]] | None = N
         rules=rules,
         records=sum(log.records for log in found.logs),
         in_transit=sum(map(len, found.in_transit.values())),
-        declared=(CLIENTS,),
+        declared=(CLIENTS, *_unobserved(found.members)),
+        captured=tuple(found.captured),
     )
 
 
@@ -149,6 +153,13 @@ def _rule(rule: str, outcome: Outcome, what: str, records: Sequence[str] = (), c
     return RuleOutcome(
         rule=rule, title=TITLES[rule], outcome=outcome, what=what, records=named, count=count or len(records)
     )
+
+
+def _unobserved(members: Sequence[SetMember]) -> list[str]:
+    """Channels between the members of a set: only reported positions are compared."""
+    names = ", ".join(member.source for member in members)
+    what = "what the application reads there, what it writes without reporting a position, and what others write"
+    return [f"{names}: {what}"] if members else []
 
 
 Checked = tuple[list[str], str, str]
@@ -266,16 +277,29 @@ def _external(found: CutEvidence) -> Checked:
             if claim.external.get(name, -1) < position:
                 said = claim.external.get(name, "none")
                 wrong.append(f"partition {claim.partition}: {name} at {position} was seen, reported is {said}")
-    unordered = 0
-    for name, position in seen.items():
-        if name not in found.members:
-            unknown.add(f"{name} is not part of this backup")
-        elif found.members[name] < position:
-            wrong.append(f"{name} ends at {found.members[name]}, and the application has seen {position}")
+    cuts = {name: cut for member in found.members for name, cut in member.cuts.items()}
+    unordered, later_epochs = 0, list[str]()
+    for name, position in sorted(seen.items()):
+        if name not in cuts:
+            unknown.add(_no_cut(name, found.members))
+        elif cuts[name].position < position:
+            wrong.append(f"{name} ends at {cuts[name].position}, and the application has seen {position}")
+        elif (after := cuts[name].unordered_after(position)) is None:
+            later_epochs.append(name)
         else:
-            unordered += found.members[name] - position
+            unordered += after
     what = f"{plural(len(seen), 'external position')}, {unordered} unordered"
+    if later_epochs:
+        what += f"; not counted where a later epoch began: {', '.join(later_epochs)}"
     return wrong, what, "; ".join(sorted(unknown)[:3])
+
+
+def _no_cut(name: str, members: Sequence[SetMember]) -> str:
+    """Why an external position cannot be compared."""
+    member = next((each for each in members if each.source == source_of(name)), None)
+    if member is None:
+        return f"{name} is not part of this backup"
+    return member.problem or f"{name} is not in the cut of {member.source}"
 
 
 _CHECKS: Mapping[str, Callable[[CutEvidence], Checked]] = {

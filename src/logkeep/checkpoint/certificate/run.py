@@ -6,7 +6,7 @@ differ, to name the messages.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,11 +16,12 @@ from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import ApplicationRecord, read_application
 from logkeep.checkpoint.certificate.log_task import PartitionUnit, SystemKeysUnit, check_partition, survey_snapshot
 from logkeep.checkpoint.certificate.rules import ArchivedCut, CutEvidence, certify, unequal_names, unequal_pairs
+from logkeep.checkpoint.certificate.set_members import CutsOf, SetMember, read_members
 from logkeep.checkpoint.certificate.state_fold import MODULUS
 from logkeep.checkpoint.certificate.tables import CutTables, Pair, PartitionClaim, PartitionFacts, SystemKeys
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.segments import LogName, Segment
-from logkeep.repository.backups.certificate import Certificate
+from logkeep.repository.backups.certificate import CapturedMember, Certificate
 from logkeep.repository.backups.manifest import Manifest
 from logkeep.repository.chain import layout
 from logkeep.repository.verify.run import BackupToCheck, DeeperCheck
@@ -35,6 +36,8 @@ _SLICE_BYTES = 256 << 20
 class CutCheck:
     """A deeper check that keeps its certificate for the report."""
 
+    cuts_of: CutsOf = lambda *_: {}
+    """For external positions: where the backups of other members end."""
     certificate: Certificate | None = None
     _segments: Mapping[LogName, list[Segment]] = field(default_factory=dict)
 
@@ -55,7 +58,10 @@ class CutCheck:
         logs = joined(
             asked.engine.map(check_partition, units, PartitionFacts, label="verify cut", weight=lambda u: u.bytes)
         )
-        return CutEvidence(tables, archived_cuts(record, asked.manifest), snapshots, logs)
+        reported = {name for log in logs for name in log.external}
+        members = read_members(asked.place, asked.manifest, reported, self.cuts_of)
+        archived = archived_cuts(record, asked.manifest)
+        return CutEvidence(tables, archived, snapshots, logs, members, captured(asked.manifest, members))
 
     def _survey(self, asked: BackupToCheck, record: ApplicationRecord) -> dict[int, SystemKeys]:
         units = [
@@ -140,6 +146,15 @@ def _by_log(asked: BackupToCheck) -> dict[LogName, list[Segment]]:
         if cut is not None and row.start < cut.end and row.end > cut.start:
             found.setdefault(row.log, []).append(row)
     return {log: sorted(rows, key=lambda row: row.start) for log, rows in found.items()}
+
+
+def captured(manifest: Manifest, members: Sequence[SetMember]) -> list[CapturedMember]:
+    """In the order in which the backups began; those without one come last."""
+    if not members:
+        return []
+    found = [(manifest.source, manifest.kind, manifest.started), *((m.source, m.kind, m.started) for m in members)]
+    in_order = sorted(found, key=lambda each: (each[2] is None, each[2] or ""))
+    return [CapturedMember(source=source, kind=kind, started=started) for source, kind, started in in_order]
 
 
 def archived_cuts(record: ApplicationRecord, manifest: Manifest) -> list[ArchivedCut]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from logkeep.cli.demo.set_story import tell_of_sets
 from logkeep.cli.demo.shop import Shop
 from logkeep.cli.demo.stage import Stage
 from logkeep.cli.demo.zookeeper_story import tell_of_zookeeper
@@ -166,5 +167,5 @@ def _continue_reading(shop: Shop, stage: Stage, before: list[str]) -> None:
 
 Chapter = Callable[[Stage], None]
 BEGINNING: Chapter = make_repository
-CHAPTERS: dict[str, Chapter] = {"kafka": tell_of_kafka, "zookeeper": tell_of_zookeeper}
-"""By kind of source, in the order in which they run."""
+CHAPTERS: dict[str, Chapter] = {"kafka": tell_of_kafka, "zookeeper": tell_of_zookeeper, "sets": tell_of_sets}
+"""By kind of source, in the order in which they run; the last is of all kinds."""

@@ -131,6 +131,18 @@ VERBS: tuple[VerbEntry, ...] = (
         "logkeep.cli.verbs.application.declarations:RESTORE",
     ),
     VerbEntry(
+        "backup-set take",
+        "logkeep.cli.verbs.backup_set.take:take_set",
+        "Back up several sources under one id: applications, Kafka clusters, ZooKeeper ensembles.",
+        "logkeep.cli.verbs.backup_set.declarations:TAKE",
+    ),
+    VerbEntry(
+        "backup-set status",
+        "logkeep.cli.verbs.backup_set.take:status",
+        "Show a backup set: the state of each member, the certificate of the application, and how to restore it.",
+        "logkeep.cli.verbs.backup_set.declarations:STATUS",
+    ),
+    VerbEntry(
         "kafka backup",
         "logkeep.cli.verbs.kafka.backup:backup",
         "Back up a Kafka cluster: its logs byte for byte, topics, groups, ACLs, quotas.",
@@ -393,6 +405,7 @@ VERBS: tuple[VerbEntry, ...] = (
 
 GROUPS: dict[str, str] = {
     "app": "Back up and restore applications of partitions.",
+    "backup-set": "Back up several sources under one id, and show what such a set is.",
     "config": "Show and check the configuration.",
     "kafka": "Back up and restore Kafka clusters.",
     "kafka dataset": "Check, describe, index again and prune datasets.",

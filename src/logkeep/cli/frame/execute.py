@@ -182,10 +182,16 @@ class Run(BaseRun):
     """Schema version and words of the verb: what every JSON document begins with."""
     update_metrics: Callable[[msgspec.Struct | None, LogkeepError | None, float], None] = lambda *_: None
     """Update --metrics-file now, with a report or an error and the seconds it took: for runs of many rounds."""
+    settings_with: Callable[[Flags], Settings] = lambda _: Settings({})
+    """The settings as they would be with these flags too."""
 
     @property
     def dry_run(self) -> bool:
         return self[DRY_RUN]
+
+    def with_flags(self, added: Flags) -> "Run":
+        """The same run as if the user had typed these flags too. Files may have settings for one --source only."""
+        return replace(self, settings=self.settings_with(added))
 
     def repo(self) -> str:
         """The repository's URL. Raises UsageError when none is set."""
@@ -332,7 +338,8 @@ def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
     world.json, world.verbose = bool(flags.get("--json")), verbose if isinstance(verbose, int) else 0
     named = named_config(CONFIG, flags, environ)
     places = world.places(named) if job.configured else NOWHERE
-    loaded = load(flags, environ if job.configured else {}, places)
+    given = environ if job.configured else {}
+    loaded = load(flags, given, places)
     settings = loaded.settings
     world.console = standard_console(environ, settings[COLOR], force_text=settings[JSON])
     file = settings[LOG_FILE]
@@ -348,4 +355,13 @@ def _begin(job: VerbJob[ReportT], world: World, flags: Flags) -> Run:
     if not (settings[QUIET] or settings[JSON]):
         for line in settings.assumed_times(flags):
             world.console.note(line)
-    return Run(settings, world.console, world, loaded.files, named, (job.schema_version, job.name))
+
+    return Run(
+        settings,
+        world.console,
+        world,
+        loaded.files,
+        named,
+        (job.schema_version, job.name),
+        settings_with=lambda added: load({**flags, **added}, given, places).settings,
+    )

@@ -43,7 +43,8 @@ Every option can be given in several places; the strongest that names it wins:
 
 A YAML key `section.key` is written as `key:` below `section:`. Unknown keys, duplicate keys and values of the wrong
 type are errors; an unknown `LOGKEEP_` variable is a warning. `logkeep config show` prints each value with its origin,
-`logkeep config validate` shows all mistakes at once.
+`logkeep config validate` shows all mistakes at once. A key `sources.NAME.key` is for one source: for runs with that
+`--source`, and for members of a backup set.
 
 `./logkeep.yaml` is read only if the file and its directory belong to you or root and no one else can write to them;
 otherwise the run ends with 40, and `--config ./logkeep.yaml` says that you trust the file. Settings for Spark that may
@@ -75,6 +76,7 @@ def _option_row(option: Option[Any]) -> str:
         metavar = f" {spelling.kind.metavar}" if spelling.kind.metavar and not option.counted else ""
         flags += [f"`{short}{spelling.flag}{metavar}`"] * bool(spelling.flag)
         keys += [f"`{spelling.key}`"] * bool(spelling.key)
+        keys += [f"`sources.NAME.{spelling.key.rpartition('.')[2]}`"] * option.per_source
         variables += [f"`{name}`" for name in spelling.variables]
     cells = (_joined(flags), _joined(keys), _joined(variables), default_of(option), option.help)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"

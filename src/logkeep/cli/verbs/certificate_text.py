@@ -1,7 +1,7 @@
 """A certificate as lines: its verdict, and one line for each rule with the records that break it."""
 
 from logkeep.cli.terminal.text import TerminalStyle, count, plural
-from logkeep.repository.backups.certificate import Certificate, RuleOutcome
+from logkeep.repository.backups.certificate import CapturedMember, Certificate, RuleOutcome
 
 _WORDS = {"held": "held", "broken": "BROKEN", "unchecked": "not checkable"}
 _SHOWN = 5
@@ -13,7 +13,14 @@ def certificate_lines(certificate: Certificate, verdict: str, look: TerminalStyl
     lines = [look.prose(verdict), look.text(read)]
     for rule in certificate.rules:
         lines += _rule_lines(rule, look)
+    lines += [look.line(_captured(member, n)) for n, member in enumerate(certificate.captured, 1)]
     return lines + [look.line(f"not observed: {declared}") for declared in certificate.declared]
+
+
+def _captured(member: CapturedMember, number: int) -> str:
+    if member.started is None:
+        return f"captured {number}: {member.source}, which has no completed backup of this id"
+    return f"captured {number}: {member.source} ({member.kind}), begun at {member.started}"
 
 
 def _rule_lines(rule: RuleOutcome, look: TerminalStyle) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.cli.demo.stage import DemoStep, Stage
-from logkeep.cli.demo.stay import stay
+from logkeep.cli.demo.stay import SERVERS, stay
 from logkeep.cli.demo.story import BEGINNING, CHAPTERS
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
@@ -51,6 +51,7 @@ def _text(report: DemoReport, look: TerminalStyle) -> str:
     examples=(
         "logkeep demo",
         "logkeep demo --only zookeeper",
+        "logkeep demo --only sets",
         "logkeep demo --directory ./demo --keep",
         "logkeep demo --stay --only kafka --directory ./shop",
     ),
@@ -74,7 +75,7 @@ def demo(run: Run) -> DemoReport:
     stage.say("")
     kinds = [kind for kind in CHAPTERS if run[ONLY] in (None, kind)]
     if run[STAY]:
-        stay(stage, kinds)
+        stay(stage, kinds if run[ONLY] in SERVERS else SERVERS)
     else:
         for chapter in (BEGINNING, *(CHAPTERS[kind] for kind in kinds)):
             chapter(stage)

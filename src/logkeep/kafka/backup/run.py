@@ -132,6 +132,8 @@ class KafkaBackupOptions:
     wanted_id: BackupId | None = None
     resume: bool = False
     tags: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    """The sources that take part under the same id."""
     segment_bytes: int = DEFAULT_SEGMENT_BYTES
     compression: Codec = Codec.NONE
     limit_download: int | None = None
@@ -449,7 +451,8 @@ class _BackupRun:
     def _begin(self, session: Writing, facts: Facts) -> OngoingBackup:
         source = ensure_source(self.place, KIND, _identity(facts), self.task.clock())
         resumed = resume(session, source) if self.options.resume else None
-        return resumed or begin(session, source, wanted=self.options.wanted_id, tags=self.options.tags)
+        options = self.options
+        return resumed or begin(session, source, wanted=options.wanted_id, tags=options.tags, group=options.group)
 
     def _read_base(self, entry: BackupEntry | None, folded: Folded) -> PreviousBackup:
         if entry is None:

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from logkeep.model.ids import StoredId
+from logkeep.model.time import Rfc3339
 
 Outcome = Literal["held", "broken", "unchecked"]
 MOST_NAMED = 20
@@ -29,6 +30,15 @@ class RuleOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     count: int = 0
 
 
+class CapturedMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A member of the backup set to which the application belongs."""
+
+    source: str
+    kind: str = ""
+    started: Rfc3339 | None = None
+    """When its backup began; None: it has no completed one of this id."""
+
+
 class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     application: str
     history: int
@@ -40,6 +50,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Messages that were sent inside the cut and not received inside: they are sent or appended again."""
     declared: tuple[str, ...] = ()
     """What no rule observes."""
+    captured: tuple[CapturedMember, ...] = ()
+    """The members of the set, in the order in which their backups began; empty for an application alone."""
 
     @property
     def broken(self) -> tuple[RuleOutcome, ...]:

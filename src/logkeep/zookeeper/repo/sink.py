@@ -116,6 +116,7 @@ class ArchiveSink:
     last: EnsembleRecord | None
     wanted: BackupId | None = None
     tags: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
     history_window: timedelta | None = None
     """The history that the backup must include; None: all that is archived."""
     entry: BackupEntry | None = None
@@ -166,7 +167,7 @@ class ArchiveSink:
         if self.shelf.codec is Codec.ZSTD:
             require_feature(place.store, ZSTD_FRAMES)
         source = ensure_source(place, KIND, {}, clock())
-        self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags))
+        self._ongoing.append(begin(self.session, source, wanted=self.wanted, tags=self.tags, group=self.group))
 
     def complete(self, gathered: Gathered) -> CompletedBackup:
         self.completing = True
@@ -306,6 +307,7 @@ def archiving(
     level: int = DEFAULT_LEVEL,
     wanted: BackupId | None = None,
     tags: tuple[str, ...] = (),
+    group: tuple[str, ...] = (),
     history_window: timedelta | None = None,
     lease_ttl: timedelta = DEFAULT_TTL,
 ) -> Iterator[ArchiveSink]:
@@ -316,7 +318,7 @@ def archiving(
         last = last_record(place, session.folded)
         run = tokens()[:10]
         shelf = ArchiveShelf(place, codec, level, RunTokens(run), f"tail-{tokens()}")
-        sink = ArchiveSink(session, shelf, last, wanted, tags, history_window)
+        sink = ArchiveSink(session, shelf, last, wanted, tags, group, history_window)
         try:
             yield sink
         except StoreFull:

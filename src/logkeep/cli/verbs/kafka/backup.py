@@ -105,29 +105,42 @@ def backup(run: Run) -> KafkaBackupReport:
         return _of_dataset(dataset_backup(run, client_settings(run)), run[SOURCE] or FIRST_SOURCE)
     refuse_contradictions(run)
     place = written_source(run, FIRST_SOURCE)
-    settings = _with_rack(run, client_settings(run))
-    task, options = KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
+    task, options = backup_of(run, place)
     if run[APPLICATION] is not None:
-        options = _with_application(run, options, place, settings)
+        options = _with_application(run, options, place, task.settings)
     if run[STANDBY] and not run[FOLLOW]:
         raise UsageError("--standby is for runs with --follow", remedy="add --follow, or leave --standby out")
     if run.settings.typed(INSTANCE_ROLE) and not run[STANDBY]:
         raise UsageError("--role is for runs with --standby", remedy="add --standby, or leave --role out")
     if run[FOLLOW]:
         return _follow(run, task, options)
-    if run.dry_run:
-        prepared = task.prepare(options)
-        planned = _plan_report(place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
-        wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
-        lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
-        return msgspec.structs.replace(planned, to_compare=lines, generations_due=prepared.due)
+    return preview(run, task, options) if run.dry_run else take(run, task, options)
+
+
+def backup_of(run: Run, place: SourceRef) -> tuple[KafkaBackup, KafkaBackupOptions]:
+    """What the settings ask for: the cluster and the options of its backup."""
+    settings = _with_rack(run, client_settings(run))
+    return KafkaBackup(place, settings, run.clock, run.token), _backup_options(run, settings)
+
+
+def preview(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBackupReport:
+    """Plan it. Writes nothing."""
+    prepared = task.prepare(options)
+    planned = _plan_report(task.place.source, prepared.facts, prepared.plan, prepared.findings, run[ALLOW_GAPS])
+    wanted = prepared.comparisons if options.compacted is CompactedMode.AUTO else ()
+    lines = tuple(f"{log}, about {size(live)}, unless no offset is missing: {why}" for log, why, live in wanted)
+    return msgspec.structs.replace(planned, to_compare=lines, generations_due=prepared.due)
+
+
+def take(run: Run, task: KafkaBackup, options: KafkaBackupOptions) -> KafkaBackupReport:
+    """Take it with the engine that the settings name."""
     done = task.run(
         options,
         lambda size_bytes: chosen_engine(run, size_bytes, work="copy"),
         lambda size_bytes: expect_work(run, size_bytes, UNIT_BYTES, "copy"),
     )
-    publish_switches(run, settings, done)
-    return _report(place.source, done, run[ALLOW_GAPS])
+    publish_switches(run, task.settings, done)
+    return _report(task.place.source, done, run[ALLOW_GAPS])
 
 
 def _with_application(

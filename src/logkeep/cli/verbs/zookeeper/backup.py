@@ -75,21 +75,24 @@ def backup(run: Run) -> ZooKeeperBackupReport:
         with opened_sink(run, place) as sink:
             done = back_up_over_http(run, *over_http, sink)
         return done_report(place, done, sink.entry)
-    place, options = written_source(run, FIRST_SOURCE), _backup_options(run)
-    use_directories(run, *(path for each in options.members for path in dict.fromkeys((each.data_dir, each.log_dir))))
+    place, options = written_source(run, FIRST_SOURCE), file_options(run)
     if run[FOLLOW]:
         from logkeep.cli.verbs.zookeeper.follow import follow_ensemble  # noqa: PLC0415 - only --follow needs it
 
         return follow_ensemble(run, place, options, lambda: opened_sink(run, place), round_settings, ask_word)
     if run.dry_run:
-        return _preview(run, place, options)
+        return preview(run, place, options)
     with opened_sink(run, place) as sink:
-        done = back_up(options, sink, round_settings(WarmEngines(run)), ask_word)
+        return copy_files(run, place, options, sink)
+
+
+def copy_files(run: Run, place: SourceRef, options: ZooKeeperBackupOptions, sink: ArchiveSink) -> ZooKeeperBackupReport:
+    done = back_up(options, sink, round_settings(WarmEngines(run)), ask_word)
     return done_report(place, done, sink.entry)
 
 
-def opened_sink(run: Run, place: SourceRef) -> AbstractContextManager[ArchiveSink]:
-    """The sink of one backup in the repository."""
+def opened_sink(run: Run, place: SourceRef, group: tuple[str, ...] = ()) -> AbstractContextManager[ArchiveSink]:
+    """The sink of one backup in the repository. `group`: the sources that take part under the same id."""
     wanted = run[BACKUP_ID]
     return archiving(
         place,
@@ -98,6 +101,7 @@ def opened_sink(run: Run, place: SourceRef) -> AbstractContextManager[ArchiveSin
         codec=Codec(run[ZK_COMPRESSION]),
         wanted=backup_id(wanted) if wanted is not None else None,
         tags=run[TAG],
+        group=group,
         lease_ttl=run[LEASE_TTL],
     )
 
@@ -108,6 +112,13 @@ def round_settings(engines: EngineFor) -> RoundSettings:
 
 def ask_word(host: str, word: str) -> str:
     return four_letter(host, word, ASK_S)
+
+
+def file_options(run: Run) -> ZooKeeperBackupOptions:
+    """The options of a backup from servers' files. Engines get to know the directories."""
+    options = _backup_options(run)
+    use_directories(run, *(path for each in options.members for path in dict.fromkeys((each.data_dir, each.log_dir))))
+    return options
 
 
 def _backup_options(run: Run) -> ZooKeeperBackupOptions:
@@ -122,7 +133,7 @@ def _backup_options(run: Run) -> ZooKeeperBackupOptions:
     )
 
 
-def _preview(run: Run, place: SourceRef, options: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
+def preview(run: Run, place: SourceRef, options: ZooKeeperBackupOptions) -> ZooKeeperBackupReport:
     check_source(place, KIND, {})
     known = known_from(last_record(place, read_chain(place)))
     sink = PreviewSink(ArchiveShelf(place, Codec(run[ZK_COMPRESSION])), known)
