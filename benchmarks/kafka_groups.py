@@ -56,6 +56,7 @@ def measured(what: str, program: Path, words: list[str]) -> None:
         f"at most {after.ru_maxrss / 1000:,.0f} MB so far",
         flush=True,
     )
+    assert done.returncode in (0, 2), "the figures are those of a command that was refused"
 
 
 def main() -> None:
@@ -81,14 +82,14 @@ def main() -> None:
             restore = [
                 "kafka",
                 "restore",
+                "latest",
                 *common,
                 "--bootstrap-servers",
                 target.bootstrap,
                 "--engine",
                 "inline",
-                "--yes",
             ]
-            measured("restore", asked.program, restore)
+            measured("restore", asked.program, [*restore, "--yes"])
 
 
 if __name__ == "__main__":

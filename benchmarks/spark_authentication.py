@@ -71,6 +71,7 @@ def _round(kafka: EmbeddedKafka, directory: Path, topic: str) -> dict[str, tuple
             f"{topic}={back}",
             "--confirm-cluster",
             cluster_id,
+            "--yes",
         ),
         "verify": ("verify", "--level", "data"),
     }

@@ -15,6 +15,7 @@ PAGES = [p for p in own_files() if p.suffix == ".md"]
 _OWN = [p for p in own_files() if p.suffix in {".md", ".toml", ".lock", ".in", ".yaml"} or p.name == "Makefile"]
 _MACHINE_PATH = re.compile(r"(?<![\w.$~/])/(?:home|root|work|workspace|Users|tmp|mnt|builds?)(?=/|\b)")
 _HOST = re.compile(r"https?://(?P<host>[A-Za-z0-9.-]+)")
+_NAMED_FILE = re.compile(r"`((?:tests|benchmarks)/[\w/.]+|test_\w+\.py)")
 _EXAMPLE_HOSTS = {"host", "localhost", "127.0.0.1"}
 """Hosts of examples. A real address goes stale, or tells where somebody works."""
 _SOURCES = {"docs/comparison.md": {"github.com", "kafka.apache.org", "cwiki.apache.org", "zookeeper.apache.org"}}
@@ -38,6 +39,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert to.is_relative_to(ROOT), f"{link} leads out of the repository"
         if anchor:
             assert anchor in _anchors(to), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_tests_that_a_page_names_exist(page: Path) -> None:
+    """SECURITY.md and docs/proven.md say which test shows what."""
+    for named in _NAMED_FILE.findall(page.read_text(encoding="utf-8")):
+        assert any(ROOT.glob(named if "/" in named else f"tests/**/{named}")), named
 
 
 def _anchors(page: Path) -> set[str]:

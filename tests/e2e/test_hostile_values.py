@@ -15,7 +15,7 @@ from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.config.options import METRICS_FILE
 from tests.support.hostile.broker import HostileBroker, Lie
 from tests.support.hostile.calls import on_terminal, piped
-from tests.support.hostile.corpus import problems
+from tests.support.hostile.corpus import LONG, problems
 from tests.support.hostile.documents import kinds
 from tests.support.hostile.repositories import TOPIC
 from tests.support.hostile.world import HostileServer, HostileWorld, hostile_world
@@ -23,7 +23,8 @@ from tests.support.hostile.world import HostileServer, HostileWorld, hostile_wor
 pytestmark = pytest.mark.xdist_group("hostile-values")
 
 KAFKA, LOCKED, ZK, FRESH = ("-r file://{kafka}", "-r file://{locked}", "-r file://{zk}", "-r file://{fresh}")
-BROKERS = ("--bootstrap-servers {broker}", "--bootstrap-servers {topics}", "--bootstrap-servers {refusing}")
+LONG_TEXTS = "-r file://{long}"
+BROKERS = tuple(f"--bootstrap-servers {{{name}}}" for name in ("broker", "topics", "refusing", "garbled", "long-name"))
 SHOWS = frozenset(
     {
         *("list", "info", "unlock", "hold", "receipts show", "kafka backup", "kafka restore"),
@@ -48,18 +49,21 @@ PROBES = frozenset({"init", "check", "store probe"})
 ELSEWHERE = {"DescribeConfigs": Lie.OTHER_NAME}
 CALLS: dict[str, tuple[str, ...]] = {
     "init": (f"init {FRESH} --dry-run", "init -r file://{text}"),
-    "check": (f"check {LOCKED}",),
-    "list": (f"list {KAFKA}", f"list {LOCKED} --json", f"list {ZK}"),
-    "info": (f"info latest {KAFKA} --all", f"info {{backup}} {LOCKED}", f"info latest {ZK} --all",
+    "check": (f"check {LOCKED}", f"check {LONG_TEXTS}"),
+    "list": (f"list {KAFKA}", f"list {LONG_TEXTS}", f"list {LOCKED} --json", f"list {ZK}"),
+    "info": (f"info latest {KAFKA} --all",
+             f"info latest {LONG_TEXTS} --all", f"info {{backup}} {LOCKED}", f"info latest {ZK} --all",
              "info latest -r file://{imported} --all"),
-    "verify": (f"verify {KAFKA}", f"verify {KAFKA} --level records", f"verify {ZK} --level replay"),
+    "verify": (f"verify {KAFKA}",
+               f"verify {LONG_TEXTS}", f"verify {KAFKA} --level records", f"verify {ZK} --level replay"),
     "drill": tuple(f"drill latest {KAFKA} {brokers}" for brokers in BROKERS),
-    "status": (f"status {KAFKA}", f"status {LOCKED}", f"status {ZK}"),
+    "status": (f"status {KAFKA}", f"status {LONG_TEXTS}", f"status {LOCKED}", f"status {ZK}"),
     "delete": (f"delete {{backup}} {KAFKA}", f"delete {{backup}} {KAFKA} -y", f"delete {{backup}} {LOCKED} -y"),
-    "prune": (f"prune --keep-last 1 {KAFKA}", f"prune --keep-last 1 {KAFKA} -y", f"prune --keep-last 1 {LOCKED} -y"),
+    "prune": (f"prune --keep-last 1 {KAFKA}", f"prune --keep-last 1 {LONG_TEXTS}",
+              f"prune --keep-last 1 {KAFKA} -y", f"prune --keep-last 1 {LOCKED} -y"),
     "hold": (f"hold {{backup}} --reason {{text}} {KAFKA}",),
     "release": (f"release {{backup}} {KAFKA}", f"release {{backup}} {LOCKED}"),
-    "unlock": (f"unlock --dry-run {LOCKED}", f"unlock {LOCKED}"),
+    "unlock": (f"unlock --dry-run {LONG_TEXTS}", f"unlock --dry-run {LOCKED}", f"unlock {LOCKED}"),
     "repair": (f"repair --dry-run {KAFKA}", f"repair {LOCKED}"),
     "demo": ("demo {text}",),
     "kafka backup": (
@@ -71,13 +75,15 @@ CALLS: dict[str, tuple[str, ...]] = {
     "kafka restore": (
         *(f"kafka restore latest {KAFKA} {brokers}" for brokers in BROKERS),
         f"kafka restore latest {KAFKA} {BROKERS[1]} --dry-run",
+        f"kafka restore latest {LONG_TEXTS} {BROKERS[1]} --dry-run",
         f"kafka restore latest {KAFKA} {BROKERS[1]} --topics {TOPIC} --rename {TOPIC}=new --dry-run",
         f"kafka restore latest {KAFKA} {BROKERS[1]} --yes",
         f"kafka restore --resume {{interrupted}} {KAFKA} {BROKERS[1]}",
         f"kafka restore latest {KAFKA} --to-log-dirs {{disk}} --dry-run",
     ),
     "kafka restore abort": (f"kafka restore abort {{interrupted}} {KAFKA} {BROKERS[1]}",),
-    "kafka groups": (f"kafka groups latest {KAFKA}",),
+    "kafka groups": (f"kafka groups latest {KAFKA}",
+                     f"kafka groups latest {LONG_TEXTS}"),
     "sql": (f"sql {{text}} {KAFKA} --engine inline", f"sql {{text}} {ZK} --as {{text}}"),
     "kafka groups restore": tuple(f"kafka groups restore --backup latest {KAFKA} {brokers}" for brokers in BROKERS),
     "kafka groups rollback": (f"kafka groups rollback {{done}} {KAFKA} {BROKERS[1]}",),
@@ -99,7 +105,8 @@ CALLS: dict[str, tuple[str, ...]] = {
                      f"zeebe export latest {KAFKA} --to {{text}}", f"zeebe export {{text}} {ZK}"),
     "zeebe list": ("zeebe list --store {zeebe} --all", "zeebe list --store {text}"),
     "zeebe verify": ("zeebe verify 20 --store {zeebe} --all", "zeebe verify {text} --store {zeebe}"),
-    "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",),
+    "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",
+                           f"kafka schemas list latest {LONG_TEXTS} --all"),
     "kafka schemas show": (f"kafka schemas show latest 1 {KAFKA}",),
     "kafka schemas check": (f"kafka schemas check latest {KAFKA}",),
     "kafka schemas restore": (
@@ -157,8 +164,9 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"app serve shop --data {{text}} --allow-restore --listen {{text}} {KAFKA}",
     ),
     "app simulate": ("app simulate --seeds {text}", "app simulate --seeds 0..3"),
-    "receipts list": (f"receipts list {KAFKA}",),
+    "receipts list": (f"receipts list {KAFKA}", f"receipts list {LONG_TEXTS}"),
     "receipts show": (f"receipts show {{done}} {KAFKA} --all", f"receipts show {{interrupted}} {KAFKA}",
+                      f"receipts show {{done}} {LONG_TEXTS} --all",
                       f"receipts show {{done}} {KAFKA} --map -"),
     "config show": ("config show -r file://{text}",),
     "config validate": ("config validate -r file://{text}",),
@@ -193,6 +201,8 @@ def servers() -> Iterator[dict[str, str]]:
             "broker": stack.enter_context(HostileBroker()).address,
             "topics": stack.enter_context(HostileBroker(topic=TOPIC)).address,
             "elsewhere": stack.enter_context(HostileBroker(topic=TOPIC, lies=ELSEWHERE)).address,
+            "garbled": stack.enter_context(HostileBroker(garbled=True)).address,
+            "long-name": stack.enter_context(HostileBroker(topic=LONG)).address,
             "refusing": stack.enter_context(HostileBroker(refusing=True)).address,
             "words": stack.enter_context(HostileServer()).address,
             "closed": "127.0.0.1:1",

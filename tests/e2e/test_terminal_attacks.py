@@ -15,8 +15,12 @@ from logkeep.cli.frame.logs import set_up_logs, take_down_logs
 from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import Console
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.kafka.backup_report import KafkaRound, TopicThreat
+from logkeep.cli.verbs.kafka.backup_report import round_text as kafka_line
 from logkeep.cli.verbs.kafka.follow import _KafkaReporter
 from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport, confirm_plan
+from logkeep.cli.verbs.zookeeper.backup_report import ZooKeeperRound
+from logkeep.cli.verbs.zookeeper.backup_report import round_text as zookeeper_line
 from logkeep.config.load import load
 from logkeep.config.places import NOWHERE
 from logkeep.errors import Declined
@@ -83,6 +87,35 @@ def test_findings_of_a_followed_source(text: str) -> None:
     reporter._print_new_findings(one, report)
     assert problems(err.getvalue()) == []
     assert err.getvalue().count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["kafka", "zookeeper"])
+def test_the_line_of_a_round(kind: str) -> None:
+    """Topics, gaps and the text of an error, in the line that `--follow` prints."""
+    common: Any = {
+        "round": 1,
+        "new_bytes": 0,
+        "findings": 0,
+        "merged_objects": 0,
+        "seconds": 1.0,
+        "again_in_seconds": 1.0,
+    }
+    threat = TopicThreat(topic=TEXT, overtaken_in_seconds=1.0)
+    of_kafka = KafkaRound(
+        **common, id=7, changed=True, new_offsets=1, lag_offsets=1, lag_bytes=1, threats=(threat,), gaps=(TEXT,),
+        error="e", message=TEXT, catch_up=TEXT,
+    )  # fmt: skip
+    of_zookeeper = ZooKeeperRound(**common, id=7, backup_zxid=TEXT, behind_seconds=0.0, error="e", message=TEXT)
+    out, look = io.StringIO(), TerminalStyle(unicode=True)
+    console = Console(out, io.StringIO(), look=look, err_look=look, interactive=False, read=io.StringIO())
+    run = Run(load({}, {}, NOWHERE).settings, console, World({}, console, lambda _: NOWHERE))
+    if kind == "kafka":
+        run.line(kafka_line, of_kafka)
+    else:
+        run.line(zookeeper_line, of_zookeeper)
+    shown = out.getvalue()
+    assert problems(shown) == []
+    assert (shown.count("\n"), shown.count("\\x1b[2K")) == (1, 4 if kind == "kafka" else 2)
 
 
 def test_the_cluster_id_of_a_broker_in_the_plan_of_a_restore(repo: Path) -> None:

@@ -1,5 +1,6 @@
 """Directories of another user, and processes that run as that user. Only root can have both."""
 
+import ctypes
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ import pytest
 
 OWNER, OTHER = 65534, 65533
 """The user `nobody`, and one without an account."""
+
+_PR_CAPBSET_DROP, _CAP_SETUID = 24, 7
 
 needs_two_users = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a second user")
 
@@ -43,6 +46,11 @@ def as_user(action: Callable[[], None], uid: int = OWNER) -> Callable[[], None]:
         action()
 
     return run
+
+
+def without_setuid() -> None:
+    """Root of a container that may not take other ids. For good: in a process that ends with the test."""
+    assert ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_SETUID, 0, 0, 0) == 0
 
 
 def victim(path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from logkeep.application.http_guard import AsgiApp, Guard
 from logkeep.errors import ConfigError, EngineUnavailable, UsageError
+from logkeep.model.shell_words import shell_word
 
 _MODE = 0o600
 _MOST_CONNECTIONS = 64
@@ -78,7 +79,9 @@ def _known_token(path: Path) -> str:
         found = os.fstat(handle)
         if found.st_mode & 0o077 or found.st_uid not in {0, os.geteuid()}:
             raise ConfigError(
-                "other users can read or change it", subject=str(path), remedy=f"run `chmod 600 {path}`, or remove it"
+                "other users can read or change it",
+                subject=str(path),
+                remedy=f"run `chmod 600 {shell_word(path)}`, or remove it",
             )
         token = file.read(1024).strip()
     if not token:

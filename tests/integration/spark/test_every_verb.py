@@ -7,6 +7,7 @@ engine cannot be forgotten.
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -49,6 +50,10 @@ _CACHE = cache_dir(os.environ, Path.home())
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _LOGS = {f"orders-{p}": [dense(base, 5, producer=p).encode() for base in range(p, p + 50, 5)] for p in range(3)}
 _LEVELS = {"kafka": ("data", "records", "source"), "zookeeper": ("data", "replay", "boot")}
+
+
+_Refused = tuple[tuple[str, ...], tuple[str, ...], Path]
+"""The repository that must stay empty, or nothing; the words of the command; the directory that it must name."""
 
 
 @dataclass
@@ -379,6 +384,50 @@ def test_a_command_with_its_own_session(stage: Stage, case: Any) -> None:
     case(stage)
 
 
+def _hidden_salvage(stage: Stage, place: Path) -> _Refused:
+    disk = made_disk(place, watermarks={TopicPartition("orders", 0): 60})
+    add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
+    where = stage.init("not-salvaged")
+    return where, ("kafka", "salvage", *where, "--log-dirs", str(disk)), disk
+
+
+def _hidden_offline_restore(stage: Stage, place: Path) -> _Refused:
+    home = stage.directory / "hidden"
+    home.mkdir()
+    backed_up(home, _LOGS)
+    target = made_target(place, list(_LOGS))
+    words = ("kafka", "restore", "latest", *stage.repo("hidden/repository"), "--to-log-dirs", str(target), "--yes")
+    return (), words, target
+
+
+def _hidden_zookeeper_backup(stage: Stage, place: Path) -> _Refused:
+    data = shutil.copytree(stage.zookeeper.data_dir, place)
+    where = stage.init("not-backed-up")
+    return where, ("zookeeper", "backup", *where, "--data-dir", str(data)), data
+
+
+def _hidden_zookeeper_export(stage: Stage, place: Path) -> _Refused:
+    place.mkdir()
+    return (), ("zookeeper", "export", *stage.zookeeper_repo, "--to", str(place)), place
+
+
+def _hidden_zookeeper_import(stage: Stage, place: Path) -> _Refused:
+    place.mkdir()
+    bundle = Path(stage.prepare("zookeeper", "export", *stage.zookeeper_repo, "--to", str(place))["bundle"])
+    where = stage.init("not-imported")
+    return where, ("zookeeper", "import", str(bundle), *where), bundle
+
+
+_HIDDEN = (
+    _hidden_salvage,
+    _hidden_offline_restore,
+    _hidden_zookeeper_backup,
+    _hidden_zookeeper_export,
+    _hidden_zookeeper_import,
+)
+"""Verbs that read or write local directories; each gets a place that one worker finds empty."""
+
+
 class TestOneSession:
     def test_units_run_on_two_workers_with_the_shipped_package_and_the_secret_is_in_no_argument(
         self, in_session: Stage, tmp_path: Path
@@ -400,14 +449,20 @@ class TestOneSession:
     def test_on_a_cluster(self, in_session: Stage, case: Any) -> None:
         case(in_session)
 
-    def test_a_directory_that_one_worker_does_not_see_is_refused(self, in_session: Stage, hidden: Path) -> None:
-        disk = made_disk(hidden / "disk", watermarks={TopicPartition("orders", 0): 60})
-        add_log(disk, "orders-0", [run_of(0, 30), run_of(30, 60)])
-        where = in_session.init("not-salvaged")
-        said = in_session.refused("kafka", "salvage", *where, "--log-dirs", str(disk), code=40)
+    @pytest.mark.parametrize("case", _HIDDEN, ids=_name)
+    def test_a_directory_that_one_worker_does_not_see_is_refused(
+        self, in_session: Stage, hidden: Path, tmp_path: Path, case: Any
+    ) -> None:
+        """Before the first unit: nothing is archived, and nothing is written there."""
+        where, words, directory = case(in_session, hidden / tmp_path.name)
+        before = tree(hidden)
+        said = in_session.refused(*words, code=40)
         assert "does not see this directory as the driver does" in said
-        assert str(disk) in said
-        assert json.loads(in_session.run(("list", *where, "--json"), {}).stdout)["backups"] == []
+        assert str(directory) in said
+        assert tree(hidden) == before
+        if where:
+            listed = json.loads(in_session.run(("list", *where, "--json"), {}).stdout)["backups"]
+            assert {row["state"] for row in listed} <= {"failed"}
 
 
 @pytest.mark.soak
@@ -454,6 +509,35 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
         done = running.result()
     assert (done["verdict"], done["records"]) == ("proven", partitions * len(values))
     assert all(read(stage.kafka, "again", partition) == values for partition in range(partitions))
+
+
+@pytest.mark.soak
+def test_a_worker_that_was_given_up_goes_on(stage: Stage, tmp_path: Path) -> None:
+    """It stands still until the other worker has begun its units again, and then sends its own requests."""
+    where, partitions, values = stage.init("paused"), 4, [f"{number:06d}" + "x" * 1000 for number in range(4000)]
+    stage.topics.create("paused", partitions)
+    for partition in range(partitions):
+        write(stage.topics, "paused", values, partition)
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "paused")
+    more = ["--confirm-cluster", stage.cluster_id, "--rename", "paused=woken", "--limit-produce", "1MiB", "--yes"]
+    more += ["--spark-conf", "spark.network.timeout=15s", "--spark-conf", "spark.executor.heartbeatInterval=3s"]
+
+    def reached() -> list[int]:
+        return [bounds(stage.kafka, "woken", partition)[1] for partition in range(partitions)]
+
+    with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(stage.on, cluster, "kafka", "restore", "latest", *where, *stage.broker, *more)
+        wait_for(lambda: running.done() or _records(stage.kafka, "woken", partitions) > 0, "the first records")
+        with cluster.paused_worker(0):
+            paused = reached()
+            wait_for(
+                lambda: running.done() or all(now > then for now, then in zip(reached(), paused, strict=True)),
+                "the other worker's attempt at the same units",
+            )
+            assert not running.done(), running.result()
+        done = running.result()
+    assert (done["verdict"], done["records"]) == ("proven", partitions * len(values))
+    assert all(read(stage.kafka, "woken", partition) == values for partition in range(partitions))
 
 
 def _records(kafka: EmbeddedKafka, topic: str, partitions: int) -> int:

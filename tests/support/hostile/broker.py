@@ -3,8 +3,8 @@
 `with HostileBroker() as broker:` serves at `broker.address` until the block ends. There is one topic with one
 partition, one group, one of everything, all with the same hostile name, so that answers fit each other. With `topic`
 the topic has that name, which brings a client further. With `refusing` each answer has an error code and a hostile
-message. With `permissive` everyone may change everything. `lies` makes the answers to one API unfit for the request:
-about another name, empty, or with absurd numbers.
+message. With `permissive` everyone may change everything. With `garbled` no text is UTF-8. `lies` makes the answers to
+one API unfit for the request: about another name, empty, or with absurd numbers.
 """
 
 import contextlib
@@ -59,6 +59,8 @@ class Lie(enum.Enum):
     HUGE = "huge"
 
 
+_LETTERS, _NO_LETTERS = b"evil", b"\xff\xfe\xed\xa0"
+"""A part of the hostile text, and as many bytes that no text has."""
 _ABSURD = {Lie.NEGATIVE: -7, Lie.HUGE: 100}
 """Numbers that fit into every integer type of the protocol."""
 
@@ -70,9 +72,10 @@ class HostileBroker:
         topic: str = TEXT,
         refusing: bool = False,
         permissive: bool = False,
+        garbled: bool = False,
         lies: dict[str, Lie] | None = None,
     ) -> None:
-        self._topic, self._refusing, self._permissive = topic, refusing, permissive
+        self._topic, self._refusing, self._permissive, self._garbled = topic, refusing, permissive, garbled
         self.lies = lies or {}
         """By API. It may be changed while the broker serves."""
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -132,7 +135,9 @@ class HostileBroker:
         answer = self._filled(found.response, version, found.api)
         answer.API_VERSION = version
         answer.with_header(correlation_id=correlation)
-        return bytes(answer.encode(framed=True, header=True))
+        reply = bytes(answer.encode(framed=True, header=True))
+        understood = not self._garbled or found.api == "ApiVersions"  # without that answer no client goes on
+        return reply if understood else reply.replace(_LETTERS, _NO_LETTERS)
 
     def _filled(self, kind: Any, version: int, api: str) -> Any:
         fields = {name: f for name, f in kind.fields.items() if f.for_version_q(version)}

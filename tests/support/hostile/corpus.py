@@ -23,6 +23,8 @@ SURROGATE: Final = "\udcff\ud800"
 """What Python makes of a file name that is not UTF-8, and the half of a pair."""
 LONG: Final = "N" * 1_000_000
 
+_WHOLE: Final = LONG[:4_500]
+"""A long name that was not shortened. JSON has values as they are."""
 _OURS: Final = re.compile(r"\r\x1b\[K|\x1b\[(?:0|1|2|31|32|33)m")
 _COUNTERFEITS: Final = ("\x1b[31mPAINTED", "\r\x1b[KERASED")
 LONGEST_OUTPUT: Final = 150_000
@@ -34,6 +36,7 @@ def problems(output: str, *, terminal: bool = False) -> list[str]:
     found = [f"{FORGED} begins a line"] if re.search(rf"(?m)^\W*{FORGED}", output) else []
     found += [f"counterfeit {text!r}" for text in _COUNTERFEITS if text in output]
     found += [f"{len(output)} characters"] if len(output) > LONGEST_OUTPUT else []
+    found += ["a long name, whole"] if _WHOLE in output and not output.startswith("{") else []
     rest = _OURS.sub("", output) if terminal else output
     raw = {c for c in rest if c != "\n" and unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"}}
     return found + [f"raw {c!r}" for c in sorted(raw)]

@@ -86,15 +86,16 @@ def texts(root: Path) -> set[tuple[str, str]]:
     """Every text of the documents in a repository that a schema lets be anything, by type and field."""
     everything = Rewriter(root, lambda _kind, _field, _text: True)
     for old in everything.documents():
-        _changed(old, old["type"], lambda *_: True, everything.changed)
+        _changed(old, old["type"], lambda *_: True, TEXT, everything.changed)
     return everything.changed
 
 
 class Rewriter:
     """All documents of one repository."""
 
-    def __init__(self, root: Path, choose: Choice = harmless) -> None:
-        self._choose = choose
+    def __init__(self, root: Path, choose: Choice = harmless, text: str = TEXT) -> None:
+        """`text` is added to each text that is chosen."""
+        self._choose, self._text = choose, text
         self._old = {path: path.read_bytes() for path in root.rglob("*.json")}
         self._hashes: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
@@ -121,7 +122,7 @@ class Rewriter:
         document = json.loads(old.split(b"\n")[0])
         kind = document["type"]
         before = json.dumps(document)
-        document = self._pinned_again(_changed(document, kind, self._choose, self.changed))
+        document = self._pinned_again(_changed(document, kind, self._choose, self._text, self.changed))
         if json.dumps(document) == before:
             return
         line = msgspec.json.encode(document) + b"\n"
@@ -154,11 +155,11 @@ def _seal(data: bytes) -> str:
     return str(json.loads(data.split(b"\n")[1])["sha256"])
 
 
-def _changed(document: Any, kind: str, choose: Choice, changed: set[tuple[str, str]] | None = None) -> Any:
+def _changed(document: Any, kind: str, choose: Choice, text: str, changed: set[tuple[str, str]] | None = None) -> Any:
     """The document with each chosen text made hostile that its schema lets be anything."""
     places = [place for place in _places(document, ()) if choose(kind, _field(place), _at(document, place))]
     for place in places:
-        tried = _replaced(document, place, _at(document, place) + TEXT)
+        tried = _replaced(document, place, _at(document, place) + text)
         try:
             msgspec.json.decode(msgspec.json.encode(tried), type=kinds()[kind])
         except (msgspec.MsgspecError, ValueError, Damaged):

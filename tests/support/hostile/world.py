@@ -44,6 +44,8 @@ from tests.support.zookeeper.changed_documents import rewritten
 
 _PARSED = re.compile(r"0x|sha256:|\d{4}-\d\d-\d\dT|[0-9a-f]{16}")
 """How texts begin that are numbers, hashes and moments."""
+_LONG_TEXT = 6_000
+"""Of each field of a repository: longer than what is printed, and a document of many fields stays below its limit."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class HostileWorld:
         done, _aborted, interrupted = map(str, self.restores)
         names = (
             "kafka",
+            "long",
             "locked",
             "zk",
             "fresh",
@@ -100,6 +103,8 @@ def hostile_world(root: Path) -> HostileWorld:
     _zookeeper_files(root)
     _imported(root)
     _zeebe_archive(root)
+    shutil.copytree(root / "kafka", root / "long")
+    Rewriter(root / "long", changeable, LONG[:_LONG_TEXT]).rewrite()
     repositories = ("kafka", "zk", "imported", "zeebe-archive")
     kinds = {k for repo in repositories for k in Rewriter(root / repo, changeable).rewrite().kinds}
     (root / "kafka" / "sources" / os.fsdecode(os.fsencode(f"x{SURROGATE[0]}\x1b[2J\n"))).mkdir()

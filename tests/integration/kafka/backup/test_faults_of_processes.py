@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.support.kafka.topic_matrix import Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import program, wait_for
 from tests.support.servers.proxied_kafka import Shaky
+from tests.support.twice_engine import TwiceEngine
 
 pytestmark = pytest.mark.xdist_group("kafka-proxy")
 PROGRAM = "tests.integration.kafka.backup.backup_program"
@@ -134,6 +136,18 @@ def _phase(archive: Archive) -> str:
     if not left:
         return "asking"
     return "committing" if len(list(receipts(archive.place, left[0]))) == PARTITIONS else "copying"
+
+
+def test_every_unit_runs_twice_at_the_same_time(kafka: EmbeddedKafka, topics: Matrix, archive: Archive) -> None:
+    """Both attempts write objects and a receipt of their own; each batch is in the backup once."""
+    topic, engine = fill(topics, "doubled", 4, 300), TwiceEngine()
+    first = replace(archive, engine=engine).back_up(topic, segment_bytes=5_000).entry.id
+    assert engine.twice > 0
+    add(topics, topic, 4, 50)
+    second = replace(archive, engine=engine).back_up(topic, segment_bytes=5_000).entry.id
+    assert_whole(archive, kafka, first)
+    assert_whole(archive, kafka, second)
+    archive.check(first, second)
 
 
 @pytest.fixture(scope="module")

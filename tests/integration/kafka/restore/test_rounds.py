@@ -38,6 +38,7 @@ from tests.support.kafka.consumer_view import seen
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.kafka.whole_backups import Archive, new_place
 from tests.support.processes import wait_for
+from tests.support.twice_engine import TwiceEngine
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 RECORDS, HALF = 100, 50
@@ -214,6 +215,22 @@ def test_a_producer_is_forgotten_after_each_request_with_merged_batches(
         Matrix(forgetful).delete(f"merged-{offsets}-back")
     assert found <= set(range(0, RECORDS + 1, 20)), "a producer went on inside of a merged batch"
     assert len(found) > 2
+
+
+@pytest.mark.parametrize("merge", [None, PAIRS], ids=["unmerged", "merged"])
+@pytest.mark.parametrize("offsets", list(Offsets))
+def test_every_unit_runs_twice_at_the_same_time(
+    forgetful: EmbeddedKafka, tmp_path: Path, offsets: Offsets, merge: BatchMergeRule | None
+) -> None:
+    """Both write the same batches with the same numbers: none is there twice, and none is missing."""
+    topic = f"doubled-{offsets}-{merge is None}"
+    restoring, engine = _restoring(forgetful, tmp_path, topic, offsets, start=25, merge=merge), TwiceEngine()
+    done = restoring.task.begin(restoring.prepared, restoring.wish, engine, {})
+    assert done.receipt.verdict is RestoreVerdict.PROVEN, done.receipt.findings
+    found, expected = seen(forgetful.bootstrap, f"{topic}-back", 0), seen(forgetful.bootstrap, topic, 0)
+    assert list(found.values()) == list(expected.values())
+    assert offsets is Offsets.TRANSLATE or list(found) == list(expected)
+    assert engine.twice > 0, "at least the proof ran twice to its end"
 
 
 @pytest.mark.parametrize("prove", [True, False])

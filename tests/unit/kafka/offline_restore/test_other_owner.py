@@ -12,9 +12,10 @@ from logkeep.kafka.offline_restore import staging
 from logkeep.kafka.offline_restore.run import restore_offline
 from logkeep.kafka.offline_restore.staging import staged_name
 from logkeep.model.time import random_token, utc_now
+from tests.crash.points import DONE, in_child
 from tests.support.kafka.handmade_batches import dense
 from tests.support.kafka.offline_restore import Backed, backed_up, made_target, offline, tree, wished
-from tests.support.owners import OTHER, OWNER, give, needs_two_users, untouched, victim
+from tests.support.owners import OTHER, OWNER, give, needs_two_users, untouched, victim, without_setuid
 
 pytestmark = needs_two_users
 _NAMES = ("orders-0", "orders-1")
@@ -82,6 +83,32 @@ def test_a_file_of_another_user(backed: Backed, root: Path, name: str) -> None:
     with pytest.raises(OtherOwner, match=f"it belongs to user id {OTHER}") as caught:
         offline(backed.place, backed.backup, [root])
     assert (caught.value.exit_code, tree(root)) == (52, before)
+
+
+def test_a_path_that_another_user_can_redirect(backed: Backed, tmp_path: Path) -> None:
+    """The owner of the directory above makes the broker's directory a link to one of a third user."""
+    prey = give(made_target(tmp_path / "prey", _NAMES), OTHER)
+    (home := tmp_path / "home").mkdir()
+    (home / "data").symlink_to(prey)
+    give(home)
+    before = tree(prey)
+    with pytest.raises(OtherOwner, match="can make this path lead elsewhere") as caught:
+        offline(backed.place, backed.backup, [home / "data"])
+    assert (caught.value.exit_code, tree(prey)) == (52, before)
+
+
+def test_a_user_id_that_cannot_be_taken(backed: Backed, root: Path) -> None:
+    """Root of a container without CAP_SETUID: refused before the first change, and never done as root."""
+    before = tree(root)
+
+    def restored() -> None:
+        without_setuid()
+        with pytest.raises(OtherOwner, match="cannot become that user") as caught:
+            offline(backed.place, backed.backup, [root])
+        assert (caught.value.exit_code, "sudo -u" in caught.value.remedy) == (52, True)
+
+    assert in_child(restored) == DONE
+    assert tree(root) == before
 
 
 def test_only_files_of_a_broker_or_a_restore_are_discarded(backed: Backed, root: Path) -> None:

@@ -18,7 +18,17 @@ from logkeep.zookeeper.restore.run import carry_out
 from logkeep.zookeeper.restore.target_dirs import JOURNAL
 from logkeep.zookeeper.restore.values import RestoreReceipt, ServerTarget, ZooKeeperRestoreOptions
 from tests.support.cli.bundle_documents import zkbackup
-from tests.support.owners import OTHER, OWNER, become, give, needs_two_users, open_home, untouched, victim
+from tests.support.owners import (
+    OTHER,
+    OWNER,
+    become,
+    give,
+    needs_two_users,
+    open_home,
+    untouched,
+    victim,
+    without_setuid,
+)
 from tests.support.zookeeper.handmade_directories import MadeServer, bundled
 from tests.support.zookeeper.handmade_server import files, made_backup, old_server
 
@@ -218,7 +228,7 @@ def test_a_user_id_that_cannot_be_taken(server: Path) -> None:
     if pid == 0:
         code = 1
         try:
-            _without_setuid()
+            without_setuid()
             _restore(server)
         except OtherOwner as error:
             code = 0 if "cannot become that user" in error.what and "sudo -u" in error.remedy else 2
@@ -226,12 +236,6 @@ def test_a_user_id_that_cannot_be_taken(server: Path) -> None:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert files(server) == before
-
-
-def _without_setuid() -> None:
-    import ctypes  # noqa: PLC0415 - only the forked process needs it
-
-    assert ctypes.CDLL(None).prctl(24, 7, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_SETUID
 
 
 def test_owner_and_mode_are_those_of_the_server(server: Path) -> None:

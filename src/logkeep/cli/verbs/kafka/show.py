@@ -31,6 +31,7 @@ from logkeep.kafka.registry.decoding import DecodeMode, RecordDecoder, as_text
 from logkeep.kafka.registry.documents import read_registry, topic_logs
 from logkeep.kafka.registry.schema_source import RegistrySchemas, SchemaSource, read_directory
 from logkeep.model.plurals import plural
+from logkeep.model.shell_words import shell_word
 from logkeep.repository.chain.commits import read_chain
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _notes(question: "RecordQuestion", found: "FoundRecords", absent: str | None
         if found.searched == (found.hashed_to,):
             notes.append(
                 f"searched partition {found.hashed_to} alone, to which Kafka's default partitioner assigns this key; "
-                f"`logkeep kafka show {question.topic}:PARTITION` searches another one"
+                f"`logkeep kafka show {shell_word(f'{question.topic}:PARTITION')}` searches another one"
             )
         else:
             notes.append(
