@@ -53,6 +53,10 @@ class ControlRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     answers: AnswersRequest | None = None
 
 
+_REQUESTS = msgspec.json.Decoder(ControlRequest)
+"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+
+
 @contextmanager
 def reachable(directory: Path) -> Iterator[str]:
     """The address of the socket, short whatever the path of the directory is."""
@@ -101,7 +105,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 def _answer(runtime: Runtime, line: bytes) -> dict[str, Any]:
     try:
-        return _execute(runtime, msgspec.json.decode(line, type=ControlRequest))
+        return _execute(runtime, _REQUESTS.decode(line))
     except (msgspec.MsgspecError, RecursionError) as error:
         return _refusal(UsageError(f"the request cannot be read ({error})"))
     except LogkeepError as error:

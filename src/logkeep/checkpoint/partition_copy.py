@@ -69,6 +69,10 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How long processing waited for this copy at most."""
 
 
+_DECODER = msgspec.json.Decoder(PartitionCopy)
+"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+
+
 def encode(copy: PartitionCopy) -> str:
     return msgspec.json.encode(copy).decode()
 
@@ -76,7 +80,7 @@ def encode(copy: PartitionCopy) -> str:
 def decode(note: str, where: str) -> PartitionCopy:
     """The copy that the note of a receipt describes. Raises Damaged."""
     try:
-        return msgspec.json.decode(note, type=PartitionCopy)
+        return _DECODER.decode(note)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Damaged(f"the receipt does not describe a copy ({error})", subject=where) from error
 
@@ -104,6 +108,9 @@ class _StoredOptions(msgspec.Struct, frozen=True):
     nonce: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
     deadline: Annotated[datetime, msgspec.Meta(tz=True)]
     on_failover: OnFailover
+
+
+msgspec.json.Decoder(_StoredOptions)  # learned here, for the same reason
 
 
 def request_from(backup_id: int, base: int | None, options: dict[str, str], where: str) -> CopyRequest:

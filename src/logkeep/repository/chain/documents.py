@@ -9,7 +9,8 @@ size limit of its type are damage. A newer `version` is `FormatTooNew`, not dama
 """
 
 import hashlib
-from typing import ClassVar, TypeVar
+from threading import Lock
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -71,28 +72,42 @@ def seal_of(data: bytes) -> str:
     return _split(data, "document")[1]
 
 
+def _decoder(kind: type[DocumentT]) -> msgspec.json.Decoder[DocumentT]:
+    """One thread at a time makes decoders: msgspec crashes the process where two learn a type at the same moment."""
+    with _making:
+        if kind not in _decoders:
+            _decoders[kind] = msgspec.json.Decoder(kind)
+        found: msgspec.json.Decoder[DocumentT] = _decoders[kind]
+        return found
+
+
 def unseal(data: bytes, kind: type[DocumentT], where: str) -> DocumentT:
     """Open a document of a known type. Raises only Damaged or FormatTooNew, whatever the bytes are."""
     line, expected = _split(data, where)
     if hashlib.sha256(line).hexdigest() != expected:
         raise Damaged("the document does not match its seal", subject=where)
     try:
-        opening = msgspec.json.decode(line, type=_Opening)
+        opening = _OPENING.decode(line)
         tag = kind.__struct_config__.tag
         if opening.type != tag:
             raise Damaged(f"this is a {opening.type!r} document instead of a {tag!r}", subject=where)
         if opening.version > kind.newest:
             what = f"the {tag} document has version {opening.version}; this release reads {kind.newest}"
             raise FormatTooNew(what, subject=where)
-        return msgspec.json.decode(line, type=kind)
+        return _decoder(kind).decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Damaged(f"the document does not follow its schema ({error})", subject=where) from error
+
+
+_OPENING, _SEAL = msgspec.json.Decoder(_Opening), msgspec.json.Decoder(_Seal)
+_making = Lock()
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 def _split(data: bytes, where: str) -> tuple[bytes, str]:
     line, newline, rest = data.partition(b"\n")
     try:
-        sealed = msgspec.json.decode(rest, type=_Seal)
+        sealed = _SEAL.decode(rest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Damaged("the document is truncated or has no seal", subject=where) from error
     if not newline or not rest.endswith(b"}\n"):
