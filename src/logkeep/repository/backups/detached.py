@@ -34,6 +34,10 @@ class UnitNote(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+_NOTES = msgspec.json.Decoder(UnitNote)
+"""Made here: msgspec crashes the process where two threads learn a type at the same moment."""
+
+
 class UnitOutcome(Protocol):
     """What a receipt says of one leader's copy of one partition."""
 
@@ -86,7 +90,7 @@ def deadline_of(request: BackupRequest) -> datetime | None:
 
 def unit_note(text: str) -> UnitNote | None:
     try:
-        return msgspec.json.decode(text, type=UnitNote)
+        return _NOTES.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
