@@ -136,15 +136,23 @@ def _problem(check: StoreCheck, trial: Trial) -> str | None:
 
 @contextmanager
 def emptied(store: Store, prefix: str, at_once: int = 1) -> Iterator[None]:
-    """Remove what the block leaves below the prefix. If deleting is refused, the check of `delete` reports it."""
+    """Remove what the block leaves below the prefix. If deleting is refused, the check of `delete` reports it.
+
+    A store that cannot be reached is not asked again: the user would wait as long once more.
+    """
+    reached = True
     try:
         yield
+    except StoreUnreachable as error:
+        reached = not error.lasting
+        raise
     finally:
-        with suppress(LogkeepError):
-            _delete_all(store, [info.name for info in store.list(prefix)], at_once)
-            below = sweepable(store)
-            if below is not None:
-                below.remove_empty(prefix)
+        if reached:
+            with suppress(LogkeepError):
+                _delete_all(store, [info.name for info in store.list(prefix)], at_once)
+                below = sweepable(store)
+                if below is not None:
+                    below.remove_empty(prefix)
 
 
 def _delete_all(store: Store, names: Iterable[str], at_once: int) -> None:

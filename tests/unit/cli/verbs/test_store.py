@@ -8,8 +8,14 @@ import pytest
 
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.store import probe
+from logkeep.errors import StoreUnreachable
+from logkeep.model.time import random_token, utc_now
 from logkeep.store.conformance.probe import ProbeCheck, ProbeReport, ProbeResult
+from logkeep.store.conformance.probe import probe as run_probe
+from logkeep.store.memory import MemoryStore
 from tests.support.cli.processes import ROOT, logkeep
+from tests.support.faults.plan import Fault
+from tests.support.faults.store import FaultyStore
 
 PASSED = ProbeCheck(slug="put-new", title="a name is given once", result=ProbeResult.PASSED)
 WARNING = ProbeCheck(
@@ -68,3 +74,13 @@ def test_a_url_with_a_password_is_refused_without_repeating_it(tmp_path: Path) -
     done = logkeep("store", "probe", "s3://user:hunter2hunter2@bucket/x", home=tmp_path)
     assert done.returncode == 40
     assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_store_that_refuses_connections_is_asked_once() -> None:
+    """Every question is retried for a while, and what was not written needs no removal."""
+    refused = StoreUnreachable("connection refused")
+    refused.lasting = True
+    faulty = FaultyStore(MemoryStore(), lambda _number, _operation, _name: Fault(before=refused))
+    with pytest.raises(StoreUnreachable):
+        run_probe(faulty, utc_now, random_token)
+    assert len(faulty.calls) == 1
