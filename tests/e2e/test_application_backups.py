@@ -115,6 +115,7 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
             shop.backup(used, code=40)
         shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
     assert shop.app("status", "9")["state"] == "completed"
+    assert (shop.app("status")["id"], shop.app("status", "latest")["state"]) == (9, "completed")
     assert shop.app("status", "6")["state"] == "doesNotExist"
     shop.app("restore", "8", "--data", str(shop.data), "--yes", code=31)
     planned = shop.app("restore", "8", "--data", str(shop.data), "--replace", "--dry-run")
@@ -135,7 +136,8 @@ def test_r61_an_application_is_rolled_back_and_backed_up_again(shop: Shop) -> No
     twice = [shop.app("restore", "10", "--data", str(shop.home / name), "--yes") for name in ("elsewhere", "beside")]
     assert [one["history"] for one in twice] == [2, 3]
     assert all(one["proven"] and one["dropped"] == 0 for restored in twice for one in restored["partitions"])
-    again = shop.app("restore", "10", "--data", str(shop.data), "--replace", "--dry-run")
+    again = shop.app("restore", "latest", "--data", str(shop.data), "--replace", "--dry-run")
+    assert again["checkpoint"] == 10
     assert [one["sent_again"] for one in again["partitions"]] == [0] * 4
     assert list((shop.repo / "holds").rglob("*.json")) == []
     shop.app("restore", "9", "--data", str(shop.home / "elsewhere"), "--yes", code=31)

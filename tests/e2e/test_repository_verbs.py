@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -95,6 +95,21 @@ class TestInit:
         repo.root.mkdir()
         assert repo.json("init", "-n")["commits_safe"]
         assert {name.split("/")[0] for name in repo.tree()} <= {".partial"}, "only the store's own scratch directory"
+
+
+class TestCheck:
+    """It ends with the code of the runs that would fail, and never with 1, which is for what nobody foresaw."""
+
+    def test_no_repository(self, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        found = Filled(tmp_path).json("check", "-r", f"file://{tmp_path / 'empty'}", code=41)
+        assert [(c["what"], c["exit_code"]) for c in found["checks"] if c["state"] == "FAIL"] == [("repository", 41)]
+
+    @pytest.mark.parametrize("damage", (flip, Path.unlink), ids=("flipped", "lost"))
+    def test_a_broken_chain(self, repo: Filled, damage: Callable[[Path], object]) -> None:
+        damage(sorted(repo.root.glob("sources/prod/commits/*.json"))[-1])
+        found = repo.json("check", code=10)
+        assert [(c["what"], c["exit_code"]) for c in found["checks"] if c["state"] == "FAIL"] == [("source prod", 10)]
 
 
 class TestList:
@@ -658,6 +673,9 @@ class TestCompletion:
         ids = [str(i) for i in sorted(repo.ids, reverse=True)]
         assert self.complete(repo, "logkeep verify ") == ["latest", *ids]
         assert self.complete(repo, f"logkeep hold {ids[0]}") == [ids[0]]
+        assert self.complete(repo, "logkeep sql --backup ") == ["latest", *ids]
+        assert self.complete(repo, "logkeep app restore ") == ["latest", *ids]
+        assert self.complete(repo, "logkeep zeebe verify ") == [], "its ids are those of Zeebe's own store"
         assert self.complete(repo, "logkeep list --source ") == ["prod"]
         assert self.complete(repo, "logkeep info latest --topic ") == ["scripted"]
         assert self.complete(repo, f"logkeep info -r {repo.url} ", LOGKEEP_REPO="") == ["latest", *ids]

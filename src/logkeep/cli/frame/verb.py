@@ -44,7 +44,7 @@ ReportT = TypeVar("ReportT", bound=msgspec.Struct)
 COMMON: tuple[Option[Any], ...] = (JSON, CONFIG, QUIET, VERBOSE, LOG_LEVEL, LOG_FORMAT, LOG_FILE, COLOR)
 """Options of every verb."""
 _COMPLETED = {
-    **dict.fromkeys(("backup", "backups", "before", "after", "erased_from"), "backups"),
+    **dict.fromkeys(("backup", "backups", "before", "after", "checkpoint", "erased_from", "sql_backup"), "backups"),
     "source": "sources",
     **dict.fromkeys(("topics", "topic", "exclude"), "topics"),
 }

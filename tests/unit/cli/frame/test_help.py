@@ -6,10 +6,10 @@ from typing import Any
 import click
 import pytest
 
-from logkeep.cli.frame.catalogue import VERBS
+from logkeep.cli.frame.catalogue import VERBS, VerbEntry
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.config.help_groups import HELP_GROUPS, by_group
-from logkeep.config.options import ENGINE, REPO, RETRY_FOR
+from logkeep.config.options import ENGINE, REPO, RETRY_FOR, YES
 from tests.support.cli.processes import logkeep
 
 HELP = ["-h", "--help"]
@@ -80,16 +80,30 @@ def test_flags_that_people_type() -> None:
     assert zkbackup.make_context("backup", ["--data-dir", "/x"], help_option_names=HELP).params["zk_data_dir"] == "/x"
 
 
-@pytest.mark.parametrize("words", ("info", "kafka groups", "receipts show", "verify", "zookeeper export"))
-def test_verbs_that_only_read_take_the_latest(words: str) -> None:
-    assert {parsed(words).get(name) for name in ("backup", "restore")} == {None, "latest"}
+NAMED = ("backup", "backups", "checkpoint", "restore", "restore_id")
+"""Arguments that name a backup or a restore."""
+WRITES_ELSEWHERE = {"kafka export", "zookeeper repair"}
+"""An export changes nothing in the repository; a repair asks, and begins at the newest backup to mend all."""
+
+
+def _named(entry: VerbEntry) -> click.Argument | None:
+    arguments = [each for each in entry.parser().params if isinstance(each, click.Argument)]
+    return next((each for each in arguments if each.name in NAMED), None)
+
+
+@pytest.mark.parametrize("entry", [e for e in VERBS if _named(e)], ids=lambda entry: entry.words)
+def test_an_id_defaults_to_the_latest_only_where_nothing_changes(entry: VerbEntry) -> None:
+    argument = _named(entry)
+    assert argument is not None
+    reads = YES not in entry.load().options and not entry.words.endswith((" restore", " plan"))
+    assert (argument.default == "latest") == (reads or entry.words in WRITES_ELSEWHERE)
 
 
 def test_a_tree_is_compared_with_the_latest() -> None:
     assert parsed("zookeeper diff", "20261115")["after"] == "latest"
 
 
-@pytest.mark.parametrize("words", ("delete", "hold", "release", "kafka groups rollback"))
+@pytest.mark.parametrize("words", ("app restore", "delete", "hold", "release", "kafka groups rollback"))
 def test_verbs_that_change_need_an_id(words: str) -> None:
     with pytest.raises(click.MissingParameter):
         parsed(words)

@@ -33,10 +33,11 @@ from logkeep.config.options import (
 )
 from logkeep.errors import LogkeepError, UsageError
 from logkeep.kinds import APPLICATION, require_kind
-from logkeep.model.ids import BackupId, backup_id, source_name
-from logkeep.repository.backups.source import read_manifest
+from logkeep.model.ids import BackupId, backup_id, choose_id, source_name
+from logkeep.repository.backups.source import read_manifest, view
 from logkeep.repository.backups.states import StateName
 from logkeep.repository.chain.commits import SourceRef, read_chain
+from logkeep.repository.chain.owner import this_process
 
 
 class ApplicationBackupReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,13 +160,21 @@ def _report(place: SourceRef, taken: TakenBackup) -> ApplicationBackupReport:
 
 @verb(STATUS, report=ApplicationBackupReport, text=_text, exit_code=_code)
 def status(run: Run, backup: str) -> ApplicationBackupReport:
-    if not (backup.isascii() and backup.isdecimal()):
-        raise UsageError(f"{backup!r} is not a backup id", remedy="give the number")
-    place, wanted = chosen_source(run), backup_id(int(backup))
+    place = chosen_source(run)
     require_kind(place, APPLICATION)
+    wanted = _named(run, place, backup)
     settled = run_steps(settle(place, wanted, run.clock, run.token), threading.Event().wait)
     report = _report(place, TakenBackup(wanted, False, settled.state, settled.reason))
     return msgspec.structs.replace(report, missing=settled.missing)
+
+
+def _named(run: Run, place: SourceRef, text: str) -> BackupId:
+    """An id that the repository does not know is one too: its state is doesNotExist."""
+    if text == "latest":
+        return choose_id(text, [state.id for state in view(place, run.clock(), this_process(run.token())).states()])
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"{text!r} is not a backup id", remedy="give the number, or `latest`")
+    return backup_id(int(text))
 
 
 @verb(

@@ -54,10 +54,11 @@ BACKUP = Declaration(
 STATUS = Declaration(
     """Show the state of a backup of an application: doesNotExist, ongoing, completed or failed, with the reason.
 
-    Completes or fails the backup where its copies allow that and no other process did.
+    Without an ID it is the newest one, in any state. Completes or fails the backup where its copies allow that and no
+    other process did.
     """,
     options=STORE_OPTIONS,
-    arguments=(click.Argument(["backup"], metavar="ID"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(20, 50, *STORE_EXITS),
 )
 CHECKPOINT = Declaration(
@@ -94,10 +95,10 @@ SERVE = Declaration(
 RESTORE = Declaration(
     """Restore an application to a backup or to a checkpoint between two backups.
 
-    The application must be stopped. Logs and snapshots are staged first; then they are put in place so that nothing
-    can start in between: in the directory --data, or on the cluster --bootstrap-servers, wherever the log was before.
-    With --replace the old files are kept in a directory `before-…` beside them, old topics under their names. An
-    interrupted restore is continued by the next one.
+    ID is a number, or `latest` for the newest completed backup. The application must be stopped. Logs and snapshots are
+    staged first; then they are put in place so that nothing can start in between: in the directory --data, or on the
+    cluster --bootstrap-servers, wherever the log was before. With --replace the old files are kept in a directory
+    `before-…` beside them, old topics under their names. An interrupted restore is continued by the next one.
     """,
     options=(*STORE_OPTIONS, *ENGINE_OPTIONS, APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA),
     arguments=(_ID,),

@@ -25,24 +25,22 @@ from logkeep.cli.wiring import chosen_engine, chosen_source
 from logkeep.config.options import APP_DATA, BOOTSTRAP_SERVERS, CLIENT_CONFIG, REPLACE_DATA
 from logkeep.errors import UsageError
 from logkeep.kinds import APPLICATION, require_kind
-from logkeep.model.ids import backup_id
+from logkeep.model.ids import BackupId, backup_id, choose_id
 from logkeep.repository.chain.commits import SourceRef, read_chain
 
 
 @verb(RESTORE, report=ApplicationRestoreReport, text=restore_text)
 def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
-    if not (checkpoint.isascii() and checkpoint.isdecimal()):
-        raise UsageError(f"{checkpoint!r} is not the id of a checkpoint", remedy="give the number")
-    servers = run[BOOTSTRAP_SERVERS]
+    wanted, servers = _named(run, checkpoint), run[BOOTSTRAP_SERVERS]
     if run[APP_DATA] is None and servers is not None:
         config = client_config(servers, run[CLIENT_CONFIG])
         from logkeep.cli.verbs.application.cluster_restore import restored_to_cluster  # noqa: PLC0415 - the client
 
-        return restored_to_cluster(run, backup_id(int(checkpoint)), config)
+        return restored_to_cluster(run, wanted, config)
     directory, place = data_directory(run), chosen_source(run, read_only=run.dry_run)
     require_kind(place, APPLICATION)
     folded = read_chain(place)
-    plan = prepare(place, folded, backup_id(int(checkpoint)))
+    plan = prepare(place, folded, wanted)
     known = target_of(directory)
     check_partitions(plan, known.document.partitions if known is not None else None)
     check_directory(directory, known, plan, replace=run[REPLACE_DATA])
@@ -52,6 +50,17 @@ def restore_application(run: Run, checkpoint: str) -> ApplicationRestoreReport:
         return planned
     run.confirm(f"restore checkpoint {plan.checkpoint} of {place.source} to {directory}?{losses(planned)}")
     return _restored(run, place, plan, planned)
+
+
+def _named(run: Run, text: str) -> BackupId:
+    """A checkpoint between two backups has an id too, so a number need not be that of a backup."""
+    if text == "latest":
+        place = chosen_source(run, read_only=True)
+        require_kind(place, APPLICATION)
+        return choose_id(text, [BackupId(entry.id) for entry in read_chain(place).completed])
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"{text!r} is not the id of a checkpoint", remedy="give the number, or `latest`")
+    return backup_id(int(text))
 
 
 def _restored(

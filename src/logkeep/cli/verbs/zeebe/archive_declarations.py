@@ -65,7 +65,7 @@ IMPORT = Declaration(
         LIMIT_DOWNLOAD,
         *WRITE_OPTIONS,
     ),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    arguments=(click.Argument(["stored"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 43, 50, *STORE_EXITS),
     examples=(
         "logkeep zeebe import --store s3://zeebe-backups -r s3://bucket/logkeep --source zeebe",
@@ -75,10 +75,10 @@ IMPORT = Declaration(
 EXPORT = Declaration(
     """Write a backup into a store from which Zeebe's own `restore` restores it.
 
-    BACKUP is an id, a prefix or `latest`. The logs in it end at their checkpoints: Zeebe before 8.8 loses commands when
-    it restores logs that do not. Manifests are written last, so an interrupted export is no backup for Zeebe, and
-    running it again completes it. Afterwards everything is read back and verified. A target with other objects under
-    this id is refused (31).
+    ID is a number, a unique prefix of one, or `latest`. The logs in it end at their checkpoints: Zeebe before 8.8 loses
+    commands when it restores logs that do not. Manifests are written last, so an interrupted export is no backup for
+    Zeebe, and running it again completes it. Afterwards everything is read back and verified. A target with other
+    objects under this id is refused (31).
     """,
     options=(
         *STORE_OPTIONS,
@@ -91,7 +91,7 @@ EXPORT = Declaration(
         RETRY_FOR,
         PROGRESS,
     ),
-    arguments=(click.Argument(["backup"], metavar="BACKUP"),),
+    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, 31, 43, *STORE_EXITS),
     examples=("logkeep zeebe export latest --source zeebe --to s3://zeebe-restore",),
 )

@@ -25,7 +25,7 @@ VERIFY = Declaration(
     it inconsistent. Commands of a kind that it does not know are reported as unchecked. Nothing is changed.
     """,
     options=(ZEEBE_STORE, ALL, *ENGINE_OPTIONS, LIMIT_DOWNLOAD, RETRY_FOR, PROGRESS),
-    arguments=(click.Argument(["backup"], metavar="[ID]", default="latest"),),
+    arguments=(click.Argument(["stored"], metavar="[ID]", default="latest"),),
     exits=(2, 10, 20, *STORE_EXITS),
     examples=(
         "logkeep zeebe verify --store s3://zeebe-backups",

@@ -51,10 +51,10 @@ def _text(report: ZeebeImportReport, look: TerminalStyle) -> str:
 
 
 @verb(IMPORT, report=ZeebeImportReport, text=_text, exit_code=lambda report: exit_code(report.findings))
-def import_(run: Run, backup: str) -> ZeebeImportReport:
+def import_(run: Run, stored: str) -> ZeebeImportReport:
     store, place = opened_zeebe_store(run), written_source(run, FIRST_SOURCE)
     require_kind(place, ZEEBE)
-    found = find_backup(store, backup)
+    found = find_backup(store, stored)
     task = ZeebeImport(place, store, found, run.clock, run.token)
     verified = verify_backup(store, found, chosen_engine(run, task.size_bytes, work=LABEL))
     if damage := [each for each in verified.findings if each.severity is Severity.DAMAGE]:

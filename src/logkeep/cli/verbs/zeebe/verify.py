@@ -82,11 +82,11 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 
 @verb(VERIFY, report=ZeebeVerifyReport, text=verify_text, exit_code=lambda report: exit_code(report.findings))
-def verify(run: Run, backup: str) -> ZeebeVerifyReport:
+def verify(run: Run, stored: str) -> ZeebeVerifyReport:
     store = opened_zeebe_store(run)
     if (root := local_root(run[ZEEBE_STORE] or "")) is not None:
         use_directories(run, root)
-    found = find_backup(store, backup)
+    found = find_backup(store, stored)
     result = verify_backup(store, found, chosen_engine(run, expected_bytes(found), work=LABEL))
     return verify_report(store.url, result, every=run[ALL])
 
