@@ -52,6 +52,7 @@
     ├── WrongKey                       42
     ├── ServerFailed                    1   an embedded server did not start
     │   ├── ServerRefused               1   it refused the files in its directories
+    │   ├── JarsUnavailable            51   its jars could not be downloaded
     │   └── JarsUntrusted              40   its jars are not the pinned ones
     └── Interrupted               130/143
 
@@ -423,6 +424,13 @@ class ServerFailed(LogkeepError):
 
 class ServerRefused(ServerFailed):
     """An embedded server refused the files in its directories and ended while starting."""
+
+
+class JarsUnavailable(ServerFailed):
+    """The jars of a server are not in the cache directory, and could not be downloaded."""
+
+    exit_code = 51
+    remedy = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
 
 
 class JarsUntrusted(ServerFailed):

@@ -7,7 +7,7 @@ import pytest
 
 from logkeep.embedded import zookeeper
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper
-from logkeep.errors import ServerFailed
+from logkeep.errors import JarsUnavailable
 from tests.support.cli.in_process import Here
 from tests.support.zookeeper import raw_client as raw
 from tests.support.zookeeper.running_servers import CACHE
@@ -45,13 +45,13 @@ def test_jars_that_are_not_there_are_an_error_and_stay_with_nothing(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unresolved(_coordinates: Sequence[str], _cache: Path) -> list[Path]:
-        raise ServerFailed("jars could not be resolved: no registry")
+        raise JarsUnavailable("jars could not be resolved: no registry")
 
     before = _verdicts(here)
     with monkeypatch.context() as patched:
         patched.setattr(zookeeper, "spark_home", lambda: Path("/nowhere"))
         patched.setattr(zookeeper, "resolve_jars", unresolved)
-        assert here.error("verify", "--level", "boot", code=1)["error"] == "server-failed"
-        assert here.error("drill", code=1)["error"] == "server-failed"
+        assert here.error("verify", "--level", "boot", code=51)["error"] == "jars-unavailable"
+        assert here.error("drill", code=51)["error"] == "jars-unavailable"
     assert _verdicts(here) == before
     assert here.json("receipts", "list")["restores"][-1]["state"] == "aborted"

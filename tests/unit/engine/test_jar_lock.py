@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.engine.spark import jar_lock, jars
 from logkeep.engine.spark.jar_lock import check_files, differences, parse_lock, pins_of, render_lock, set_name
 from logkeep.engine.spark.jars import jars_place, resolve_jars, spark_home, spark_jars
-from logkeep.errors import ConfigError, JarsUntrusted
+from logkeep.errors import ConfigError, JarsUnavailable, JarsUntrusted
 from tests.support.cli.processes import ROOT
 from tests.support.other_user import give_to_other
 from tests.support.servers.older_kafka import RELEASE
@@ -129,3 +130,16 @@ def test_every_row_is_a_sha256_in_order() -> None:
     sets = parse_lock(text)
     assert render_lock(sets) == text
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for pins in sets.values() for digest in pins.values())
+
+
+def test_jars_that_cannot_be_downloaded_name_the_network(tmp_path: Path) -> None:
+    """Not the code of what nobody foresaw: a machine without a network is usual."""
+    java = tmp_path / "home/bin/java"
+    java.parent.mkdir(parents=True)
+    asked, other = """echo 'openjdk version "17.0.1"' >&2""", "echo UnknownHostException >&2; exit 1"
+    java.write_text(f'#!/bin/sh\ncase "$*" in *-version*) {asked};; *) {other};; esac\n')
+    java.chmod(0o755)
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path / "home")}
+    with pytest.raises(JarsUnavailable, match="UnknownHost") as caught, jars.fetched(THING, tmp_path, environ):
+        raise AssertionError("nothing was downloaded")
+    assert (caught.value.exit_code, "check the network" in caught.value.remedy) == (51, True)

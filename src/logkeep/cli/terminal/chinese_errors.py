@@ -226,6 +226,9 @@ _BACKUP: Final = {
     "wait for it, or choose another id": "请等待它结束，或使用其他 ID",
     "records were found and not stored": "发现了记录但没有保存",
     "the directories were not listed yet": "尚未列出目录",
+    "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf": (
+        "请检查网络，或在 SPARK_CONF_DIR/spark-defaults.conf 中用 spark.jars.repositories 指定镜像"
+    ),
     "check the host and port, the network, and that the server runs": "请检查主机、端口和网络，以及服务器是否运行",
     "not the address of a server": "不是服务器的地址",
     "timed out": "超时",

@@ -47,7 +47,7 @@ def _text(report: DemoReport, look: TerminalStyle) -> str:
     report=DemoReport,
     text=_text,
     options=(DIRECTORY, KEEP, ONLY, STAY),
-    exits=(20,),
+    exits=(20, 51),
     examples=(
         "logkeep demo",
         "logkeep demo --only zookeeper",

@@ -12,7 +12,7 @@ from logkeep.cli.verbs.next_steps import after_init
 from logkeep.cli.verbs.store import probed_store
 from logkeep.cli.wiring import STORE_EXITS, opened_store
 from logkeep.config.options import LIMIT_DOWNLOAD, LIMIT_UPLOAD, REPO
-from logkeep.errors import LogkeepError, RepositoryMissing, StoreFull, StoreUnsafe
+from logkeep.errors import Damaged, LogkeepError, RepositoryMissing, StoreFull, StoreUnsafe
 from logkeep.repository.access import Repository, create_repository, open_repository
 from logkeep.repository.backups.source import view
 from logkeep.repository.chain.format import StoreFacts
@@ -102,6 +102,8 @@ class CheckLine(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     detail: str
     remedy: str = ""
+    exit_code: int = 0
+    """Of a failure: that of the runs which it makes fail."""
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,22 +121,28 @@ def _check_text(report: CheckReport, look: TerminalStyle) -> str:
 
 
 def _check_code(report: CheckReport) -> int:
-    states = {c.state for c in report.checks}
-    return 1 if "FAIL" in states else 2 if "WARN" in states else 0
+    failures = (c.exit_code for c in report.checks if c.state == "FAIL")
+    return next(failures, 2 if any(c.state == "WARN" for c in report.checks) else 0)
+
+
+def _failed(what: str, error: LogkeepError, detail: str = "") -> CheckLine:
+    return CheckLine(
+        what=what, state="FAIL", detail=detail or error.what, remedy=error.remedy, exit_code=error.exit_code
+    )
 
 
 @verb(
     report=CheckReport,
     text=_check_text,
     options=(REPO, LIMIT_UPLOAD, LIMIT_DOWNLOAD),
-    exits=(2, *STORE_EXITS),
+    exits=(2, 10, 20, *STORE_EXITS),
     exit_code=_check_code,
 )
 def check(run: Run) -> CheckReport:
     """Check whether configuration, store and repository are ready for the next run.
 
-    Writes nothing but small objects below a `probe-…` prefix, which it removes again. Ends with 1 when something would
-    make a run fail, with 2 when something needs attention.
+    Writes nothing but small objects below a `probe-…` prefix, which it removes again. When something would make a run
+    fail, it ends with the code of such a run; with 2 when something needs attention.
     """
     store = opened_store(run, run.repo())
     files = ", ".join(map(str, run.files)) or "no file; flags, environment and defaults"
@@ -147,7 +155,7 @@ def _store_lines(run: Run, store: Store) -> Iterator[CheckLine]:
     try:
         probed = probed_store(run, store)
     except StoreFull as error:
-        yield CheckLine(what="store", state="FAIL", detail=error.what, remedy=error.remedy)
+        yield _failed("store", error)
         return
     yield _store_line(probed)
     for c in probed.checks:
@@ -162,14 +170,14 @@ def _store_line(probed: ProbeReport) -> CheckLine:
     if probed.commits_safe and probed.lease_safe:
         checks = plural(len(probed.checks), "check")
         return CheckLine(what="store", state="OK", detail=f"{checks}; commits and leases are safe")
-    return CheckLine(what="store", state="FAIL", detail="; ".join(probed.reasons), remedy="; ".join(probed.remedies))
+    return _failed("store", StoreUnsafe("; ".join(probed.reasons), remedy="; ".join(probed.remedies)))
 
 
 def _repository_lines(run: Run, store: Store) -> Iterator[CheckLine]:
     try:
         repository = open_repository(store)
     except RepositoryMissing as error:
-        yield CheckLine(what="repository", state="FAIL", detail=error.what, remedy=error.remedy)
+        yield _failed("repository", error)
         return
     yield CheckLine(what="repository", state="OK", detail=f"{repository.document.repository}, format 1")
     for warning in repository.warnings:
@@ -182,8 +190,8 @@ def _source_line(run: Run, repository: Repository, name: str) -> CheckLine:
     try:
         seen = view(repository.place(name), run.clock(), this_process(run.token()))
     except LogkeepError as error:
-        return CheckLine(what=f"source {name}", state="FAIL", detail=str(error), remedy=error.remedy)
+        return _failed(f"source {name}", error, str(error))
     if seen.warnings:
-        return CheckLine(what=f"source {name}", state="FAIL", detail=seen.warnings[0], remedy="run `logkeep verify`")
+        return _failed(f"source {name}", Damaged(seen.warnings[0], remedy="run `logkeep verify`"))
     backups = plural(len(seen.folded.completed), "backup")
     return CheckLine(what=f"source {name}", state="OK", detail=f"{backups}, chain whole")

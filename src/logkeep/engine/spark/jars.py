@@ -22,15 +22,13 @@ from pathlib import Path
 
 from logkeep.engine.spark.jar_lock import check_directory, check_files, pins_of, set_name
 from logkeep.engine.spark.java import find_java
-from logkeep.errors import ServerFailed
+from logkeep.errors import JarsUnavailable, ServerFailed
 from logkeep.file_owners import private_directory
 from logkeep.model.cache import CACHE_REMEDY, jars_dir
 
 _TRIES = 3
 """A registry may drop a request; the next attempt reuses what was downloaded."""
 _TIMEOUT_S = 600
-_REMEDY = "check the network, or name a mirror with spark.jars.repositories in SPARK_CONF_DIR/spark-defaults.conf"
-
 _WRONG_DOWNLOAD = "the registry sent other files than this release was tested with: use another mirror"
 _WRONG_PYSPARK = "install PySpark again, in the version that Logkeep requires"
 
@@ -97,9 +95,7 @@ def fetched(coordinates: Sequence[str], beside: Path, environ: dict[str, str]) -
             if finished.returncode == 0 and jars.is_dir():
                 yield jars
                 return
-        raise ServerFailed(
-            f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(names), remedy=_REMEDY
-        )
+        raise JarsUnavailable(f"jars could not be resolved: {_cause(finished.stderr)}", subject=", ".join(names))
 
 
 def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -125,7 +121,7 @@ def _run_ivy(coordinates: Sequence[str], work: Path, environ: dict[str, str]) ->
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise ServerFailed("resolving jars took too long", subject=", ".join(coordinates), remedy=_REMEDY) from error
+        raise JarsUnavailable("resolving jars took too long", subject=", ".join(coordinates)) from error
 
 
 def _publish(jars: Path, place: Path) -> None:
