@@ -23,7 +23,7 @@ from logkeep.store.versions import bucket_protection
 
 VERSIONS = "versions"
 """Slug of the line about versions and locks."""
-_AT_ONCE = 8
+AT_ONCE = 8
 """Checks at the same time on a store in a network, where they mostly wait. A disk would only be slower."""
 _SPACE_MIB = 32
 _STAKES = {
@@ -67,9 +67,9 @@ def probe(
     prefix, address = f"probe-{token()}/", _network_address(store)
     _require_writable(store, prefix)
     with ThreadPoolExecutor(1) as other:
-        about_bucket = other.submit(_check_transport_and_uploads, address)
-        outcomes = _run_checks(store, prefix, clock, scale, watch, at_once=_AT_ONCE if address else 1)
-        checks = (*map(_check_report, outcomes), *about_bucket.result())
+        asked = other.submit(about_bucket, address)
+        outcomes = _run_checks(store, prefix, clock, scale, watch, at_once=AT_ONCE if address else 1)
+        checks = (*map(_check_report, outcomes), *asked.result())
     failed = {outcome.check.stake for outcome in outcomes if outcome.problem}
     return ProbeReport(
         url=store.url,
@@ -122,7 +122,8 @@ def _network_address(store: Store) -> Address | None:
     return None if address.kind is StoreKind.LOCAL else address
 
 
-def _check_transport_and_uploads(address: Address | None) -> list[ProbeCheck]:
+def about_bucket(address: Address | None) -> list[ProbeCheck]:
+    """What the bucket's owner has configured, besides what the store can do."""
     if address is None:
         return []
     return [_check_encryption(address), *_check_unfinished_uploads(address), *_check_versions(address)]
