@@ -7,11 +7,13 @@ import click
 import pytest
 
 from logkeep.cli.frame.catalogue import VERBS, VerbEntry
+from logkeep.cli.frame.verb import COMMON
 from logkeep.cli.zkbackup.main import COMMANDS
 from logkeep.config.help_groups import HELP_GROUPS, by_group
 from logkeep.config.options import ENGINE, REPO, RETRY_FOR, YES
 from tests.support.cli.processes import logkeep
 
+MOST_EVERYDAY = 18
 HELP = ["-h", "--help"]
 """As the program has them: click keeps the help option of a command's first context."""
 
@@ -36,6 +38,14 @@ def test_everyday_options_come_first_and_the_rest_by_group() -> None:
 def test_an_option_has_one_group() -> None:
     names = [option.name for group in HELP_GROUPS.values() for option in group]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("entry", VERBS, ids=lambda entry: entry.words)
+def test_everyday_options_are_few(entry: VerbEntry) -> None:
+    """One screen. A verb with more has options that belong into a group of `HELP_GROUPS`."""
+    verb = entry.load()
+    everyday = by_group(option for option in verb.options if option not in COMMON).get("Options", [])
+    assert len(everyday) <= MOST_EVERYDAY or entry.words == "config show", [option.name for option in everyday]
 
 
 def test_the_help_of_a_verb_has_its_groups_and_every_option(tmp_path: Path) -> None:
