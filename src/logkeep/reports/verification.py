@@ -2,6 +2,7 @@
 
 import msgspec
 
+from logkeep.kinds import kind_of
 from logkeep.model.findings import Finding
 from logkeep.reports.backups import Health, health_of, health_word
 from logkeep.repository.backups.certificate import Certificate
@@ -69,6 +70,8 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """At the level `cut`: what each rule gave."""
     certificate_verdict: str | None = None
     """The certificate in one sentence; it names every rule that is not checkable."""
+    kind: str = ""
+    """`kafka`, `zookeeper`, `application` or `zeebe`."""
 
 
 def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, deeper: Deeper | None) -> VerifyReport:
@@ -94,6 +97,7 @@ def verify_report(place: SourceRef, asked_level: str, verified: VerifyResult, de
         deleted_keys=_deleted_keys(deeper) if asked_level == "source" else (),
         certificate=document.certificate or None,
         certificate_verdict=document.certificate.verdict if document.certificate else None,
+        kind=kind_of(place).name,
     )
 
 

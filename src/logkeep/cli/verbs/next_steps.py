@@ -1,22 +1,31 @@
-"""The next step after `init`, `backup`, `verify` and `restore`. The frame shows it to people, not to scripts."""
+"""The next step after verbs that write. The frame shows it to people, not to scripts."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.config.option import Option
 from logkeep.config.options import CONFIG, REPO, SOURCE, STATE_DIR
+from logkeep.kinds import APPLICATION, ZEEBE
 from logkeep.model.redaction import redact
 from logkeep.model.shell_words import shell_line
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 
 if TYPE_CHECKING:
+    from logkeep.cli.verbs.application.backup import ApplicationBackupReport
     from logkeep.cli.verbs.init import InitReport
-    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport
-    from logkeep.cli.verbs.kafka.restore_report import KafkaRestoreReport
+    from logkeep.cli.verbs.kafka.backup_report import KafkaBackupReport, KafkaCopied
+    from logkeep.cli.verbs.zeebe.import_ import ZeebeImportReport
     from logkeep.cli.verbs.zookeeper.backup_report import ZooKeeperBackupReport
-    from logkeep.cli.verbs.zookeeper.restore.report import ZooKeeperRestoreReport
     from logkeep.reports.verification import VerifyReport
+
+
+class RestoreReport(Protocol):
+    """The report of a verb that restores something."""
+
+    @property
+    def restore(self) -> int | None:
+        """The id of its receipt."""
 
 
 def command(run: Run, *words: object) -> str:
@@ -39,8 +48,23 @@ def after_kafka_backup(run: Run, report: "KafkaBackupReport") -> NextStep | None
     return _verify(run, report.id, "records") if report.follow is None else None
 
 
+def after_kafka_copy(run: Run, report: "KafkaCopied") -> NextStep | None:
+    """A salvage or an import."""
+    return _verify(run, report.id, "records")
+
+
 def after_zookeeper_backup(run: Run, report: "ZooKeeperBackupReport") -> NextStep | None:
     return _verify(run, report.id, "replay") if report.follow is None else None
+
+
+def after_application_backup(run: Run, report: "ApplicationBackupReport") -> NextStep | None:
+    if report.state == "ongoing":
+        return NextStep("see how it goes on", (command(run, "app", "status", report.id),))
+    return _verify(run, report.id, "cut") if report.state == "completed" else None
+
+
+def after_zeebe_import(run: Run, report: "ZeebeImportReport") -> NextStep | None:
+    return _verify(run, report.id, "data")
 
 
 def _verify(run: Run, backup: int | None, level: str) -> NextStep | None:
@@ -50,13 +74,20 @@ def _verify(run: Run, backup: int | None, level: str) -> NextStep | None:
 
 
 def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
-    """A drill proves the restore itself. Of a damaged backup, the report says what to do."""
+    """A drill proves the restore itself, where the kind has one. Of a damaged backup, the report says what to do."""
     if report.verdict != GOOD or report.health == DAMAGED:
         return None
+    if report.kind == APPLICATION.name:
+        planned = command(run, "app", "restore", report.id, "--data", f"/var/lib/{report.source}", "--dry-run")
+        return NextStep("see what a restore would do", (planned,))
+    if report.kind == ZEEBE.name:
+        exported = command(run, "zeebe", "export", report.id, "--to", "/srv/zeebe-restore")
+        return NextStep("write it where Zeebe restores it from", (exported,))
     return NextStep("prove that it can be restored", (command(run, "drill", report.id, "--embedded"),))
 
 
-def after_restore(run: Run, report: "KafkaRestoreReport | ZooKeeperRestoreReport") -> NextStep | None:
+def after_restore(run: Run, report: "RestoreReport") -> NextStep | None:
+    """Of everything that stores a receipt."""
     if report.restore is None:
         return None
     where = ("--state-dir", run[STATE_DIR]) if run.settings.typed(STATE_DIR) else ()

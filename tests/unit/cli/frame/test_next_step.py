@@ -7,13 +7,19 @@ import re
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from logkeep.cli.frame.catalogue import VERBS, VerbEntry
+from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.console import Console
 from logkeep.cli.terminal.next_step import NextStep
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.next_steps import after_application_backup, after_verify
 from logkeep.errors import Declined
+from tests.support.cli.filled_repository import fill
 from tests.support.cli.processes import REAL, clean_environment, logkeep
 
 URL = "file:///srv/a repository with a long name/below a long directory/and another one"
@@ -60,6 +66,67 @@ def test_init_names_the_next_command(tmp_path: Path) -> None:
     told = on_terminal(tmp_path, "init", "-r", url, "--color", "never")
     assert "\nnext: take a first backup, of Kafka or of ZooKeeper\n" in f"\n{told}"
     assert f"\n  logkeep kafka backup --bootstrap-servers localhost:9092 -r {url}\n" in told
+
+
+def test_verify_repeats_the_flags_that_found_the_repository(tmp_path: Path) -> None:
+    repo = fill(tmp_path)
+    told = on_terminal(tmp_path, "verify", str(repo.ids[0]), "-r", repo.url, "--color", "never")
+    assert f"\n  logkeep drill {repo.ids[0]} --embedded -r {repo.url}\n" in told
+
+
+WRITERS = re.compile("init|verify|salvage|(.* )?(backup|import|restore|restore-subtree)")
+WITHOUT = {
+    "app restore": "the user starts the application",
+    "zeebe backup": "it ends with its own verification",
+}
+
+
+@pytest.mark.parametrize("entry", [e for e in VERBS if WRITERS.fullmatch(e.words)], ids=lambda entry: entry.words)
+def test_what_writes_names_a_next_step(entry: VerbEntry) -> None:
+    named = entry.load().job.next_step.__module__ != verb.__module__
+    assert named == (entry.words not in WITHOUT)
+
+
+class _Typed:
+    """The settings of a call without a flag."""
+
+    def typed(self, _option: object) -> bool:
+        return False
+
+
+def _commands(step: NextStep | None) -> tuple[str, ...]:
+    return tuple(step.commands) if step is not None else ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    (
+        ("kafka", "logkeep drill 7 --embedded"),
+        ("zookeeper", "logkeep drill 7 --embedded"),
+        ("application", "logkeep app restore 7 --data /var/lib/shop --dry-run"),
+        ("zeebe", "logkeep zeebe export 7 --to /srv/zeebe-restore"),
+    ),
+)
+def test_after_verify_it_is_what_the_kind_has(kind: str, told: str) -> None:
+    run: Any = SimpleNamespace(settings=_Typed())
+    report: Any = SimpleNamespace(verdict="good", health="good", kind=kind, id=7, source="shop")
+    assert _commands(after_verify(run, report)) == (told,)
+    report.verdict = "damaged"
+    assert after_verify(run, report) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    (
+        ("completed", ("logkeep verify 7 --level cut",)),
+        ("ongoing", ("logkeep app status 7",)),
+        ("failed", ()),
+    ),
+)
+def test_after_the_backup_of_an_application_it_follows_the_state(state: str, told: tuple[str, ...]) -> None:
+    run: Any = SimpleNamespace(settings=_Typed())
+    report: Any = SimpleNamespace(state=state, id=7)
+    assert _commands(after_application_backup(run, report)) == told
 
 
 @pytest.mark.parametrize("flag", ("--quiet", "--json", "--dry-run"))

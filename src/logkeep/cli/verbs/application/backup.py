@@ -20,6 +20,7 @@ from logkeep.cli.frame.metrics import MetricSample, sample
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
 from logkeep.cli.verbs.application.declarations import BACKUP, CHECKPOINT, STATUS
+from logkeep.cli.verbs.next_steps import after_application_backup
 from logkeep.cli.wiring import chosen_source, opened_repository
 from logkeep.config.options import (
     APP_DATA,
@@ -114,7 +115,14 @@ def _metrics(outcome: CommandOutcome[ApplicationBackupReport]) -> Iterator[Metri
         yield sample("logkeep_backup_last_success_timestamp_seconds", outcome.ended.timestamp(), source=report.source)
 
 
-@verb(BACKUP, report=ApplicationBackupReport, text=_text, exit_code=_code, metrics=_metrics)
+@verb(
+    BACKUP,
+    next_step=after_application_backup,
+    report=ApplicationBackupReport,
+    text=_text,
+    exit_code=_code,
+    metrics=_metrics,
+)
 def backup(run: Run, name: str) -> ApplicationBackupReport:
     source_name(name)  # it becomes a label of metrics, also of a backup that fails before a store is asked
     started = time.monotonic()

@@ -12,6 +12,7 @@ from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.declarations import GROUPS_RESTORE, GROUPS_ROLLBACK
 from logkeep.cli.verbs.kafka.groups import open_groups
 from logkeep.cli.verbs.kafka.groups_report import CompleteInterval, interval_lines, interval_of
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.restore_text import group_lines
 from logkeep.cli.wiring import chosen_source, restores_place
 from logkeep.config.options import (
@@ -116,7 +117,7 @@ def _code(report: GroupsMoved) -> int:
     return 0 if report.groups and sure and all(row.exact for row in report.positions) else 2
 
 
-@verb(GROUPS_RESTORE, report=GroupsMoved, text=_text, exit_code=_code)
+@verb(GROUPS_RESTORE, next_step=after_restore, report=GroupsMoved, text=_text, exit_code=_code)
 def restore(run: Run, restore: str | None) -> GroupsMoved:
     _refuse_contradictions(run, restore)
     place = chosen_source(run)

@@ -12,6 +12,7 @@ from logkeep.cli.verbs.kafka.backup_report import (
     gap_text,
 )
 from logkeep.cli.verbs.kafka.declarations import SALVAGE
+from logkeep.cli.verbs.next_steps import after_kafka_copy
 from logkeep.cli.wiring import chosen_engine, object_bytes, use_directories, written_source
 from logkeep.config.options import (
     ALLOW_GAPS,
@@ -45,7 +46,9 @@ def _code(report: KafkaSalvageReport) -> int:
     return copied_code(report, lost=sum(f.code in LOST for f in report.findings))
 
 
-@verb(SALVAGE, report=KafkaSalvageReport, text=_text, exit_code=_code, metrics=copied_metrics)
+@verb(
+    SALVAGE, next_step=after_kafka_copy, report=KafkaSalvageReport, text=_text, exit_code=_code, metrics=copied_metrics
+)
 def salvage(run: Run) -> KafkaSalvageReport:
     named: tuple[str, ...] = run[LOG_DIRS]
     roots = log_dirs(named)

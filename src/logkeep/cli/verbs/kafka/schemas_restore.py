@@ -13,6 +13,7 @@ from logkeep.cli.verbs.kafka.restore import restore_backup
 from logkeep.cli.verbs.kafka.restore_report import BAD
 from logkeep.cli.verbs.kafka.schemas import SchemasBackup, schemas_backup
 from logkeep.cli.verbs.kafka.schemas_declarations import RESTORE
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.wiring import refuse_contradictions
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -89,7 +90,7 @@ _NEXT = "start the registry, and run this command again: it compares every id, v
 _WAYS = {"topic": "its topic", "import": "Apicurio's import", "api": "its API", "nothing": "nothing"}
 
 
-@verb(RESTORE, report=SchemasRestoreReport, text=_text, exit_code=_code)
+@verb(RESTORE, next_step=after_restore, report=SchemasRestoreReport, text=_text, exit_code=_code)
 def restore(run: Run, backup: str) -> SchemasRestoreReport:
     refuse_contradictions(run)
     settings = chosen_registry(run)

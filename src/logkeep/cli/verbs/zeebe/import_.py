@@ -8,6 +8,7 @@ from logkeep.checkpoint.zeebe.verify import LABEL, verify_backup
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.verbs.next_steps import after_zeebe_import
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zeebe.archive_declarations import IMPORT
 from logkeep.cli.verbs.zeebe.opened_zeebe_store import opened_zeebe_store
@@ -50,7 +51,13 @@ def _text(report: ZeebeImportReport, look: TerminalStyle) -> str:
     return "\n".join([*lines, *finding_lines(report.findings, look, every=False)])
 
 
-@verb(IMPORT, report=ZeebeImportReport, text=_text, exit_code=lambda report: exit_code(report.findings))
+@verb(
+    IMPORT,
+    next_step=after_zeebe_import,
+    report=ZeebeImportReport,
+    text=_text,
+    exit_code=lambda report: exit_code(report.findings),
+)
 def import_(run: Run, stored: str) -> ZeebeImportReport:
     store, place = opened_zeebe_store(run), written_source(run, FIRST_SOURCE)
     require_kind(place, ZEEBE)

@@ -8,6 +8,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
+from logkeep.cli.verbs.next_steps import after_zookeeper_backup
 from logkeep.cli.verbs.restore_text import finding_lines
 from logkeep.cli.verbs.zookeeper.backup_report import FIRST_SOURCE, ZooKeeperBackupReport, backup_text, done_report
 from logkeep.cli.verbs.zookeeper.declarations import EXPORT, IMPORT
@@ -113,7 +114,13 @@ def beside_of(view: ArchiveView) -> ExportExtras:
     )
 
 
-@verb(IMPORT, report=ZooKeeperBackupReport, text=backup_text, exit_code=lambda report: report.exit_code)
+@verb(
+    IMPORT,
+    next_step=after_zookeeper_backup,
+    report=ZooKeeperBackupReport,
+    text=backup_text,
+    exit_code=lambda report: report.exit_code,
+)
 def import_(run: Run, bundle: str) -> ZooKeeperBackupReport:
     view, place = BundleView(Path(bundle).expanduser().absolute()), written_source(run, FIRST_SOURCE)
     use_directories(run, Path(bundle).expanduser())

@@ -7,6 +7,7 @@ from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle, plural, size
 from logkeep.cli.verbs.kafka.backup_report import KafkaCopied, copied_code, copied_metrics, gap_text
 from logkeep.cli.verbs.kafka.datasets.import_declarations import IMPORT
+from logkeep.cli.verbs.next_steps import after_kafka_copy
 from logkeep.cli.wiring import chosen_engine, opened_repository, opened_store, use_directories
 from logkeep.config.options import (
     ALLOW_GAPS,
@@ -76,7 +77,14 @@ def _text(report: KafkaImportReport, look: TerminalStyle) -> str:
     return "\n".join(map(look.prose, lines))
 
 
-@verb(IMPORT, report=KafkaImportReport, text=_text, exit_code=copied_code, metrics=copied_metrics)
+@verb(
+    IMPORT,
+    next_step=after_kafka_copy,
+    report=KafkaImportReport,
+    text=_text,
+    exit_code=copied_code,
+    metrics=copied_metrics,
+)
 def import_(run: Run, url: str) -> KafkaImportReport:
     options = import_options(run)
     reader = opened_dataset(run, url, run[IMPORT_FORMAT])

@@ -5,6 +5,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import plural
+from logkeep.cli.verbs.next_steps import after_restore
 from logkeep.cli.verbs.zookeeper.restore.declarations import RESTORE_SUBTREE
 from logkeep.cli.verbs.zookeeper.restore.resume_hints import Begun, rerun_hint
 from logkeep.cli.verbs.zookeeper.restore.subtree_report import (
@@ -62,7 +63,13 @@ from logkeep.zookeeper.timeline.verified_path import choose
 _STORED_OPTIONS: Options = (*ZK_MOMENT, AS_PATH, DELETE_EXTRA, BELIEVE)
 
 
-@verb(RESTORE_SUBTREE, report=SubtreeReport, text=subtree_text, exit_code=lambda report: report.exit_code)
+@verb(
+    RESTORE_SUBTREE,
+    next_step=after_restore,
+    report=SubtreeReport,
+    text=subtree_text,
+    exit_code=lambda report: report.exit_code,
+)
 def restore_subtree(run: Run, backup: str | None, path: str | None) -> SubtreeReport:
     if run[RESUME_SUBTREE] is not None or run[UNDO_SUBTREE] is not None:
         from logkeep.cli.verbs.zookeeper.restore.subtree_finish import end_by_journal  # noqa: PLC0415 - only this way needs it
