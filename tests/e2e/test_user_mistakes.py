@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from logkeep.store.access import open_store
+from tests.support.cli.filled_repository import new_repository
 from tests.support.cli.processes import clean_environment, logkeep
 from tests.support.hostile.calls import piped
 from tests.support.hostile.repositories import kafka_repository, zookeeper_directories, zookeeper_repository
@@ -43,6 +45,21 @@ AT_FILES = (
     "zookeeper restore-subtree --undo",
     "zookeeper repair -r {zk} --data-dir",
     "zookeeper diff -r {zk} latest",
+    "app backup shop -r {scratch} --data",
+    "app backup shop -r {kafka} --data",
+    "app checkpoint shop -r {kafka} --data",
+    "app restore latest -r {kafka} --dry-run --data",
+    "zeebe verify --store",
+    "zeebe backup --management http://127.0.0.1:1 --store",
+    "zeebe import -r {fresh} --store",
+    "zeebe export -r {kafka} --to",
+    "kafka import --dry-run -r {kafka}",
+    "kafka dataset verify",
+    "kafka dataset info",
+    "kafka dataset reindex -y",
+    "kafka dataset prune --older-than 1d -y",
+    "kafka show topic -r {zk} --schema-dir",
+    "sql select -r {kafka} --engine inline --output",
     "zkbackup backup --zk-host 127.0.0.1:1 --output-dir {scratch} --zk-data-dir",
     "zkbackup verify --backup-dir",
     "zkbackup restore --zk-data-dir {scratch} --zk-log-dir {scratch} --zk-host 127.0.0.1:1 --backup-dir",
@@ -58,6 +75,12 @@ NUMBERS = {
     "prune -n -r {kafka}": ("--keep-last", "--keep-within", "--gc-age", "--gc-interval", "--lease-ttl"),
     RESTORE: ("--until-time", "--partitions", "--repartition", "--rename", "--topics", "--limit-produce"),
     "zkbackup prune --backup-base-dir {scratch}": ("--keep-days", "--keep-count"),
+    "kafka dataset prune {missing}": ("--older-than",),
+    "kafka fold -r {zk} --dry-run": ("--lease-ttl", "--parallel"),
+    "kafka show topic -r {zk}": ("--limit", "--last", "--since", "--until"),
+    "app backup shop -r {kafka} --data {missing}": ("--id", "--timeout"),
+    "zeebe backup --management http://127.0.0.1:1 --store {scratch}": ("--id", "--timeout"),
+    "sql select -r {kafka}": ("--limit",),
 }
 WRONG = ("", NUMBER, "99999999w")
 PROPERTIES = (
@@ -107,6 +130,19 @@ OTHERS = (
     f"{SUBTREE} --zk-host a..b:1",
     f"{BACKUP} --bootstrap-servers {{web}}",
     "zookeeper restore survey --to {scratch}/s.json --data-dir {missing}",
+    *(
+        f"app {words} -r {{kafka}}"
+        for words in ("status", "status x", f"status {NUMBER}", "restore x --data {scratch}")
+    ),
+    *(f"app simulate --seeds {seeds}" for seeds in ("x", "5..2", NUMBER)),
+    *(f"app serve shop --data {{scratch}} -r {{kafka}} --listen {where}" for where in ("x", "x:99999", "127.0.0.1:0")),
+    *(f"zeebe {words} --store {{directory}}" for words in ("verify 7", "verify x", "import 7 -r {kafka}")),
+    *(f"zeebe backup --store {{directory}} --management {url}" for url in ("x", "ftp://x", "http://{web}")),
+    *(f"sql {query} -r {{kafka}} --engine inline" for query in ("nonsense", "select", "select --backup x")),
+    *(f"kafka show {records} -r {{kafka}}" for records in ("none", "t:x", "t:0:x", "t:0:1:2")),
+    *(f"kafka schemas {words} -r {{kafka}}" for words in ("show 999", "show x", "restore latest -n")),
+    *(f"kafka generations {words} -r {{zk}}" for words in ("", "new --topics .* -y", "cancel --topics .* -y")),
+    *(f"kafka {words} -r {{zk}}" for words in ("fold -y", "optimize -y", "groups", "groups restore", "export")),
     "list -r {kafka} --log-file {directory}",
     f"status -r {{kafka}} --metrics-file {LONG}",
     "zkbackup list --backup-base-dir {missing}",
@@ -142,9 +178,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     }.items():
         (root / name).touch(mode=0o600)
         (root / name).write_bytes(content)
-    for name in ("directory", "scratch"):
+    for name in ("directory", "scratch", "fresh"):
         (root / name).mkdir()
-    names = ("kafka", "zk", "empty", "binary", "text", "der", "pem", "directory", "scratch", "missing")
+    new_repository(open_store(f"file://{root / 'fresh'}"))
+    names = ("kafka", "zk", "fresh", "empty", "binary", "text", "der", "pem", "directory", "scratch", "missing")
     with _web_server() as web:
         yield {**{name: str(root / name) for name in names}, "server": str(root / "server/data"), "web": web}
 
