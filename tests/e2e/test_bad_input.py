@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from tests.support.cli.filled_repository import Filled, new_repository, tree
 from tests.support.cli.forker import ForkedProcess
 from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.servers.s3 import ENVIRONMENT, READER, S3Server, seaweed
+from tests.support.zookeeper.handmade_directories import MadeServer
 
 QUICK = {"LOGKEEP_TRANSFER_RETRY_FOR": "1s"}
 
@@ -262,6 +264,20 @@ class TestFullDisk:
         assert done.returncode == 20, done.stderr
         assert "space" in one_error(done.stderr)
         assert "\n  20   backup failed, or a disk or store is full\n" in repo.run("hold", "--help").stdout
+
+    @pytest.mark.parametrize("engine", ("inline", pytest.param("spark", marks=pytest.mark.soak)))
+    def test_a_backup_of_zookeeper_names_the_cause(self, engine: str, repo: Filled) -> None:
+        """Of Kafka: tests/integration/kafka/backup/test_full_disk.py."""
+        server = MadeServer(repo.home / "server")
+        server.snapshot(1)
+        server.log(range(2, 6), data=os.urandom(200_000))
+        where = ("--source", "zk", "--data-dir", str(server.root / "data"), "--zk-host", "127.0.0.1:1")
+        done = in_namespace(
+            repo, self.FULL + ":", "zookeeper", "backup", *where, "--engine", engine, "--retry-for", "1s"
+        )
+        assert done.returncode == 20, done.stderr
+        assert "no space left" in one_error(done.stderr)
+        assert "free space" in done.stderr
 
     @pytest.mark.parametrize("size", ("64k", "20m"))
     def test_init_names_one_cause_and_leaves_nothing(self, size: str, repo: Filled) -> None:
