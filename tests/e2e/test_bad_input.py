@@ -46,6 +46,7 @@ class TestAddress:
         (
             ("ftp://host/dir", 40, "unknown kind of store ftp://"),
             ("s3://", 40, "has no bucket"),
+            ("s3://b/prefix", 40, "cannot be the name of a bucket"),
             ("s3://bucket/../x", 40, "not allowed"),
             ("s3://bucket?zone=eu", 40, "'zone'"),
             ("s3://bucket?endpoint=nonsense", 40, "not an http(s) URL"),

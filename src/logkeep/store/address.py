@@ -163,8 +163,11 @@ def checked_endpoint(value: str) -> str:
 
 
 def _bucket(parts: SplitResult) -> str:
-    if not _BUCKET.fullmatch(parts.netloc):
+    if not parts.netloc:
         raise UsageError("the store URL has no bucket", remedy=_FORMS)
+    if not _BUCKET.fullmatch(parts.netloc):
+        remedy = "use letters, digits, '.', '_' and '-', on S3 at least three"
+        raise UsageError("this cannot be the name of a bucket", remedy=remedy)
     return parts.netloc
 
 
