@@ -1,11 +1,15 @@
 """Which verbs get a store that refuses writes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logkeep.cli import wiring
 from logkeep.cli.wiring import named_backup
+from logkeep.config.load import load
+from logkeep.config.option import Option
+from logkeep.config.places import NOWHERE
 from logkeep.errors import UsageError
 from logkeep.repository.access import Repository, open_repository
 from logkeep.store.base import Store
@@ -65,3 +69,23 @@ def test_what_replaces_data_never_chooses_a_backup_by_itself() -> None:
     with pytest.raises(UsageError, match="name the backup") as refused:
         named_backup(None, "logkeep kafka restore")
     assert "logkeep kafka restore latest" in refused.value.remedy
+
+
+class _Run:
+    """The settings of a call with these flags."""
+
+    def __init__(self, flags: dict[str, object]) -> None:
+        self.settings = load(flags, {}, NOWHERE).settings
+
+    def __getitem__(self, option: Option[Any]) -> object:
+        return self.settings[option]
+
+
+@pytest.mark.parametrize(("flags", "patient"), (({}, False), ({"--retry-for": "2m"}, True)))
+def test_a_refused_connection_is_waited_for_when_the_user_says_how_long(
+    flags: dict[str, object], patient: bool
+) -> None:
+    """The same two minutes as a default mean that a wrong endpoint is reported within seconds."""
+    limits = wiring._retry_limits(_Run(flags))  # type: ignore[arg-type]  # only settings are read
+    assert limits.total_s == 120
+    assert (limits.lasting_s >= limits.first_contact_s) is patient
