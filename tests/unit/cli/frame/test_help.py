@@ -92,8 +92,8 @@ def test_flags_that_people_type() -> None:
 
 NAMED = ("backup", "backups", "checkpoint", "restore", "restore_id")
 """Arguments that name a backup or a restore."""
-WRITES_ELSEWHERE = {"kafka export", "zookeeper repair"}
-"""An export changes nothing in the repository; a repair asks, and begins at the newest backup to mend all."""
+HARMLESS = {"kafka export", "zookeeper repair"}
+"""An export changes nothing in the repository; a repair asks, and replaces only damaged objects, in all backups."""
 
 
 def _named(entry: VerbEntry) -> click.Argument | None:
@@ -106,7 +106,7 @@ def test_an_id_defaults_to_the_latest_only_where_nothing_changes(entry: VerbEntr
     argument = _named(entry)
     assert argument is not None
     reads = YES not in entry.load().options and not entry.words.endswith((" restore", " plan"))
-    assert (argument.default == "latest") == (reads or entry.words in WRITES_ELSEWHERE)
+    assert (argument.default == "latest") == (reads or entry.words in HARMLESS)
 
 
 def test_a_tree_is_compared_with_the_latest() -> None:
