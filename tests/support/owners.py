@@ -1,6 +1,7 @@
 """Directories of another user, and processes that run as that user. Only root can have both."""
 
 import ctypes
+import importlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 OWNER, OTHER = 65534, 65533
 """The user `nobody`, and one without an account."""
 
+_LATE = ("_strptime", "grp")
+"""What the product loads when it needs it: the other user may not be able to read Python's own directory."""
 _PR_CAPBSET_DROP, _CAP_SETUID = 24, 7
 
 needs_two_users = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a second user")
@@ -35,6 +38,8 @@ def open_home() -> Iterator[Path]:
 
 def become(uid: int = OWNER) -> None:
     """For good: in a process that ends with the test."""
+    for module in _LATE:
+        importlib.import_module(module)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
