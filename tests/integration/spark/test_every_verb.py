@@ -512,36 +512,6 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
     assert all(read(stage.kafka, "again", partition) == values for partition in range(partitions))
 
 
-@pytest.mark.soak
-def test_a_worker_that_was_given_up_goes_on(stage: Stage, tmp_path: Path) -> None:
-    """It stands still until the other worker has begun its units again, and then sends its own requests."""
-    where, partitions, values = stage.init("paused"), 4, [f"{number:06d}" + "x" * 1000 for number in range(4000)]
-    stage.topics.create("paused", partitions)
-    for partition in range(partitions):
-        write(stage.topics, "paused", values, partition)
-    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "paused")
-    more = ["--confirm-cluster", stage.cluster_id, "--rename", "paused=woken", "--limit-produce", "1MiB", "--yes"]
-    more += ["--spark-conf", "spark.network.timeout=15s", "--spark-conf", "spark.executor.heartbeatInterval=3s"]
-
-    def reached() -> list[int]:
-        return _ends(stage.kafka, "woken", partitions)
-
-    with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(stage.on, cluster, "kafka", "restore", "latest", *where, *stage.broker, *more)
-        wait_for(lambda: running.done() or sum(reached()) > 0, "the first records")
-        with cluster.paused_worker(0):
-            wait_for(lambda: len(reached()) == partitions, "an answer of the broker")
-            paused = reached()
-            wait_for(
-                lambda: running.done() or sum(now > then for now, then in zip(reached(), paused)) == partitions,  # noqa: B905
-                "the other worker's attempt at the same units",
-            )
-            assert not running.done(), running.result()
-        done = running.result()
-    assert (done["verdict"], done["records"]) == ("proven", partitions * len(values))
-    assert all(read(stage.kafka, "woken", partition) == values for partition in range(partitions))
-
-
 def _records(kafka: EmbeddedKafka, topic: str, partitions: int) -> int:
     return sum(_ends(kafka, topic, partitions))
 

@@ -2,11 +2,10 @@
 
 import os
 import secrets
-import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,24 +65,6 @@ class SparkCluster:
             family = descendants(worker.pid)
             worker.kill()
             kill_all(family)
-
-    @contextmanager
-    def paused_worker(self, number: int) -> Iterator[None]:
-        """As when its host hangs for a while: the worker, its executors and their Python processes stand still."""
-        worker = self.workers[number]
-        assert worker.pid is not None
-        family = [worker.pid, *(each.pid for each in descendants(worker.pid))]
-        try:
-            _signal(family, signal.SIGSTOP)
-            yield
-        finally:
-            _signal(family, signal.SIGCONT)
-
-
-def _signal(processes: list[int], number: signal.Signals) -> None:
-    for pid in processes:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
 
 
 @contextmanager
