@@ -16,9 +16,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/pycache
 unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Sets of jars that tests and benchmarks start besides those of the supported releases.
-OTHER_JARS := \
-  org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1 \
-  org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,org.apache.spark:spark-avro_2.13:4.0.0
+OTHER_JARS := org.apache.kafka:kafka_2.13:3.9.1,org.apache.kafka:kafka-tools:3.9.1
 
 # Test processes of `make test`. Tests with servers wait for a sixth of their time: a third process would gain little.
 WORKERS ?= 2

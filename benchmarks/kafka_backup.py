@@ -27,11 +27,9 @@ from benchmarks.cost_line import line
 from benchmarks.kafka_copy import Work, bare_loop, measure
 from benchmarks.kafka_workload import Load, OptimisedKafka, consumer_performance, fill
 from benchmarks.session_start import Nothing, do_nothing
-from benchmarks.spark_connector import COORDINATES
 from benchmarks.timed import TimedEngine
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
-from logkeep.engine.spark.jars import resolve_jars
 from logkeep.engine.spark.settings import SparkSettings
 from logkeep.kafka.logs.batch_check import check_logs
 from logkeep.model.cache import cache_dir
@@ -43,6 +41,7 @@ from logkeep.repository.verify.run import Verifier
 from tests.support.kafka.copied_logs import whole_range
 from tests.support.kafka.plain_client import PlainBrokers
 from tests.support.kafka.whole_backups import Archive, new_place
+from tests.support.servers.spark_connectors import CONNECTORS
 
 WORKERS = 2
 
@@ -212,7 +211,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, default=None)
     options = parser.parse_args()
     cache = cache_dir(os.environ, Path.home())
-    jars = resolve_jars(COORDINATES, cache)
+    jars = CONNECTORS.files(cache)
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
         kafka = stack.enter_context(OptimisedKafka(directory / "broker", cache))

@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 
 from benchmarks.client_cpu import client_cpu_s
 
-COORDINATES = ("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", "org.apache.spark:spark-avro_2.13:4.0.0")
-
 
 def main() -> None:
     bootstrap, topic, directory, jars = sys.argv[1:]

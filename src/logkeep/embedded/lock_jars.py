@@ -1,7 +1,8 @@
 """Resolves all jars anew and writes their hashes: `python -m logkeep.embedded.lock_jars FILE [COORDINATES …]`.
 
 `make lock` runs it. The sets are those of the supported releases, and those of the arguments: coordinates joined by
-commas. Jars with a classifier, which only tests use, keep their hashes: they are written by hand.
+commas. Jars that are fetched alone, with a classifier or as `jar`, keep their hashes: only tests use them, and they
+are written by hand.
 """
 
 import importlib.metadata

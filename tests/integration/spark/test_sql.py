@@ -24,9 +24,14 @@ from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import NOWHERE
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
+from logkeep.formats.datasets.avro_container import AvroCodec
+from logkeep.formats.datasets.avro_schemas import AvroSchema
+from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
 from logkeep.model.cache import cache_dir
+from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
 from tests.support.kafka.salvage_steps import salvaged
 from tests.support.kafka.table_logs import START_MS, Row, all_rows, back_up_tables
+from tests.support.servers.spark_connectors import CONNECTORS
 
 pytestmark = pytest.mark.xdist_group("spark")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,7 +90,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     backed = back_up_tables(directory)
     again = salvaged(backed.place, [directory / "source"])[1]
     second = again.entry.id if again.entry is not None else backed.backup
-    settings = SparkSettings(cache_dir(os.environ, Path.home()), "local[2]")
+    cache = cache_dir(os.environ, Path.home())
+    (avro,) = [jar for jar in CONNECTORS.files(cache) if "spark-avro" in jar.name]
+    settings = SparkSettings(cache, "local[2]", {"spark.jars": str(avro)})
     with closing(SparkEngine(settings)) as engine:
         yield Shell(engine, backed.place.store.url, backed.backup, second)
 
@@ -152,6 +159,39 @@ def test_sparks_own_parquet_reader_reads_a_dataset(shell: Shell, tmp_path: Path)
     assert [[bytes(h["value"]) if h["value"] is not None else None for h in row["headers"]] for row in headers] == [
         [value for _, value in row.headers or ()] for row in all_rows("orders")
     ]
+
+
+def test_sparks_own_avro_reader_reads_every_schema_and_codec(shell: Shell, tmp_path: Path) -> None:
+    """`partition` is a field of the records and a part of the path at once."""
+    shell.rows("SELECT 1")
+    for schema in AvroSchema:
+        batch = sample(200, plain=schema == AvroSchema.SEED001)
+        for codec in AvroCodec:
+            writer = AvroFileWriter(TOPIC, PARTITION, 0, AvroOptions(schema, codec))
+            file = tmp_path / schema / f"partition={PARTITION}" / f"{codec}.data"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(writer.begin() + writer.add(batch) + writer.end())
+        reader = SparkSession.active().read.format("avro").option("pathGlobFilter", "*.data")
+        rows = [row.asDict(recursive=True) for row in reader.load(str(tmp_path / schema)).orderBy("offset").collect()]
+        assert {(row["topic"], row["partition"]) for row in rows} == {(TOPIC, PARTITION)}
+        expected = [row if schema == AvroSchema.FAITHFUL else _by_name(row) for row in rows_of([batch])]
+        assert [_avro_row(row) for row in rows] == [row for row in expected for _ in AvroCodec]
+
+
+def _avro_row(row: dict[str, Any]) -> tuple[Any, ...]:
+    """As `rows_of` has it. A map has no order."""
+    fields = row["offset"], row.get("timestampType", 0), _bytes(row["key"]), _bytes(row["value"]), row["timestamp"]
+    if "orderedHeaders" in row:
+        return *fields, [(bytes(each["key"]), _bytes(each["value"])) for each in row["orderedHeaders"] or ()]
+    return _by_name((*fields, [(name.encode(), bytes(value)) for name, value in (row["headers"] or {}).items()]))
+
+
+def _by_name(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return *row[:-1], sorted(row[-1])
+
+
+def _bytes(data: bytearray | bytes | None) -> bytes | None:
+    return None if data is None else bytes(data)
 
 
 def test_the_backup_describes_itself(shell: Shell) -> None:

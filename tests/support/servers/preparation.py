@@ -24,7 +24,8 @@ from logkeep.model.cache import archive_dir, cache_dir
 from tests.integration.spark import tasks
 from tests.support.kafka.topic_matrix import BROKER, Matrix
 from tests.support.servers.older_kafka import RELEASE as OLDER
-from tests.support.servers.tiered_kafka import storage_jars
+from tests.support.servers.spark_connectors import CONNECTORS
+from tests.support.servers.tiered_kafka import TEST_JARS
 from tests.support.zookeeper.tree_recorder import kazoo
 
 _KAFKAS = (KafkaRelease(), OLDER)
@@ -37,7 +38,8 @@ def main(cache: Path) -> None:
     with ThreadPoolExecutor(4) as pool:  # they wait for the registry
         for coordinates in (*product_sets(), OLDER.coordinates):
             pool.submit(_try, resolve_jars, coordinates, cache, environ)
-        pool.submit(_try, storage_jars, cache)
+        for jars in (TEST_JARS, CONNECTORS):
+            pool.submit(_try, jars.files, cache)
         _try(_record_spark, cache)
     for kafka in _KAFKAS:
         _try(_record_kafka, kafka, cache)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spark_connector import COORDINATES
 from logkeep.embedded.lock_jars import product_sets
 from logkeep.embedded.zookeeper import EmbeddedZooKeeper, ZooKeeperRelease
 from logkeep.engine.spark import jar_lock, jars
@@ -18,7 +17,10 @@ from logkeep.engine.spark.jars import jars_place, resolve_jars, spark_home, spar
 from logkeep.errors import ConfigError, JarsUnavailable, JarsUntrusted
 from tests.support.cli.processes import ROOT
 from tests.support.other_user import give_to_other
+from tests.support.servers.exact_jars import ExactJars
 from tests.support.servers.older_kafka import RELEASE
+from tests.support.servers.spark_connectors import CONNECTORS
+from tests.support.servers.tiered_kafka import TEST_JARS
 
 THING = ("org.example:thing:1",)
 GOOD = {"thing-1.jar": b"thing", "part-2.jar": b"part"}
@@ -97,7 +99,7 @@ def test_what_is_different() -> None:
 
 
 def test_every_set_that_is_started_is_pinned() -> None:
-    for coordinates in (*product_sets(), RELEASE.coordinates, COORDINATES):
+    for coordinates in (*product_sets(), RELEASE.coordinates):
         pins = pins_of(set_name(coordinates))
         assert pins, coordinates
         for coordinate in coordinates:
@@ -105,12 +107,17 @@ def test_every_set_that_is_started_is_pinned() -> None:
             assert f"{group}_{artifact}-{version}.jar" in pins
 
 
+@pytest.mark.parametrize("jars", [CONNECTORS, TEST_JARS], ids=lambda each: each.name)
+def test_jars_that_tests_fetch_alone_are_pinned(jars: ExactJars) -> None:
+    assert len(pins_of(jars.pinned)) == len(jars.coordinates)
+
+
 def test_the_makefile_names_the_sets_of_tests_and_benchmarks() -> None:
     found = re.search(r"OTHER_JARS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())
     assert found is not None
     assert {set_name(each.split(",")) for each in found[1].replace("\\\n", " ").split()} == {
-        set_name(RELEASE.coordinates), set_name(COORDINATES)
-    }  # fmt: skip
+        set_name(RELEASE.coordinates)
+    }
 
 
 def test_the_jars_of_pyspark_that_servers_need_are_pinned(tmp_path: Path) -> None:
