@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged
+from logkeep.formats.arrow_streams import unpacked_pieces
 
 FRAME_BYTES = 2 << 20
 LARGEST_SHARED = 2 * FRAME_BYTES
@@ -196,8 +197,7 @@ def _unpacked_blocks(before: memoryview, last: memoryview) -> memoryview | None:
 
     frame = b"".join((_UNTOLD_HEAD, before, bytes((last[0] | 1,)), last[1:]))
     try:
-        with pa.CompressedInputStream(pa.BufferReader(frame), "zstd") as stream:
-            return memoryview(stream.read(LARGEST_SHARED))
+        return memoryview(next(unpacked_pieces(frame, "zstd", LARGEST_SHARED), b""))
     except (OSError, pa.ArrowException):
         return None
 
@@ -222,8 +222,7 @@ def _first_batch(frame: memoryview) -> int:
     from logkeep.formats.kafka.batches import OVERHEAD_BYTES  # noqa: PLC0415 - imports numpy
 
     try:
-        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
-            start = stream.read(OVERHEAD_BYTES)
+        start = next(unpacked_pieces(frame, "zstd", OVERHEAD_BYTES), b"")
     except (OSError, pa.ArrowException):
         return -1
     return int.from_bytes(start[8:12], "big") + OVERHEAD_BYTES if len(start) == OVERHEAD_BYTES else -1

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
+from logkeep.formats.arrow_streams import unpacked_pieces
 from logkeep.formats.datasets.avro_container import CODEC_KEY, LABEL_KEY, MAGIC, SCHEMA_KEY, SYNC_BYTES, AvroCodec
 from logkeep.formats.datasets.avro_schemas import LABELS
 from logkeep.formats.kafka.compression import snappy_block
@@ -286,6 +287,4 @@ def _zstd(data: _BlockFile) -> Iterator[bytes]:
         raise Damaged("no zstd frame begins there")
     if window_bytes(memoryview(head)) > _LARGEST_WINDOW:
         raise Damaged(f"its window is larger than {_LARGEST_WINDOW >> 20} MiB")
-    with pa.CompressedInputStream(pa.PythonFile(data, mode="r"), "zstd") as stream:
-        while plain := stream.read(PIECE_BYTES):
-            yield plain
+    yield from unpacked_pieces(data, "zstd", PIECE_BYTES)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
+from logkeep.formats.arrow_streams import unpacked_pieces
 from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as columns
 from logkeep.formats.datasets import oso_kernels as k
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
@@ -78,9 +79,7 @@ def _as_it_is(packed: memoryview, _most_bytes: int) -> Iterator[memoryview]:
 
 def _zstd(packed: memoryview, _most_bytes: int) -> Iterator[bytes]:
     if packed:
-        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-            while piece := stream.read(_STEP_BYTES):
-                yield piece
+        yield from unpacked_pieces(packed, "zstd", _STEP_BYTES)
 
 
 def _lz4(packed: memoryview, most_bytes: int) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from logkeep.errors import Damaged
+from logkeep.formats.arrow_streams import unpacked_pieces
 from logkeep.formats.kafka.batches import APPEND_TIME, CODEC_MASK, CODECS, HEADER, HEADER_BYTES, SNAPPY_RATIO
 from logkeep.formats.kafka.fields import FieldReader
 
@@ -100,13 +101,11 @@ def _gunzipped(data: memoryview) -> bytes:
 
 
 def _streamed(data: memoryview, codec: str) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - only topics whose broker compresses need it
-
     found = bytearray()
-    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
-        # In pieces: a read allocates all that is asked for.
-        while len(found) <= _LIMIT and (piece := stream.read(_PIECE_BYTES)):
-            found += piece
+    for piece in unpacked_pieces(data, codec, _PIECE_BYTES):
+        found += piece
+        if len(found) > _LIMIT:
+            break
     return _bounded(bytes(found), more=len(found) > _LIMIT)
 
 
