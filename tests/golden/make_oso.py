@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.model.cache import cache_dir
+from tests.support.kafka.group_commits import commit
 from tests.support.kafka.topic_matrix import Matrix
 from tests.support.oso.program import take_backup
 
@@ -41,9 +42,7 @@ def main() -> None:
             for key, value, time_ms, headers in records():
                 producer.produce(TOPIC, value, key, 0, headers=list(headers), timestamp=time_ms)
             producer.flush(30)
-            consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": GROUP})
-            consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
-            consumer.close()
+            commit(kafka.bootstrap, GROUP, [TopicPartition(TOPIC, 0, 7)])
             for codec in CODECS:
                 options = {"compression": codec, "segment_max_records": 6, "consumer_group_snapshot": True}
                 folder = take_backup(kafka.bootstrap, directory / "a", codec, TOPIC, **options)

@@ -1,6 +1,7 @@
 """Opens datasets of whole files: Avro and Parquet as Logkeep writes them, and buckets of Trivadis kafka-backup.
 
     topics/<topic>/partition=<n>/<topic>+<n>-<seq>.data|.parquet     as documented by Trivadis; written by Logkeep
+    topics/<topic>/partition=<n>/_empty                              by Logkeep: a partition without records so far
     <topic>/<n>/<topic>-<n>-<15 digits>.avro                         as the tool of Trivadis writes it
     <topic>/<connector>/<n>/<topic>-<n>-<15 digits>.avro             the same for compacted topics
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 AVRO, PARQUET, TRIVADIS = "avro", "parquet", "trivadis"
 _DOCUMENTED = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/([^/]+)\+(\d{1,10})-(\d{1,20})\.(data|parquet)")
+_EMPTY = re.compile(r"topics/([^/]+)/partition=(\d{1,10})/_empty")
 _REAL = re.compile(r"([^/]+)/(?:([^/]+)/)?(\d{1,10})/[^/]+-(\d{15,19})\.avro")
 _REMEDY = "the file was changed, or belongs to another dataset; nothing was imported"
 _UNKNOWN = ("topic ids, configs and numbers of replicas", "leader epochs, producers and transactions")
@@ -143,9 +145,13 @@ def open_files(store: Store, objects: Sequence[ObjectInfo], wanted: str) -> Data
     logs: dict[tuple[str, int], dict[str, list[_Found]]] = {}
     for each in _found(objects, wanted):
         logs.setdefault((each.topic, each.partition), {}).setdefault(each.copy, []).append(each)
+    for log in _marked_empty(objects) if wanted != TRIVADIS else ():
+        logs.setdefault(log, {"": []})
     findings, partitions = list[Finding](), list[PartitionReader]()
     for (topic, partition), copies in sorted(logs.items()):
-        chosen = max(copies, key=lambda name: (max(f.number for f in copies[name]), len(copies[name]), name))
+        chosen = max(
+            copies, key=lambda name: (max((f.number for f in copies[name]), default=0), len(copies[name]), name)
+        )
         files = tuple(f.info for f in sorted(copies[chosen], key=lambda f: f.number))
         partitions.append(FilesPartitionReader(store, wanted, topic, partition, files))
         findings += _other_copies(topic, partition, chosen, copies)
@@ -162,6 +168,12 @@ def _found(objects: Iterable[ObjectInfo], wanted: str) -> Iterator[_Found]:
             if (named[1], int(named[2])) != (named[3], int(named[4])):
                 raise Damaged("its name is not one of its directory", subject=info.name, remedy=_REMEDY)
             yield _Found(named[1], int(named[2]), "", int(named[5]), info)
+
+
+def _marked_empty(objects: Iterable[ObjectInfo]) -> Iterator[tuple[str, int]]:
+    for info in objects:
+        if marked := _EMPTY.fullmatch(info.name):
+            yield marked[1], int(marked[2])
 
 
 def _other_copies(topic: str, partition: int, chosen: str, copies: dict[str, list[_Found]]) -> Iterator[Finding]:

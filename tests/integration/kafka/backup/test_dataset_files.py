@@ -3,13 +3,8 @@
 import json
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import TargetUnsafe
@@ -17,11 +12,11 @@ from tests.integration.kafka.backup.test_datasets import _by_another_client, _wr
 from tests.support.cli.processes import logkeep
 from tests.support.kafka.client_readers import Seen, read_whole
 from tests.support.kafka.dataset_exports import Datasets
+from tests.support.kafka.dataset_readers import avro_rows, files_of, seen_in_avro, seen_in_parquet
 from tests.support.kafka.topic_matrix import Matrix
 
 pytestmark = pytest.mark.xdist_group("kafka-plain")
 _numbers = count()
-Headers = list[tuple[str, bytes | None]]
 
 
 @pytest.fixture
@@ -33,29 +28,8 @@ def topic(kafka: EmbeddedKafka, topics: Matrix) -> str:
     return name
 
 
-def _files(root: Path, topic: str, ending: str) -> list[Path]:
-    return sorted((root / "topics" / topic / "partition=0").glob(f"{topic}+0-*{ending}"))
-
-
-def _avro(files: list[Path]) -> list[Any]:
-    records: list[Any] = []
-    for file in files:
-        with file.open("rb") as opened:
-            records += fastavro.reader(opened)
-    return records
-
-
 def _consumed(kafka: EmbeddedKafka, topic: str) -> list[Seen]:
     return list(read_whole(kafka.bootstrap, [(topic, 0)], "read_committed")[topic, 0].records)
-
-
-def _headers(record: dict[str, Any], name: str) -> Headers | None:
-    return [(h["key"].decode(), h["value"]) for h in record[name] or ()] or None
-
-
-def _seen(record: dict[str, Any], time_ms: int, headers: Headers | None) -> Seen:
-    kind = record["timestampType"] + TIMESTAMP_CREATE_TIME
-    return Seen(record["offset"], kind, time_ms, record["key"], record["value"], headers)
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
@@ -67,22 +41,15 @@ def test_avro_files_have_what_a_consumer_reads(
     _write(topics, topic, 3)
     assert dataset.of_cluster(topic).sum("records") == 3
     assert not dataset.of_cluster(topic).changed
-    files = _files(tmp_path / "d", topic, ".data")
-    found = [_seen(r, r["timestamp"], _headers(r, "orderedHeaders")) for r in _avro(files)]
-    assert found == _consumed(kafka, topic)
-    assert len(files) > 3
+    assert seen_in_avro(tmp_path / "d", topic) == _consumed(kafka, topic)
+    assert len(files_of(tmp_path / "d", topic, ".data")) > 3
     assert (tmp_path / "d" / "topics" / topic / "partition=1" / "_empty").exists()
 
 
 def test_parquet_files_have_what_a_consumer_reads(kafka: EmbeddedKafka, topic: str, tmp_path: Path) -> None:
     dataset = Datasets(tmp_path / "d", kafka.bootstrap, segment_bytes=600, form="parquet")
     assert dataset.of_cluster(topic).sum("records") == 24
-    found: list[Seen] = []
-    for file in _files(tmp_path / "d", topic, ".parquet"):
-        table = pq.ParquetFile(file).read()
-        times = table.column("timestamp").cast(pa.int64()).to_pylist()
-        found += [_seen(r, t, _headers(r, "headers")) for r, t in zip(table.to_pylist(), times, strict=True)]
-    assert found == _consumed(kafka, topic)
+    assert seen_in_parquet(tmp_path / "d", topic) == _consumed(kafka, topic)
 
 
 def test_the_documented_schema_reports_what_it_cannot_hold(kafka: EmbeddedKafka, topic: str, tmp_path: Path) -> None:
@@ -94,7 +61,7 @@ def test_the_documented_schema_reports_what_it_cannot_hold(kafka: EmbeddedKafka,
     # 20 records of one client repeat a header whose last value is null; 4 of the other repeat one, and one is null.
     expected = {"24 recordsrepeated-headers", "20 recordsnull-headers", "1 recordnull-values"}
     assert {text.partition(",")[0] for text in found} == expected
-    assert [r["offset"] for r in _avro(_files(tmp_path / "d", topic, ".data"))] == list(range(24))
+    assert [r["offset"] for r in avro_rows(files_of(tmp_path / "d", topic, ".data"))] == list(range(24))
     other = Datasets(tmp_path / "d", kafka.bootstrap, form="avro")
     with pytest.raises(TargetUnsafe, match="schema"):
         other.of_cluster(topic)

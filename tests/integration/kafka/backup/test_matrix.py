@@ -23,8 +23,10 @@ from confluent_kafka import (
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.compare.digest import Digest
+from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.kafka.batches import Batches, walk
 from logkeep.formats.kafka.transactions import Settling
+from logkeep.kafka.datasets.format_table import FORMAT_NAMES
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.plan import ScanSelection, plan_scan
 from logkeep.kafka.scan.read import read_range
@@ -32,12 +34,17 @@ from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.kafka.verify.records import check_records
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
+from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.run import Verifier
+from tests.support.cli.filled_repository import Filled
 from tests.support.kafka.backup_steps import assert_whole, fill
 from tests.support.kafka.client_readers import Seen, messages, read_whole
+from tests.support.kafka.command_in_process import Commands
 from tests.support.kafka.copied_logs import object_paths, on_disk
 from tests.support.kafka.dataset_exports import Datasets, as_read
+from tests.support.kafka.dataset_readers import seen_in_avro, seen_in_parquet
+from tests.support.kafka.group_commits import commit
 from tests.support.kafka.matrix_broker import written_matrix
 from tests.support.kafka.plain_client import PlainBrokers
 from tests.support.kafka.slow_records import Slow, slow_digest
@@ -51,7 +58,7 @@ pytestmark = pytest.mark.xdist_group("kafka-plain")
 @pytest.fixture(scope="module")
 def matrix(kafka: EmbeddedKafka) -> Iterator[Matrix]:
     with written_matrix(kafka) as made:
-        _commit(kafka, "readers", [TopicPartition("codecs", p, 100 + p, f"note {p} ü") for p in range(5)])
+        commit(kafka.bootstrap, "readers", [TopicPartition("codecs", p, 100 + p, f"note {p} ü") for p in range(5)])
         yield made
 
 
@@ -62,12 +69,6 @@ def whole(kafka: EmbeddedKafka, matrix: Matrix, tmp_path_factory: pytest.TempPat
     done = archive.back_up(*matrix.topics, segment_bytes=1 << 20)
     assert (done.gaps, done.findings) == ((), ())
     return archive, done.entry.id, root
-
-
-def _commit(kafka: EmbeddedKafka, group: str, offsets: list[TopicPartition]) -> None:
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=offsets, asynchronous=False)
-    consumer.close()
 
 
 def test_archived_bytes_are_the_brokers_own(
@@ -86,14 +87,19 @@ def test_archived_bytes_are_the_brokers_own(
 def test_a_scan_has_the_records_that_librdkafka_reads(
     kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path], isolation: str, level: str
 ) -> None:
-    archive, backup_id, _ = whole
-    with open_backup(archive.place, str(backup_id), "show", utc_now, random_token) as view:
+    found = _scanned(whole[0].place, whole[1], matrix, isolation)
+    expected = read_whole(kafka.bootstrap, found, level)
+    for log, records in found.items():
+        assert records == list(expected[log].records), str(log)
+
+
+def _scanned(place: SourceRef, backup_id: int, matrix: Matrix, isolation: str) -> dict[tuple[str, int], list[Seen]]:
+    with open_backup(place, str(backup_id), "show", utc_now, random_token) as view:
         ranges = plan_scan(view, ScanSelection(topics=tuple(matrix.topics), isolation=ScanIsolation(isolation)))
-        logs = [(each.log.name, each.log.partition) for each in ranges]
-        expected = read_whole(kafka.bootstrap, logs, level)
-        for log, each in zip(logs, ranges, strict=True):
-            found = [row for batch in read_range(each) for row in batch.to_pylist()]
-            assert [_as_read(row) for row in found] == list(expected[log].records), str(log)
+        return {
+            (each.log.name, each.log.partition): [_as_read(row) for b in read_range(each) for row in b.to_pylist()]
+            for each in ranges
+        }
 
 
 def _as_read(row: dict[str, Any]) -> Seen:
@@ -125,6 +131,34 @@ def test_a_dataset_has_the_records_that_librdkafka_reads(
         found = [as_read(each) for each in of_cluster.records(*log)]
         assert found == [each for each in expected.records if each.offset < stable[log]], str(log)
     assert of_cluster.files(*matrix.topics) == of_backup.files(*matrix.topics)
+
+
+@pytest.mark.parametrize("codec", [*AvroCodec, ""])
+def test_files_of_every_codec_have_the_records_that_librdkafka_reads(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path], tmp_path: Path, codec: str
+) -> None:
+    """Avro in each codec, and Parquet, read by fastavro and pyarrow."""
+    form, seen = ("avro", seen_in_avro) if codec else ("parquet", seen_in_parquet)
+    made = Datasets(tmp_path / "set", segment_bytes=100_000, form=form, codec=codec)
+    made.of_backup(whole[0].place, *matrix.topics, backup=str(whole[1]))
+    logs = [(topic, partition) for topic, count in matrix.topics.items() for partition in range(count)]
+    for log, expected in read_whole(kafka.bootstrap, logs, "read_committed").items():
+        assert seen(made.root, *log) == list(expected.records), str(log)
+
+
+@pytest.mark.parametrize("form", FORMAT_NAMES)
+def test_a_dataset_comes_back_by_import(
+    kafka: EmbeddedKafka, matrix: Matrix, whole: tuple[Archive, int, Path], repo: Filled, tmp_path: Path, form: str
+) -> None:
+    """Restores of imports are tested by themselves; here every record of the matrix is imported."""
+    made = Datasets(tmp_path / "set", segment_bytes=100_000, form=form)
+    made.of_backup(whole[0].place, *matrix.topics, backup=str(whole[1]))
+    done = Commands(repo.url, repo.home).json("kafka", "import", str(made.root), "--source", "back")
+    found = _scanned(repo.place("back"), done["id"], matrix, "committed")
+    expected = read_whole(kafka.bootstrap, found, "read_committed")
+    assert sum(map(len, found.values())) == done["records"] > 10_000
+    for log, records in found.items():
+        assert records == list(expected[log].records), str(log)
 
 
 def test_the_cut_is_where_librdkafka_sees_the_ends(

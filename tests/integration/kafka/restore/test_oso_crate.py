@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from tests.integration.kafka.restore.scene import Scene, bounds, group_positions, troubles
 from tests.support.kafka.consumer_view import seen
+from tests.support.kafka.group_commits import commit
 from tests.support.oso.program import take_backup
 
 pytestmark = [pytest.mark.oso, pytest.mark.xdist_group("kafka-restore")]
@@ -34,17 +35,11 @@ def write_some(scene: Scene, topic: str, times: int = 1) -> None:
     assert producer.flush(60) == 0
 
 
-def commit(scene: Scene, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": scene.kafka.bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
 @pytest.mark.parametrize("codec", ["zstd", "lz4", "none"])
 def test_what_the_crate_writes_comes_back_record_by_record(scene: Scene, tmp_path: Path, codec: str) -> None:
     topic = scene.topics.create(f"crate-{codec}", 2, {"retention.ms": "-1", "max.message.bytes": "7000000"})
     write_some(scene, topic)
-    commit(scene, f"crate-{codec}", topic, 20)
+    commit(scene.kafka.bootstrap, f"crate-{codec}", [TopicPartition(topic, 0, 20)])
     options = {"compression": codec, "segment_max_records": 20, "consumer_group_snapshot": True}
     folder = take_backup(scene.kafka.bootstrap, tmp_path / "archives", "nightly", topic, **options)
     words = ("kafka", "import", str(folder), "--source", f"crate-{codec}")
