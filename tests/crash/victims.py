@@ -5,8 +5,15 @@ from collections.abc import Callable
 
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import LogkeepError
+from logkeep.kafka.datasets.formats import DatasetOptions
+from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
+from logkeep.kafka.datasets.sources.export_sources import BackupSource
+from logkeep.kafka.datasets.sources.selection import ExportSelection
+from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.fold.plan import FoldOptions
 from logkeep.kafka.fold.run import LogFolding
+from logkeep.kafka.scan.open_backup import open_backup
+from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef, read_chain
@@ -65,6 +72,30 @@ def trim(
     faulty = FaultyStore(open_store(url), plan_of(fault, call))
     start()
     trim_and_collect(SourceRef(faulty, repository, "prod"))
+    return {"calls": len(faulty.calls)}
+
+
+def export_dataset(
+    *,
+    start: Callable[[], None],
+    url: str,
+    repository: str,
+    repository_id: str,
+    backup: str,
+    form: str,
+    fault: str,
+    call: int,
+    environment: dict[str, str],
+) -> dict[str, object]:
+    """Export a backup of a repository in a directory, a record per file; tells how many store calls were made."""
+    os.environ.update(environment)
+    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    place = SourceRef(open_store(repository), repository_id, "prod")
+    start()
+    with open_backup(place, backup, "export", utc_now, random_token) as view:
+        options = ExportOptions(form, ScanIsolation.COMMITTED, DatasetOptions(1))
+        source = BackupSource.of(view, ExportSelection(), ScanIsolation.COMMITTED)
+        DatasetExport(DatasetTarget(faulty), options).run(source, lambda _: InlineEngine())
     return {"calls": len(faulty.calls)}
 
 

@@ -1,0 +1,96 @@
+"""Exports into a bucket of a real S3 server, killed after every store call and run again: equal bytes.
+
+`make test` takes a few of the points, `make soak` all of them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from logkeep.kafka.datasets.documents import FOLDER
+from logkeep.kafka.datasets.format_table import FORMAT_NAMES
+from logkeep.repository.chain.commits import SourceRef
+from logkeep.store.access import open_store
+from tests.crash.forker import End, Forker
+from tests.crash.seeds import seeded_part
+from tests.crash.victims import KILLED_AFTER, NO_FAULT
+from tests.support.kafka.compacted_backups import CompactedSource
+from tests.support.kafka.whole_backups import new_place
+from tests.support.servers.s3 import ENVIRONMENT, S3Server
+
+pytestmark = pytest.mark.xdist_group("seaweed-faults")
+
+
+@dataclass(frozen=True)
+class Export:
+    """Two backups of two partitions, of which the second is exported into what the first has left."""
+
+    source: SourceRef
+    backups: tuple[int, int]
+    form: str
+
+    def run(self, server: S3Server, forks: Forker, place: str, backup: int, call: int = 0) -> End:
+        return forks.run(
+            "tests.crash.victims:export_dataset",
+            url=self.url(server, place),
+            repository=self.source.store.url,
+            repository_id=self.source.repository,
+            backup=str(backup),
+            form=self.form,
+            fault=KILLED_AFTER if call else NO_FAULT,
+            call=call,
+            environment=ENVIRONMENT,
+        )
+
+    def url(self, server: S3Server, place: str) -> str:
+        return server.url("crash", f"{self.form}-{place}")
+
+    def files(self, server: S3Server, place: str) -> dict[str, bytes]:
+        """What other tools read."""
+        store = open_store(self.url(server, place))
+        names = [info.name for info in store.list("")]
+        return {name: store.get(name, 1 << 20) for name in names if not name.startswith(f"{FOLDER}/")}
+
+
+@pytest.fixture(params=FORMAT_NAMES)
+def export(request: pytest.FixtureRequest, tmp_path: Path) -> Export:
+    source = CompactedSource(new_place(tmp_path / "repository"), partitions=2, groups={"g": 2})
+    backups = []
+    for values in ((b"1", b"2"), (b"3", b"4", b"5")):
+        source.write([(b"k" + value, value) for value in values])
+        source.write([(b"other", value) for value in values], partition=1)
+        backups.append(source.back_up())
+    return Export(source.place, (backups[0], backups[1]), request.param)
+
+
+def _killed(export: Export, server: S3Server, forks: Forker, points: Iterable[int] | None) -> int:
+    """At these store calls of both exports together; None: at all of them."""
+    begun = export.run(server, forks, "whole", export.backups[0]).result["calls"]
+    calls = begun + export.run(server, forks, "whole", export.backups[1]).result["calls"]
+    whole, done = export.files(server, "whole"), 0
+    assert len(whole) > 4
+    for point in points or range(1, calls + 1):
+        place, first = str(point), point <= begun
+        if not first:
+            export.run(server, forks, place, export.backups[0])
+        backup, call = export.backups[not first], point if first else point - begun
+        assert export.run(server, forks, place, backup, call).killed, f"call {call} was never made"
+        for again in export.backups[not first :]:
+            export.run(server, forks, place, again)
+        assert export.files(server, place) == whole, f"killed at {point} of {calls}"
+        done += 1
+    return done
+
+
+def test_at_a_few_store_calls(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
+    points = seeded_part(f"{export.form} on S3", list(range(1, 20)), 10)
+    assert _killed(export, seaweed_server, forks, points) == len(points)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_at_every_store_call(export: Export, seaweed_server: S3Server, forks: Forker) -> None:
+    killed = _killed(export, seaweed_server, forks, None)
+    print(f"{export.form} on S3: killed after each of {killed} store calls, every time equal bytes")
