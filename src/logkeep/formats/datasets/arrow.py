@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from logkeep.formats.kafka import record_kernels as k
-from logkeep.formats.kafka.encode_kernels import gather
+from logkeep.formats.kafka.encode_kernels import count_borders, pack
 from logkeep.formats.kafka.record_kernels import Bytes, Longs, header_spans
 from logkeep.formats.kafka.records import Flags, RecordColumns
 
@@ -72,14 +72,16 @@ def _headers(records: RecordColumns) -> pa.Array:
 
 
 def binary_column(data: Bytes, starts: Longs, sizes: Longs) -> pa.Array:
-    """Parts of the data as an array; a size of -1 is null."""
+    """Parts of the data as an array; a size of -1 is null. Raises ValueError if they do not fit into 31 bits."""
     starts, sizes = np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
-    lengths = np.maximum(sizes, 0)
-    ends = np.cumsum(lengths)
-    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    gather(data, starts, sizes, out, ends - lengths)
-    buffers = [_validity(sizes >= 0), _borders(lengths), pa.py_buffer(out)]
-    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
+    borders = np.empty(len(sizes) + 1, np.int32)
+    nulls, end = count_borders(sizes, borders)
+    if end < 0:
+        raise ValueError("more than 2 GiB of bytes in one column")
+    out = np.empty(end, np.uint8)
+    pack(data, starts, borders, out)
+    there = _validity(sizes >= 0) if nulls else None
+    return pa.Array.from_buffers(pa.binary(), len(sizes), [there, pa.py_buffer(borders), pa.py_buffer(out)], nulls)
 
 
 def _borders(lengths: Longs) -> pa.Buffer:
@@ -89,8 +91,8 @@ def _borders(lengths: Longs) -> pa.Buffer:
     return pa.py_buffer(borders)
 
 
-def _validity(there: Flags) -> pa.Buffer | None:
-    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+def _validity(there: Flags) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
 def _numbers(name: str, column: Longs | npt.NDArray[np.int8]) -> pa.Array:

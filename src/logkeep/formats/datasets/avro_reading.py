@@ -35,8 +35,8 @@ from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
-_MOST_ROWS = 1 << 15
-_TOGETHER_BYTES, _FIRST_BYTES, _LARGE_BYTES = 4 << 20, 4 << 20, 16 << 20
+_MOST_ROWS = 1 << 13
+_TOGETHER_BYTES, _FIRST_BYTES, _LARGE_BYTES = 1 << 20, 1 << 20, 16 << 20
 _LARGEST_RECORD = 2 * k.LARGEST_PIECE
 _NO_HEADERS = pa.array([], HEADER)
 _FAULTS = {

@@ -15,6 +15,7 @@ FIRST, AFTER = range(2)
 MOST_BEFORE_BODY = 5 + 1 + 10 + 5
 """Bytes of a record before its body: length, attributes, time delta, offset delta, each as long as it may be."""
 NO_ROOM = -1
+_LARGEST_BORDER = 2**31 - 1
 
 
 @inlined
@@ -90,6 +91,40 @@ def gather(data: Bytes, starts: Longs, sizes: Longs, out: Bytes, places: Longs) 
     """Copy pieces to their places. Negative sizes are nothing. Returns how many fit on both sides: all of them."""
     for index in range(starts.shape[0]):
         start, size, at = starts[index], sizes[index], places[index]
+        if size <= 0:
+            continue
+        if start < 0 or at < 0 or size > data.shape[0] - start or size > out.shape[0] - at:
+            return index
+        copy(data, U64(start), U64(size), out, U64(at))
+    return len(starts)
+
+
+@kernel(lambda sizes, _borders: 2 * len(sizes))
+def count_borders(sizes: Longs, borders: Ints) -> tuple[int, int]:
+    """Fill in where pieces of these sizes begin and end, one behind the other. Negative sizes are nothing.
+
+    Returns how many there are of them, and the last border: NO_ROOM when it needs more than 31 bits.
+    """
+    nothing, at = 0, np.int64(0)
+    borders[0] = 0
+    for index in range(min(sizes.shape[0], borders.shape[0] - 1)):
+        size = sizes[index]
+        if size < 0:
+            nothing += 1
+        elif size > _LARGEST_BORDER - at:
+            return nothing, NO_ROOM
+        else:
+            at += size
+        borders[index + 1] = at
+    return nothing, int(at)
+
+
+@kernel(lambda _data, starts, *_: 5 * len(starts))
+def pack(data: Bytes, starts: Longs, borders: Ints, out: Bytes) -> int:
+    """Copy pieces to between their borders. Returns how many fit on both sides: all of them."""
+    for index in range(min(starts.shape[0], borders.shape[0] - 1)):
+        start, at = starts[index], np.int64(borders[index])
+        size = np.int64(borders[index + 1]) - at
         if size <= 0:
             continue
         if start < 0 or at < 0 or size > data.shape[0] - start or size > out.shape[0] - at:
