@@ -89,7 +89,7 @@ def export_dataset(
 ) -> dict[str, object]:
     """Export a backup of a repository in a directory, a record per file; tells how many store calls were made."""
     os.environ.update(environment)
-    faulty = FaultyStore(open_store(url), _plan(fault, call))
+    faulty = FaultyStore(open_store(url), plan_of(fault, call))
     place = SourceRef(open_store(repository), repository_id, "prod")
     start()
     with open_backup(place, backup, "export", utc_now, random_token) as view:
