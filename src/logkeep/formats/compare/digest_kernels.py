@@ -46,7 +46,7 @@ def eight(data: Bytes, at: np.uint64) -> np.uint64:
 
 
 @inlined
-def _four(data: Bytes, at: np.uint64) -> np.uint64:
+def four(data: Bytes, at: np.uint64) -> np.uint64:
     word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
     return word | (U64(data[at + U64(3)]) << U64(24))
 
@@ -89,7 +89,7 @@ def xxh64(data: Bytes, start: Number, size: Number, seed: np.uint64) -> np.uint6
         hashed = _turn(hashed ^ _round(U64(0), eight(data, at)), 27) * _P1 + _P4
         at += U64(8)
     if end - at >= U64(4):
-        hashed = _turn(hashed ^ (_four(data, at) * _P1), 23) * _P2 + _P3
+        hashed = _turn(hashed ^ (four(data, at) * _P1), 23) * _P2 + _P3
         at += U64(4)
     while at < end:
         hashed = _turn(hashed ^ (U64(data[at]) * _P5), 11) * _P1
