@@ -62,10 +62,10 @@ def judge_keys(rows: Rows, live_start: int) -> Vanished:
 
 def _grouped(rows: Rows, offsets: Longs, kinds: npt.NDArray[np.uint8]) -> tuple[Longs, npt.NDArray[np.int32]]:
     """One row per key with the kernel's columns, and for each record the number of its key."""
-    lanes = (np.ascontiguousarray(rows[lane]) for lane in ("hash", "check"))
+    hashes, checks = np.ascontiguousarray(rows["hash"]), np.ascontiguousarray(rows["check"])
     names, keys = np.empty((len(rows), 2), np.uint64), np.empty((len(rows), KEY_COLUMNS), np.int64)
     table, key_of = np.full(2 << len(rows).bit_length(), -1, np.int32), np.empty(len(rows), np.int32)
-    found = group_records(*lanes, offsets, kinds, table, names, keys, key_of)
+    found = group_records(hashes, checks, offsets, kinds, table, names, keys, key_of)
     return keys[:found], key_of
 
 

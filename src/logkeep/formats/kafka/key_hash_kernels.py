@@ -7,10 +7,9 @@ Words of eight bytes would be weak: a difference in the highest bit passes a pro
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.compare.digest_kernels import four
 from logkeep.formats.jit import kernel
 from logkeep.formats.kafka import record_kernels as k
-from logkeep.formats.kafka.record_kernels import U64, Bytes, Ints
+from logkeep.formats.kafka.record_kernels import U64, Bytes, Ints, four
 
 Hashes = npt.NDArray[np.uint64]
 _FIRST, _SECOND = U64(0x9E3779B97F4A7C15), U64(0xC2B2AE3D27D4EB4F)

@@ -35,8 +35,8 @@ def test_offsets_are_live_as_a_set_says() -> None:
             for _ in range(choose.randrange(1, 4)):
                 size, control = choose.randrange(1, 9), choose.random() < 0.2
                 deltas = range(size) if choose.random() < 0.5 else sorted(choose.sample(range(size), (size + 1) // 2))
-                fields = {"attributes": CONTROL} if control else {}
-                batches.append(batch_of(base, [Slow(d, 0, b"k", b"v") for d in deltas], delta=size - 1, **fields))
+                records, kind = [Slow(d, 0, b"k", b"v") for d in deltas], CONTROL if control else 0
+                batches.append(batch_of(base, records, delta=size - 1, attributes=kind))
                 live |= set() if control else {base + delta for delta in deltas}
                 base += size + choose.choice((0, 0, 3))
             stretches.append(_stretch(*batches))
