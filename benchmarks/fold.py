@@ -1,36 +1,42 @@
-"""How fast is a fold? One log of many small records, against Spark's own latest record per key, in turns.
+"""How fast is a fold? One log of many small records, against Spark's latest record per key and the broker's cleaner.
 
-    python -m benchmarks.fold [--records 20000000] [--keys 1000000] [--rounds 1] [--spark] [--directory DIR]
+    python -m benchmarks.fold [--records 20000000] [--keys 1000000] [--rounds 1] [--spark] [--cleaner] [--directory DIR]
 
 A log of records of 100 bytes with random keys, stored as plain segments of 256 MiB in a directory, page cache warm, one
-kept backup. `fold` is the task of `kafka fold` in one process: transactions, rows, decision, rewriting, and reading
-everything back. With --spark the same batches are decoded into Parquet by Spark's workers, and Spark takes
-`max_by(offset)` per key and writes the result: decode, maximum by key, write. Seconds, records per second, the ratio,
-and the peak memory of this process.
+kept backup. `fold` is the task of `kafka fold` in a process of its own: transactions, rows, decision, rewriting, and
+reading everything back. With --spark the same batches are decoded by Spark's workers, and Spark takes
+`max_by(offset)` per key and writes Parquet: decode, maximum by key, write; on two cores, while the fold has one. With
+--cleaner a broker gets the segments as the log of a compacted topic, and says how long its cleaner took. Wall seconds,
+records per second, the ratio, and the peak memory of the process that folds.
 """
 
 import argparse
+import json
+import os
+import pickle
 import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.fold_peers import cleaner_speed, remove, spark_seconds
 from logkeep.formats.compaction.barriers import Barrier, Barriers
 from logkeep.formats.kafka.batches import BatchStretch, walk
-from logkeep.formats.kafka.record_kernels import KEY_AT, KEY_SIZE, VALUE_AT, VALUE_SIZE
+from logkeep.formats.kafka.record_kernels import KEY_AT
 from logkeep.formats.kafka.record_view import View, visible_records
-from logkeep.formats.kafka.records import RecordColumns
 from logkeep.formats.warm import warm
-from logkeep.kafka.fold.fold_input import FoldInput
 from logkeep.kafka.fold.fold_task import fold_log
 from logkeep.kafka.fold.units import FoldUnit
+from logkeep.model.cache import cache_dir
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.model.time import random_token
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
+from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.local import LocalStore
 
@@ -41,39 +47,71 @@ _SEGMENT_BYTES = 256 << 20
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--records", type=int, default=20_000_000)
     arguments.add_argument("--keys", type=int, default=1_000_000)
     arguments.add_argument("--rounds", type=int, default=1)
     arguments.add_argument("--spark", action="store_true")
+    arguments.add_argument("--cleaner", action="store_true")
     arguments.add_argument("--directory", type=Path)
+    arguments.add_argument("--unit", type=Path, help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
+    if chosen.unit:
+        print(json.dumps(_folded(pickle.loads(chosen.unit.read_bytes()))))  # noqa: S301 - this script wrote it
+        return
     directory = Path(tempfile.mkdtemp(dir=chosen.directory))
     try:
         place = SourceRef(LocalStore(directory / "store"), "0" * 32, "prod")
         place.store.create()  # type: ignore[attr-defined]  # a directory is made
         rows = _written(place, chosen.records, chosen.keys)
-        warm()
         for _ in range(chosen.rounds):
-            ours = _fold(place, rows, chosen.records)
-            if chosen.spark:
-                theirs = _spark(place, rows, directory, chosen.records)
-                print(f"ratio {theirs / ours:.2f}")
+            _round(place, rows, directory, chosen)
     finally:
         shutil.rmtree(directory)
 
 
-def _fold(place: SourceRef, rows: tuple[Segment, ...], records: int) -> float:
-    unit = FoldUnit(place, LOG, rows, Barriers((Barrier(1, 0, records),)), seeds=(11, 12, 13, 14, 15, 16))
-    began = time.perf_counter()
+def _round(place: SourceRef, rows: tuple[Segment, ...], directory: Path, chosen: argparse.Namespace) -> None:
+    millions = chosen.records / 1e6
+    ours = _fold(place, rows, directory, chosen.records)
+    if chosen.spark:
+        theirs = spark_seconds(place, rows, directory / "peer")
+        remove(directory / "peer")
+        print(f"Spark  {theirs:7.1f} s  {millions / theirs:6.2f} M records/s  fold {theirs / ours:.2f} x", flush=True)
+    if chosen.cleaner:
+        cache = cache_dir(os.environ, Path.home())
+        print(f"cleaner: {cleaner_speed(place, rows, directory / 'peer', cache, len(_template()))}", flush=True)
+        remove(directory / "peer")
+
+
+def _fold(place: SourceRef, rows: tuple[Segment, ...], directory: Path, records: int) -> float:
+    """In a process of its own; what it wrote is removed."""
+    file = directory / "unit"
+    file.write_bytes(
+        pickle.dumps(FoldUnit(place, LOG, rows, Barriers((Barrier(1, 0, records),)), seeds=(11, 12, 13, 14, 15, 16)))
+    )
+    command = [sys.executable, "-m", "benchmarks.fold", "--unit", str(file)]
+    done = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    took, speed = done["wall"], records / done["wall"] / 1e6
+    kept = f"{done['before']:,} records became {done['after']:,}"
+    print(
+        f"fold   {took:7.1f} s  {speed:6.2f} M records/s  {done['cpu']:.1f} CPU s  peak {done['peak']:.0f} MiB  {kept}",
+        flush=True,
+    )
+    return float(took)
+
+
+def _folded(unit: FoldUnit) -> dict[str, float]:
+    """In this process."""
+    warm()
+    began, cpu = time.perf_counter(), time.process_time()
     done = fold_log(unit, lambda _: None)
-    took = time.perf_counter() - began
-    assert done.before is not None and done.after is not None, done  # noqa: PT018 - a benchmark of nothing
-    assert done.before.latest == done.after.latest
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    kept = f"{done.before.records:,} records became {done.after.records:,}"
-    print(f"fold   {took:7.1f} s  {records / took / 1e6:6.2f} M records/s  peak {peak_mb:.0f} MiB  {kept}")
-    return took
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    if done.before is None or done.after is None or done.before.latest != done.after.latest:
+        raise SystemExit(str(done))
+    for _, row in done.replaced:
+        unit.place.store.delete(layout.segment(unit.place.source, row))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"wall": took, "cpu": cpu, "peak": peak, "before": done.before.records, "after": done.after.records}
 
 
 def _written(place: SourceRef, records: int, keys: int) -> tuple[Segment, ...]:
@@ -115,62 +153,6 @@ def _sealed(template: np.ndarray, base: int) -> bytes:
     data = bytearray(template.tobytes())
     data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
     return bytes(data)
-
-
-def _spark(place: SourceRef, rows: tuple[Segment, ...], directory: Path, records: int) -> float:
-    """Decode to Parquet in Spark's workers, then the latest value per key, written as Parquet."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    spark = SparkSession.builder.master("local[2]").config("spark.driver.memory", "2g").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    out, mid = str(directory / "out"), str(directory / "mid")
-    began = time.perf_counter()
-    spark.sparkContext.parallelize(list(range(len(rows))), len(rows)).foreach(_Decode(place, rows, mid))
-    table = spark.read.parquet(mid)
-    latest = table.groupBy("key").agg(f.max_by(f.struct("offset", "value"), "offset").alias("last"))
-    latest.write.mode("overwrite").parquet(out)
-    took = time.perf_counter() - began
-    print(f"Spark  {took:7.1f} s  {records / took / 1e6:6.2f} M records/s")
-    spark.stop()
-    return took
-
-
-class _Decode:
-    """Writes the records of one row as a Parquet file."""
-
-    def __init__(self, place: SourceRef, rows: tuple[Segment, ...], to: str) -> None:
-        self._place, self._rows, self._to = place, rows, to
-
-    def __call__(self, number: int) -> None:
-        import pyarrow as pa  # noqa: PLC0415
-        from pyarrow import parquet  # noqa: PLC0415
-
-        Path(self._to).mkdir(exist_ok=True)
-        schema = pa.schema([("offset", pa.int64()), ("key", pa.binary()), ("value", pa.binary())])
-        with parquet.ParquetWriter(f"{self._to}/{number}.parquet", schema) as file:
-            for columns in self._records(self._rows[number]):
-                file.write_table(pa.table(columns, schema))
-
-    def _records(self, row: Segment) -> Iterator[dict[str, object]]:
-        archived = FoldInput(self._place, [row], lambda _: None)
-        for records in visible_records(archived.of_row(row), View(0, 2**62)):
-            yield {
-                "offset": records.offsets.copy(),
-                "key": _binary(records, KEY_AT, KEY_SIZE),
-                "value": _binary(records, VALUE_AT, VALUE_SIZE),
-            }
-
-
-def _binary(records: RecordColumns, at: int, size: int) -> object:
-    """All keys, or all values, which have one size here."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    width = int(records.spans[0, size])
-    spots = records.spans[:, at].astype(np.int64)[:, None] + np.arange(width)
-    return pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(width), len(records), [None, pa.py_buffer(records.data[spots].tobytes())]
-    ).cast(pa.binary())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import numpy as np
 from logkeep.file_owners import who_can_replace
 from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
-from logkeep.formats.compare import digest, log_compare
+from logkeep.formats.compare import digest, log_compare, vanished_keys
 from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading, oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.datasets.native_batches import native_batches
@@ -43,6 +43,7 @@ def warm() -> None:
     zeebe_records.warm()
     digest.warm()
     log_compare.warm()
+    vanished_keys.warm()
     avro_reading.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded again

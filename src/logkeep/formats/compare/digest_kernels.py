@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.jit import inlined, inlined_or, kernel
+from logkeep.formats.jit import inlined, kernel
 from logkeep.formats.kafka import record_kernels as k
-from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, varint32
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, eight, four, varint32
 
 Words = npt.NDArray[np.uint64]
 
@@ -27,28 +27,6 @@ CONTENT_A, CONTENT_B, OFFSETS = range(3)
 @inlined
 def _turn(word: np.uint64, bits: int) -> np.uint64:
     return (word << U64(bits)) | (word >> U64(64 - bits))
-
-
-def _read_eight(data: Bytes, at: np.uint64) -> np.uint64:
-    return U64(int.from_bytes(data[at : at + U64(8)].tobytes(), "little"))
-
-
-@inlined_or(_read_eight)
-def eight(data: Bytes, at: np.uint64) -> np.uint64:
-    word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
-    word |= (U64(data[at + U64(3)]) << U64(24)) | (U64(data[at + U64(4)]) << U64(32))
-    return (
-        word
-        | (U64(data[at + U64(5)]) << U64(40))
-        | (U64(data[at + U64(6)]) << U64(48))
-        | (U64(data[at + U64(7)]) << U64(56))
-    )
-
-
-@inlined
-def _four(data: Bytes, at: np.uint64) -> np.uint64:
-    word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
-    return word | (U64(data[at + U64(3)]) << U64(24))
 
 
 @inlined
@@ -89,7 +67,7 @@ def xxh64(data: Bytes, start: Number, size: Number, seed: np.uint64) -> np.uint6
         hashed = _turn(hashed ^ _round(U64(0), eight(data, at)), 27) * _P1 + _P4
         at += U64(8)
     if end - at >= U64(4):
-        hashed = _turn(hashed ^ (_four(data, at) * _P1), 23) * _P2 + _P3
+        hashed = _turn(hashed ^ (four(data, at) * _P1), 23) * _P2 + _P3
         at += U64(4)
     while at < end:
         hashed = _turn(hashed ^ (U64(data[at]) * _P5), 11) * _P1

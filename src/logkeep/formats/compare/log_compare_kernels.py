@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from logkeep.formats.compare.digest_kernels import U64, canonical_body, eight
+from logkeep.formats.compare.digest_kernels import U64, canonical_body
 from logkeep.formats.jit import inlined, inlined_or, kernel
 from logkeep.formats.kafka import record_kernels as k
-from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number
+from logkeep.formats.kafka.record_kernels import Bytes, Ints, Longs, Number, eight
 
 NOT_THERE, OTHER, SAME = range(3)
 

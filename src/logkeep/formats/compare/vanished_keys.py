@@ -16,11 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from logkeep.formats.compare.key_group_kernels import KEY_COLUMNS, LIVE, TOMBSTONE, TRANSACTIONAL, group_records
 from logkeep.formats.kafka.batches import Longs
 
-LIVE: Final = 1
-TOMBSTONE: Final = 2
-TRANSACTIONAL: Final = 4
 ROW: Final = np.dtype([("hash", "<u8"), ("check", "<u8"), ("offset", "<i8"), ("kind", "u1")])
 Rows = npt.NDArray[np.void]
 SUSPICIOUS_KEYS: Final = 1_000
@@ -45,29 +43,30 @@ class Vanished:
 
 def judge_keys(rows: Rows, live_start: int) -> Vanished:
     """All rows of some keys, in any order."""
-    if not len(rows):
-        return Vanished(np.empty(0, np.int64), 0, 0, 0, 0)
-    rows = rows[np.lexsort((rows["offset"], rows["check"], rows["hash"]))]
-    offsets, kinds = rows["offset"].astype(np.int64), rows["kind"]
-    begins = np.ones(len(rows), np.bool_)
-    begins[1:] = (rows["hash"][1:] != rows["hash"][:-1]) | (rows["check"][1:] != rows["check"][:-1])
-    starts = np.flatnonzero(begins)
-    group = np.cumsum(begins) - 1
-    lasts = np.append(starts[1:], len(rows)) - 1
-    greatest = np.maximum.reduceat(np.where((kinds & LIVE) != 0, offsets, -1), starts)
-    latest_live, deleted = (kinds[lasts] & LIVE) != 0, (kinds[lasts] & TOMBSTONE) != 0
-    gone = (greatest < 0) & ~deleted
-    odd = (greatest >= 0) & ~latest_live
-    above = odd[group] & (offsets > greatest[group])
+    offsets, kinds = np.ascontiguousarray(rows["offset"]), np.ascontiguousarray(rows["kind"])
+    keys, key_of = _grouped(rows, offsets, kinds)
+    latest, latest_kinds, latest_live = keys.T
+    deleted, some_live = (latest_kinds & TOMBSTONE) != 0, latest_live >= 0
+    gone, odd = ~some_live & ~deleted, some_live & ((latest_kinds & LIVE) == 0)
+    above = odd[key_of] & (offsets > latest_live[key_of])
     plain = above & ((kinds & TRANSACTIONAL) == 0)
-    counted = ~deleted & (offsets[lasts] >= live_start)
+    counted = ~deleted & (latest >= live_start)
     return Vanished(
-        offsets[gone[group] | (above & ~plain)],
+        offsets[gone[key_of] | (above & ~plain)],
         int(np.count_nonzero(counted)),
         int(np.count_nonzero(counted & gone)),
         int(np.count_nonzero(odd)),
-        len(np.unique(group[plain])),
+        len(np.unique(key_of[plain])),
     )
+
+
+def _grouped(rows: Rows, offsets: Longs, kinds: npt.NDArray[np.uint8]) -> tuple[Longs, npt.NDArray[np.int32]]:
+    """One row per key with the kernel's columns, and for each record the number of its key."""
+    hashes, checks = np.ascontiguousarray(rows["hash"]), np.ascontiguousarray(rows["check"])
+    names, keys = np.empty((len(rows), 2), np.uint64), np.empty((len(rows), KEY_COLUMNS), np.int64)
+    table, key_of = np.full(2 << len(rows).bit_length(), -1, np.int32), np.empty(len(rows), np.int32)
+    found = group_records(hashes, checks, offsets, kinds, table, names, keys, key_of)
+    return keys[:found], key_of
 
 
 def all_vanished(some: Iterable[Vanished]) -> Vanished:
@@ -77,6 +76,11 @@ def all_vanished(some: Iterable[Vanished]) -> Vanished:
         np.concatenate([np.empty(0, np.int64), *(one.offsets for one in each)]),
         *(sum(getattr(one, name) for one in each) for name in ("keys", "vanished", "odd", "unclear")),
     )
+
+
+def warm() -> None:
+    """Compile and store the kernel, with the argument types that are used."""
+    judge_keys(np.zeros(1, ROW), 0)
 
 
 def suspicious(keys: int, vanished: int) -> bool:

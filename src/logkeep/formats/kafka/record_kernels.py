@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from logkeep.formats.jit import inlined, kernel
+from logkeep.formats.jit import inlined, inlined_or, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -31,6 +31,30 @@ OK, BAD_LENGTH, BAD_NUMBER, BAD_KEY, BAD_VALUE, BAD_HEADERS, LEFT_IN_RECORD, BAD
 
 U64 = np.uint64
 """An unsigned index is used directly; a signed one would first be checked for being negative."""
+
+
+def _read_eight(data: Bytes, at: np.uint64) -> np.uint64:
+    return U64(int.from_bytes(data[at : at + U64(8)].tobytes(), "little"))
+
+
+@inlined_or(_read_eight)
+def eight(data: Bytes, at: np.uint64) -> np.uint64:
+    """Eight bytes, which must be there, as a little-endian number."""
+    word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
+    word |= (U64(data[at + U64(3)]) << U64(24)) | (U64(data[at + U64(4)]) << U64(32))
+    return (
+        word
+        | (U64(data[at + U64(5)]) << U64(40))
+        | (U64(data[at + U64(6)]) << U64(48))
+        | (U64(data[at + U64(7)]) << U64(56))
+    )
+
+
+@inlined
+def four(data: Bytes, at: np.uint64) -> np.uint64:
+    """The same of four bytes."""
+    word = U64(data[at]) | (U64(data[at + U64(1)]) << U64(8)) | (U64(data[at + U64(2)]) << U64(16))
+    return word | (U64(data[at + U64(3)]) << U64(24))
 
 
 @inlined

@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.errors import Damaged
+from logkeep.formats.compare.key_group_kernels import LIVE, TOMBSTONE, TRANSACTIONAL
 from logkeep.formats.compare.vanished_keys import (
-    LIVE,
     ROW,
-    TOMBSTONE,
-    TRANSACTIONAL,
     Rows,
     Vanished,
     all_vanished,
@@ -40,7 +38,7 @@ from logkeep.kafka.deletions.live_offsets import LiveOffsets
 from logkeep.kafka.logs.archived import stretches
 from logkeep.kafka.logs.brokers import Brokers
 from logkeep.kafka.logs.burials import read_buried
-from logkeep.kafka.logs.live import LiveLogs, LiveRange
+from logkeep.kafka.logs.live import LiveLogs, LiveRange, read_ahead
 from logkeep.kafka.logs.row_slices import RowSlices
 from logkeep.model.clock_time import ClockTime
 from logkeep.model.segments import LogName, Segment
@@ -114,7 +112,7 @@ def compare_deletions(unit: DeletionUnit, progress: Progress) -> DeletionsFound:
 
 
 def live_logs(unit: DeletionUnit) -> LiveLogs:
-    return LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(time.sleep, time.monotonic))
+    return LiveLogs(unit.brokers, unit.broker, unit.limits, ProgressBackoff(time.sleep, time.monotonic), lanes=2)
 
 
 def live_range(unit: DeletionUnit) -> LiveRange:
@@ -158,9 +156,10 @@ def _compared(
     stack: ExitStack,
     more: int,
 ) -> ComparedRows:
-    live = LiveOffsets(logs.read(live_range(unit), unit.broker), progress)
     slices = stack.enter_context(closing(RowSlices(slices_for(unit, more), ROW)))
-    return ComparedRows(slices, live, _collect(unit, settled, live, slices))
+    with closing(read_ahead(logs.read(live_range(unit), unit.broker), "live")) as reading:
+        live = LiveOffsets(reading, progress)
+        return ComparedRows(slices, live, _collect(unit, settled, live, slices))
 
 
 def slices_for(unit: DeletionUnit, more: int = 0) -> int:

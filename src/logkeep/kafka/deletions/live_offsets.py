@@ -1,4 +1,8 @@
-"""The offsets of live records of one log, read once in rising order."""
+"""The offsets of live records of one log, read once in rising order and kept as runs.
+
+A batch whose header counts as many records as it has offsets holds every one of them: it is not unpacked. So only what
+a cleaner has thinned out is decoded.
+"""
 
 from collections.abc import Iterator
 
@@ -6,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logkeep.formats.kafka.batches import CONTROL, BatchStretch, Longs
+from logkeep.formats.kafka.record_view import chosen
 from logkeep.formats.kafka.records import Malformed, decode
 from logkeep.kafka.logs.live import Lost
 from logkeep.model.work import Progress
@@ -18,7 +23,8 @@ class LiveOffsets:
 
     def __init__(self, source: Iterator[BatchStretch | Lost], progress: Progress) -> None:
         self._source, self._progress = source, progress
-        self._held, self._done = np.empty(0, np.int64), False
+        self._runs, self._done = np.empty((0, 2), np.int64), False
+        """Runs `[start, end)`, rising."""
         self.problem = ""
         """Why not all of them could be read."""
 
@@ -27,28 +33,37 @@ class LiveOffsets:
         if not len(offsets):
             return np.zeros(0, np.bool_)
         first, last = int(offsets[0]), int(offsets[-1])
-        parts = [self._held[np.searchsorted(self._held, first) :]]
-        while not self._done and not (len(parts[-1]) and parts[-1][-1] >= last):
+        parts = [self._runs[np.searchsorted(self._runs[:, 1], first, side="right") :]]
+        while not self._done and not (len(parts[-1]) and parts[-1][-1, 1] > last):
             parts.append(self._next())
-        self._held = np.concatenate(parts)
-        at = np.searchsorted(self._held, offsets)
-        found: Flags = np.zeros(len(offsets), np.bool_)
-        inside = at < len(self._held)
-        found[inside] = self._held[at[inside]] == offsets[inside]
+        self._runs = np.concatenate(parts)
+        begun, ended = (np.searchsorted(offsets, self._runs[:, side]) for side in (0, 1))
+        size = len(offsets) + 1
+        found: Flags = np.cumsum(np.bincount(begun, minlength=size) - np.bincount(ended, minlength=size))[:-1] > 0
         return found
 
     def _next(self) -> Longs:
         part = next(self._source, None)
         if part is None or isinstance(part, Lost):
             self._done, self.problem = True, part.reason if isinstance(part, Lost) else self.problem
-            return np.empty(0, np.int64)
+            return np.empty((0, 2), np.int64)
         self._progress(part.batches.end - part.batches.start)
-        found = [np.empty(0, np.int64)]
-        data = part.batches.headers["attributes"] & CONTROL == 0
-        batches = type(part.batches)(part.batches.headers[data], part.batches.positions[data])
-        for records in decode(part.buffer, batches) if len(batches) else ():
+        batches = chosen(part.batches, part.batches.headers["attributes"] & CONTROL == 0)
+        dense = batches.headers["records"] == batches.headers["last_offset_delta"] + 1
+        firsts, lasts = batches.base_offsets[dense], batches.last_offsets[dense]
+        found = [np.column_stack((firsts, lasts + 1))]
+        thinned = chosen(batches, ~dense)
+        for records in decode(part.buffer, thinned) if len(thinned) else ():
             if isinstance(records, Malformed):
                 self.problem = f"the source holds a batch that cannot be read: {records}"
                 continue
-            found.append(records.offsets.copy())
-        return np.concatenate(found)
+            found.append(_runs(records.offsets))
+        runs = np.concatenate(found)
+        return runs[np.argsort(runs[:, 0])]
+
+
+def _runs(offsets: Longs) -> Longs:
+    """Rising offsets as runs."""
+    breaks = np.flatnonzero(np.diff(offsets) != 1) + 1
+    begins = np.concatenate(([0], breaks))
+    return np.column_stack((offsets[begins], offsets[np.append(breaks, len(offsets)) - 1] + 1))

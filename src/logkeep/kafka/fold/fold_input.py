@@ -193,8 +193,8 @@ class CollectedRows:
     def sums(self, barriers: Barriers, *, values_only: bool) -> LatestSums:
         """The digests of the latest records at every barrier."""
         latest = LatestSums(barriers, values_only=values_only)
-        for rows in self.slices:
-            latest.add(SortedRows.of(rows), self.undecided)
+        for ordered in map(SortedRows.of, self.slices):
+            latest.add(ordered, self.undecided)
         return latest
 
 

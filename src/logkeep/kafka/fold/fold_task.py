@@ -9,7 +9,7 @@ record of each key at every kept cut is compared with what the old rows had.
 import numpy as np
 
 from logkeep.errors import Damaged, ObjectMissing, OldMessageFormat, SourceDamaged, UnsafeName
-from logkeep.formats.compaction.barriers import ROW, KeptRecords, LatestSums, SortedRows, superseded
+from logkeep.formats.compaction.barriers import ROW, KeptRecords, LatestSums, Rows, SortedRows, superseded
 from logkeep.formats.kafka.batches import CONTROL, Longs
 from logkeep.kafka.fold.fold_input import (
     CollectedRows,
@@ -91,14 +91,17 @@ def _slices(unit: FoldUnit) -> int:
 def _decide(unit: FoldUnit, found: CollectedRows, kept: KeptRecords) -> tuple[int, LatestSums]:
     """Drop what no kept backup needs, and sum up what they have."""
     drop_tombstones = unit.tombstones is not None
-    latest, collisions = LatestSums(unit.barriers, values_only=drop_tombstones), 0
-    for rows in found.slices:
+    latest = LatestSums(unit.barriers, values_only=drop_tombstones)
+
+    def decide(rows: Rows) -> int:
         ordered = SortedRows.of(rows)
         gone = superseded(ordered, unit.barriers, drop_tombstones=drop_tombstones)
         kept.drop(gone.ordinals)
-        collisions += gone.collisions
         latest.add(ordered, found.undecided)
-    return collisions, latest
+        return gone.collisions
+
+    # Nothing of a slice is held while the next one is read.
+    return sum(map(decide, found.slices)), latest
 
 
 def _drop_aborted(archived: FoldInput, survey: FoldSurvey, kept: KeptRecords) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from logkeep.formats.kafka.batches import Longs
 
 SliceRows = npt.NDArray[np.void]
-_HELD_BYTES = 32 << 20
+_HELD_BYTES = 16 << 20
 """Rows that are collected before they are appended to the file."""
 
 
@@ -40,12 +40,12 @@ class RowSlices:
     def _append(self) -> None:
         assert self._file is not None  # noqa: S101
         rows = np.concatenate([np.empty(0, self._row), *self._held])
+        self._held, self._size = [], 0
         belongs = (rows["hash"] % np.uint64(self._slices)).astype(np.int64)
         counts = np.bincount(belongs, minlength=self._slices)
         begin = self._file.tell()
         self._borders.append(begin + self._row.itemsize * np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
-        self._file.write(rows[np.argsort(belongs, kind="stable")].tobytes())
-        self._held, self._size = [], 0
+        self._file.write(rows[np.argsort(belongs, kind="stable")].view(np.uint8).data)
 
     def __iter__(self) -> Iterator[SliceRows]:
         if self._file is None:
@@ -53,13 +53,19 @@ class RowSlices:
             return
         self._append()
         for number in range(self._slices):
-            yield np.frombuffer(b"".join(self._blocks(number)), self._row)
+            yield self._read(number)
 
-    def _blocks(self, number: int) -> Iterator[bytes]:
+    def _read(self, number: int) -> SliceRows:
+        """One slice, without a second copy of it."""
         assert self._file is not None  # noqa: S101
-        for borders in self._borders:
-            self._file.seek(int(borders[number]))
-            yield self._file.read(int(borders[number + 1] - borders[number]))
+        blocks = [(int(borders[number]), int(borders[number + 1])) for borders in self._borders]
+        found = np.empty(sum(end - start for start, end in blocks), np.uint8)
+        filled = 0
+        for start, end in blocks:
+            self._file.seek(start)
+            self._file.readinto(found[filled : filled + end - start].data)
+            filled += end - start
+        return found.view(self._row)
 
     def close(self) -> None:
         if self._file is not None:

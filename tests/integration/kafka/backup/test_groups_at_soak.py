@@ -61,7 +61,7 @@ def test_what_is_called_complete_is_what_apache_said(cleaning: EmbeddedKafka, tm
                 assert current_offsets(found) == moment.offsets, moment
             assert current_offsets(found, sure=True).items() <= moment.offsets.items(), moment
         print(f"{kinds[True]} moments complete, {kinds[False]} at least")
-        assert kinds[True] >= _MOMENTS // 2
+        assert kinds[True] >= _MOMENTS // 4, "the cleaner may remove a commit before the backup after it"
         assert kinds[False] >= 1, "the cleaner removed commits that were never archived"
 
 

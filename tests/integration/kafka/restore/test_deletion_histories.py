@@ -7,6 +7,7 @@ import pytest
 
 from tests.crash.seeds import seeded
 from tests.integration.kafka.restore.scene import Scene
+from tests.soak_counts import soak_count
 from tests.support.kafka.random_histories import Difference, Histories, Table, TopicReader, difference, latest_of
 from tests.support.processes import wait_for
 
@@ -99,5 +100,6 @@ def test_random_histories(scene: Scene) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_many_random_histories(scene: Scene) -> None:
-    _run(scene, "history", 50, 4)
+    _run(scene, "history", soak_count(50), 4)

@@ -4,11 +4,9 @@ import random
 
 import numpy as np
 
+from logkeep.formats.compare.key_group_kernels import LIVE, TOMBSTONE, TRANSACTIONAL
 from logkeep.formats.compare.vanished_keys import (
-    LIVE,
     ROW,
-    TOMBSTONE,
-    TRANSACTIONAL,
     Rows,
     all_vanished,
     judge_keys,
@@ -73,3 +71,18 @@ def test_histories_with_missed_tombstones_end_like_the_live_log() -> None:
         buried = set(all_vanished(parts).offsets.tolist())
         table = {k: (o, d) for k, o, d in archived if o not in buried}
         assert {k: o for k, (o, d) in table.items() if not d} == {k: o for k, (o, d) in latest.items() if not d}
+
+
+def test_keys_that_share_a_lane_or_a_place_in_the_table_stay_apart() -> None:
+    """Each pair of lanes is a key, in any order of rows, however many begin at the same place."""
+    pairs = [(one, two << 40) for one in range(9) for two in range(9)]
+    shuffled = random.Random(7).sample([(pair, offset) for pair in pairs for offset in (1, 2)], 2 * len(pairs))
+    rows = np.array([(*pair, offset, LIVE if offset == 1 and pair[0] else 0) for pair, offset in shuffled], ROW)
+    found = judge_keys(rows, 0)
+    assert (found.keys, found.vanished, found.odd, found.unclear) == (81, 9, 72, 72)
+    assert sorted(found.offsets.tolist()) == 9 * [1] + 9 * [2]
+
+
+def test_no_rows_are_no_keys() -> None:
+    found = judge_keys(np.empty(0, ROW), 0)
+    assert (found.offsets.tolist(), found.keys) == ([], 0)
