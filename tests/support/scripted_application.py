@@ -122,6 +122,7 @@ class ScriptedApplication:
             partitions=len(self.partitions),
             history=self.history,
             repository=self.repository,
+            latest=max(partition.latest for partition in self.partitions),
         )
 
     def create(self, partition: int, document: CheckpointDocument) -> None:
@@ -142,7 +143,7 @@ class ScriptedApplication:
         answer = msgspec.structs.replace(
             document, source_position=position, latest=partition.latest, repository=self.repository
         )
-        self.answered.setdefault(document.id, {})[partition.number] = answer
+        self.answered.setdefault(document.id, {}).setdefault(partition.number, answer)
         copies = self.copying is None or partition.number in self.copying
         if fresh and not document.marker and copies:
             self.world.drain(self.copy(partition.number, document.id))

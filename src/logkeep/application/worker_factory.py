@@ -67,13 +67,15 @@ class WorkerFactory:
         identity = self._identity(number) if self._options.open_place else None
         return PartitionWorker(directory, empty, log, around, transport, self._options.limits, identity)
 
-    def facts(self) -> ApplicationFacts:
+    def facts(self, latest: int) -> ApplicationFacts:
+        """`latest` is the largest checkpoint id of the partitions that the caller knows."""
         return ApplicationFacts(
             application=self._document.application,
             name=self._document.name,
             partitions=self._document.partitions,
             history=self._document.history,
             repository=self.repository(),
+            latest=latest,
         )
 
     def repository(self) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
+
 from logkeep.checkpoint import machine
 from logkeep.checkpoint.log import PartitionLog, Transport
 from logkeep.checkpoint.machine_state import MachineState, apply
@@ -202,12 +204,20 @@ class Processor:
         self._around.watch(f"appended {kind}")
 
     def _follow_up(self, source: Record, result: Record) -> Sequence[machine.Instruction]:
-        if result.kind != Kind.EVENT:
-            document = document_of(result)
-            self.answers[document.id] = document
-            while len(self.answers) > _ANSWERS_KEPT:
-                del self.answers[min(self.answers)]
-        return machine.results(self.state.machine, source, result)
+        found = machine.results(self.state.machine, source, result)
+        if result.kind == Kind.EVENT:
+            return found
+        answer = self._noted(document_of(result))
+        return [msgspec.structs.replace(each, value=answer) for each in found if isinstance(each, machine.Reply)]
+
+    def _noted(self, document: CheckpointDocument) -> CheckpointDocument:
+        """The answer to every create with this id. The first nonce stays: it says whose checkpoint this is."""
+        known = self.answers.get(document.id)
+        answer = known if known is not None and known.nonce else document
+        self.answers[document.id] = answer
+        while len(self.answers) > _ANSWERS_KEPT:
+            del self.answers[min(self.answers)]
+        return answer
 
     def _resend(self) -> bool:
         """Send again what was sent before the last time and has no acknowledgement."""

@@ -9,6 +9,7 @@ import pytest
 
 from logkeep.application import Command, Context
 from logkeep.checkpoint import state_digest
+from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.errors import Damaged, StoreFull
 from tests.support.processors import ProcessorGroup
 
@@ -275,3 +276,17 @@ def test_a_state_ahead_of_its_log_is_refused(tmp_path: Path) -> None:
         path.unlink()
     with pytest.raises(Damaged, match="ahead of the log"):
         ProcessorGroup(tmp_path, HANDLERS, backend=lambda number: backend if number == 0 else type(backend)())
+
+
+@pytest.mark.parametrize(("first", "second", "answered"), [("aa", "bb", "aa"), ("", "bb", "bb")])
+def test_a_create_whose_id_was_used_is_answered_with_the_nonce_of_the_first(
+    group: ProcessorGroup, first: str, second: str, answered: str
+) -> None:
+    """Otherwise its sender believes that the checkpoint is its own; one that a message forced is anybody's."""
+    for nonce in (first, second):
+        group.create(0, 7, nonce, marker=True)
+    group.drain()
+    to, answer = group.replies[-1]
+    assert to == second
+    assert isinstance(answer, CheckpointDocument)
+    assert (answer.nonce, group.processors[0].answers[7].nonce) == (answered, answered)

@@ -280,7 +280,8 @@ def test_a_worker_with_another_store_fails_the_backup_at_once() -> None:
 
 def test_a_partition_that_jumped_over_the_id_fails_it_at_once() -> None:
     world, app = _world()
-    app.partitions[2].latest = 9
+    facts, app.partitions[2].latest = app.facts(), 9
+    app.facts = lambda: facts  # type: ignore[method-assign]  # it jumps after it was asked
     with pytest.raises(BackupFailed, match="partition 2: it jumped over 7"):
         _take(world, app, 7)
 
@@ -454,9 +455,43 @@ def test_a_backup_whose_copies_are_all_there_is_completed_although_an_answer_is_
     assert _state(world, 10).name is StateName.COMPLETED
 
 
-def test_an_id_of_a_checkpoint_without_a_copy_fails_at_once_as_a_backup() -> None:
+def _mark(world: World, app: ScriptedApplication, wanted: int | None = None) -> int:
+    chosen = None if wanted is None else BackupId(wanted)
+    return world.drain(mark(world.place, app, chosen, timedelta(minutes=1), world.clock, world.tokens))
+
+
+@pytest.mark.parametrize("used", [6, 7])
+def test_an_id_up_to_that_of_a_checkpoint_without_a_copy_stores_no_request(used: int) -> None:
     world, app = _world()
-    world.drain(mark(world.place, app, BackupId(7), timedelta(minutes=1), world.clock, world.tokens))
+    _mark(world, app, 7)
+    app.sent.clear()
+    for attempt in (_mark, _take):
+        with pytest.raises(IllegalTransition, match="not larger than the latest checkpoint of the application, 7"):
+            attempt(world, app, used)
+    assert (app.sent, open_ids(world.place, 0)) == ([], [])
+
+
+def test_ids_that_logkeep_chooses_are_behind_those_of_checkpoints() -> None:
+    world, app = _world()
+    _mark(world, app, 999_999_999_999_999)
+    assert _mark(world, app) == 10**15
+    assert _take(world, app) == TakenBackup(10**15 + 1, joined=False, state=StateName.COMPLETED)
+
+
+def test_a_checkpoint_without_a_copy_that_another_coordinator_took_meanwhile_is_refused() -> None:
+    world, app = _world()
+    facts = app.facts()
+    _mark(world, app, 7)
+    app.facts = lambda: facts  # type: ignore[method-assign]  # it was asked before
+    with pytest.raises(IllegalTransition, match="partition 0: the id was used"):
+        _mark(world, app, 7)
+
+
+def test_an_id_that_became_a_checkpoint_without_a_copy_meanwhile_fails_at_once_as_a_backup() -> None:
+    world, app = _world()
+    facts = app.facts()
+    _mark(world, app, 7)
+    app.facts = lambda: facts  # type: ignore[method-assign]  # it was asked before
     with pytest.raises(BackupFailed, match="checkpoint without a copy"):
         _take(world, app, 7, wait=False)
     assert _take(world, app, 8).state is StateName.COMPLETED

@@ -5,7 +5,7 @@ It writes to the inbox of a partition and reads the replies. Everything it sends
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
@@ -22,7 +22,7 @@ from logkeep.checkpoint.routing import partition_of
 from logkeep.errors import ClusterError, ClusterNotReady, UsageError
 from logkeep.repository.chain.documents import seal, unseal
 
-_REPEAT_S, _POLL_S, _ANSWERS_S = 5.0, 0.2, 0.3
+_REPEAT_S, _POLL_S, _ANSWERS_S, _OTHERS_S = 5.0, 0.2, 0.3, 5.0
 
 
 class ApplicationQuery(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +50,10 @@ def encode_reply(partition: int, value: object) -> bytes:
     if isinstance(value, CheckpointDocument):
         return msgspec.msgpack.encode(InboxReply(partition, document=seal(value)))
     return msgspec.msgpack.encode(InboxReply(partition, msgspec.Raw(msgspec.msgpack.encode(value))))
+
+
+def _facts_in(reply: InboxReply) -> ApplicationFacts:
+    return msgspec.msgpack.decode(reply.value, type=ApplicationFacts)
 
 
 class KafkaClient:
@@ -81,10 +85,13 @@ class KafkaClient:
         return msgspec.msgpack.decode(reply.value, type=StoredValue).found
 
     def facts(self) -> ApplicationFacts:
-        found = msgspec.msgpack.decode(self._query(0, None, CALL_S).value, type=ApplicationFacts)
+        """`latest` is the largest checkpoint id of the partitions that answer; those without a leader do not."""
+        others = [self._put_query(number) for number in range(1, self._found.partitions)]
+        found = _facts_in(self._query(0, None, CALL_S))
         if found.application != self._found.application:
             raise ClusterError("another application answers", subject=self._name)
-        return found
+        answered = [_facts_in(reply) for reply in self._gather(others, _OTHERS_S)]
+        return msgspec.structs.replace(found, latest=max(found.latest, *(each.latest for each in answered), 0))
 
     def create(self, partition: int, document: CheckpointDocument) -> None:
         if not 0 <= partition < self._found.partitions:
@@ -117,6 +124,21 @@ class KafkaClient:
         request = secrets.token_hex(16)
         query = msgspec.json.encode(ApplicationQuery(request, key))
         return self._ask(request, lambda: self._outgoing.query(partition, query), timeout_s)
+
+    def _put_query(self, partition: int) -> str:
+        """Ask a partition for its facts. Returns the request."""
+        request = secrets.token_hex(16)
+        self._expected.add(request)
+        self._outgoing.query(partition, msgspec.json.encode(ApplicationQuery(request)))
+        return request
+
+    def _gather(self, requests: Sequence[str], seconds: float) -> list[InboxReply]:
+        """The replies that arrive in this time."""
+        until = time.monotonic() + seconds
+        while not all(request in self._arrived for request in requests) and time.monotonic() < until:
+            self._take(_POLL_S)
+        self._expected.difference_update(requests)
+        return [self._arrived.pop(request)[0] for request in requests if request in self._arrived]
 
     def _ask(self, request: str, put: Callable[[], None], timeout_s: float) -> InboxReply:
         self._expected.add(request)

@@ -24,6 +24,7 @@ from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ConnectionConfig
 from logkeep.application.kafka_log.restored_state import fetch_snapshot
+from logkeep.application.partition_worker import PartitionWorker
 from logkeep.application.worker_factory import RuntimeOptions, WorkerFactory
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.checkpoint.routing import partition_of
@@ -51,6 +52,7 @@ class GroupRuntime:
         self._factory = WorkerFactory(application, directory.document, options)
         self._outgoing = InboxSender(config, self._topics)
         self._leaders: dict[int, _Leading] = {}
+        self._workers: dict[int, PartitionWorker] = {}
         self._stop, self.ended = threading.Event(), threading.Event()
         self._member = threading.Thread(target=self._belong, daemon=True)
         self._failure: BaseException | None = None
@@ -150,11 +152,12 @@ class GroupRuntime:
         directory = self._directory.partition(number)
         fetch_snapshot(self._config, self._topics.log, number, self._current.start(number), directory)
         worker = self._factory.worker(number, directory, log, inbox, lambda to, value: self._reply(number, to, value))
-        failed = threading.Event()
+        failed, self._workers[number] = threading.Event(), worker
         worker.start(failed.set)
         while not leave.wait(_POLL_S) and not failed.is_set():
             pass
         worker.stop()
+        del self._workers[number]
         if worker.failure is not None:
             raise worker.failure
 
@@ -178,10 +181,11 @@ class GroupRuntime:
             _, found = read_key(self._directory.partition(number) / "state.sqlite", query.key)
             self._reply(number, query.request, StoredValue(found))
         else:
-            threading.Thread(target=self._reply_facts, args=(number, query.request), daemon=True).start()
+            latest = self._workers[number].processor.state.machine.checkpoint_id
+            threading.Thread(target=self._reply_facts, args=(number, query.request, latest), daemon=True).start()
 
-    def _reply_facts(self, number: int, to: str) -> None:
-        self._reply(number, to, self._factory.facts())
+    def _reply_facts(self, number: int, to: str, latest: int) -> None:
+        self._reply(number, to, self._factory.facts(latest))
 
 
 class _Leading:

@@ -10,6 +10,11 @@ def unanswered(partitions: int, answers: Mapping[int, CheckpointDocument]) -> li
     return [partition for partition in range(partitions) if partition not in answers]
 
 
+def used_elsewhere(nonce: str, answers: Mapping[int, CheckpointDocument]) -> int | None:
+    """A partition that took the checkpoint for another create. One that a message forced has no nonce, and counts."""
+    return next((number for number, answer in sorted(answers.items()) if answer.nonce not in {"", nonce}), None)
+
+
 def refused(
     checkpoint_id: int,
     history: int,

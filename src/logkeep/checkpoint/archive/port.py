@@ -17,6 +17,8 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was restored."""
     repository: str
     """The id of the repository that its partitions archive to; empty if they archive nowhere."""
+    latest: int = 0
+    """The largest checkpoint id of its partitions: no create with it, or with a smaller one, takes a checkpoint."""
 
 
 class ApplicationPort(Protocol):

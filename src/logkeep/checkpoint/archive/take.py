@@ -6,17 +6,17 @@ before the first create is sent: if the store is down, nothing was sent and the 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from logkeep.checkpoint.aggregation import MustFail
-from logkeep.checkpoint.archive.answers import refused, unanswered
+from logkeep.checkpoint.archive.answers import refused, unanswered, used_elsewhere
 from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.checkpoint.archive.port import ApplicationFacts, ApplicationPort
 from logkeep.checkpoint.archive.settle import Settlement, fail, fail_in, settle, settle_in
 from logkeep.checkpoint.partition_copy import CopyRequest, OnFailover, options_of
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.checkpoint.steps import Steps, Wait
-from logkeep.errors import BackupFailed, ClusterError, Locked, UsageError
+from logkeep.errors import BackupFailed, ClusterError, IllegalTransition, Locked, UsageError
 from logkeep.model.ids import BackupId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.backups.backup import check_wanted
@@ -83,7 +83,10 @@ def mark(
     place: SourceRef, port: ApplicationPort, wanted: BackupId | None, timeout: timedelta, clock: Clock,
     tokens: TokenSource,
 ) -> Steps[int]:  # fmt: skip
-    """A checkpoint without copies. It can be restored to once a later backup has archived the log around it."""
+    """A checkpoint without copies. It can be restored to once a later backup has archived the log around it.
+
+    Raises IllegalTransition if the id was used, Locked if a backup is ongoing, BackupFailed.
+    """
     _check_time(timeout)
     yield "mark: facts"
     facts, until = port.facts(), clock() + timeout
@@ -92,11 +95,13 @@ def mark(
         if (yield from settle(place, backup_id, clock, tokens)).state is StateName.ONGOING:
             raise _ongoing(place, backup_id)
     folded = read_chain(place)
-    check_wanted(wanted, folded.last_id)
-    checkpoint_id = wanted or next_id(clock(), folded.last_id)
+    checkpoint_id = _new_id(facts, wanted, folded.last_id, clock())
     document = _document(place, facts, checkpoint_id, tokens(), marker=True)
     while True:
         answers = yield from _send(port, document, facts.partitions)
+        other = used_elsewhere(document.nonce, answers)
+        if other is not None:
+            raise IllegalTransition(f"partition {other}: the id was used", subject=f"checkpoint {checkpoint_id}")
         problem = refused(checkpoint_id, facts.history, place.repository, answers, marker=True)
         missing = unanswered(facts.partitions, answers)
         if problem is None and missing and clock() >= until:
@@ -172,10 +177,9 @@ def _decide_open(writing: Writing, options: TakeOptions) -> int | None:
 
 def _store_request(writing: Writing, facts: ApplicationFacts, options: TakeOptions) -> CopyRequest:
     folded, now = writing.folded, writing.clock()
-    check_wanted(options.wanted, folded.last_id)
     base = folded.completed[-1].id if folded.completed else None
     asked = CopyRequest(
-        id=options.wanted or next_id(now, folded.last_id),
+        id=_new_id(facts, options.wanted, folded.last_id, now),
         application=facts.application,
         name=facts.name,
         history=facts.history,
@@ -199,6 +203,15 @@ def _store_request(writing: Writing, facts: ApplicationFacts, options: TakeOptio
     )
     put_request(writing.place, stored)
     return asked
+
+
+def _new_id(facts: ApplicationFacts, wanted: BackupId | None, last_id: int, now: datetime) -> BackupId:
+    """Behind every backup and every checkpoint without a copy. Raises IllegalTransition."""
+    check_wanted(wanted, last_id)
+    if wanted is not None and wanted <= facts.latest:
+        what = f"id {wanted} is not larger than the latest checkpoint of the application, {facts.latest}"
+        raise IllegalTransition(what)
+    return wanted or next_id(now, max(last_id, facts.latest))
 
 
 def _document(
