@@ -257,7 +257,7 @@ def _unanswered(missing: set[Task], all_tasks: int, timeout_s: float) -> BackupF
     return BackupFailed(
         f"it took no checkpoint within {timeout_s:.0f} s ({all_tasks - len(missing)} of {all_tasks} tasks did{more})",
         subject=_task_text(first),
-        remedy="check that a process of this group runs; a longer --timeout helps if it is slow",
+        remedy="check that a process of this group runs; a longer --checkpoint-timeout helps if it is slow",
     )
 
 
