@@ -19,6 +19,8 @@ from logkeep.checkpoint.records import NAME, RESERVED_PREFIX, Record, SentComman
 from logkeep.errors import LogkeepError, UsageError
 
 MOST_VALUE_BYTES = 1 << 20
+MOST_EVENT_BYTES = 7 << 20
+"""Of what one command writes, sends and replies: its event is one record, and on Kafka a record has 8 MiB at most."""
 MOST_KEY_BYTES = 1024
 _MOST_LOGGED = 100
 UserHandler = Callable[[Command, "StateMapping", "Context"], object]
@@ -136,7 +138,12 @@ def _no_handler(command: Command, _state: "StateMapping", _context: "Context") -
 def _handled(handler: UserHandler, command: Command, state: PartitionState, now_ms: int) -> Handled:
     mapping, context = StateMapping(state), Context(now_ms)
     handler(command, mapping, context)
-    return Handled((*mapping.writes.items(), *context.positions.items()), tuple(context.sends), context.answer)
+    done = Handled((*mapping.writes.items(), *context.positions.items()), tuple(context.sends), context.answer)
+    size = len(_pack(done))
+    if size > MOST_EVENT_BYTES:
+        what = f"what the command writes, sends and replies has {size} bytes; the limit is {MOST_EVENT_BYTES}"
+        raise UsageError(what, remedy="divide it among several commands")
+    return done
 
 
 def _command(record: Record, name: str, key: str) -> Command:

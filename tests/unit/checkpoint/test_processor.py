@@ -41,7 +41,15 @@ def _report(command: Command, _state: Any, context: Context) -> None:
     context.external("sink", command.value)
 
 
-HANDLERS = {"put": _put, "move": _move, "fail": _fail, "forget": _forget, "report": _report}
+def _much(command: Command, state: Any, context: Context) -> None:
+    value = b"x" * (1_000_000)
+    for number in range(command.value["writes"]):
+        state[f"{command.key}{number}"] = value
+    for _ in range(command.value["sends"]):
+        context.send("put", key="other", value=value)
+
+
+HANDLERS = {"put": _put, "move": _move, "fail": _fail, "forget": _forget, "report": _report, "much": _much}
 
 
 @pytest.fixture
@@ -290,3 +298,15 @@ def test_a_create_whose_id_was_used_is_answered_with_the_nonce_of_the_first(
     assert to == second
     assert isinstance(answer, CheckpointDocument)
     assert (answer.nonce, group.processors[0].answers[7].nonce) == (answered, answered)
+
+
+@pytest.mark.parametrize(("writes", "sends", "done"), [(7, 0, True), (8, 0, False), (0, 8, False), (4, 4, False)])
+def test_a_command_whose_event_is_too_large_for_a_record_is_answered_with_the_error(
+    group: ProcessorGroup, writes: int, sends: int, *, done: bool
+) -> None:
+    """On Kafka such a record is refused again and again, and its partition processes nothing else."""
+    group.client("much", "a", {"writes": writes, "sends": sends}, request="r")
+    group.drain()
+    reply = group.replies[0][1]
+    assert reply is None if done else "the limit is 7340032" in reply["error"]  # type: ignore[index]
+    assert bool(group.state()) is done
