@@ -9,12 +9,13 @@ event behind it, a restored application calls the handler again, and receivers i
 sent.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from logkeep.checkpoint import records
-from logkeep.checkpoint.machine_state import Applied, MachineState, apply, passed
+from logkeep.checkpoint.machine_state import Applied, MachineState, MessageKey, apply, passed
 from logkeep.checkpoint.records import (
     ACK_INDEX,
     INPUTS,
@@ -143,13 +144,24 @@ def results(state: MachineState, source: Record, result: Record) -> tuple[Instru
 
 
 def resend(state: MachineState, below: int, most: int) -> SendMessages:
-    """Messages of commands below a position that have no acknowledgement yet, with the id of today."""
+    """Messages of commands below a position that have no acknowledgement yet, with the id of today.
+
+    The receivers take turns: one that does not answer must not keep the others from what they lost.
+    """
     found: list[Addressed] = []
-    for receiver, waiting in state.outbox.items():
-        for (position, index), sent in waiting.items():
-            if position < below and len(found) < most:
-                found.append(_addressed(state, receiver, state.source(position, index), sent))
+    turns = deque((receiver, _due(waiting, below)) for receiver, waiting in state.outbox.items())
+    while turns and len(found) < most:
+        receiver, left = turns.popleft()
+        message = next(left, None)
+        if message is not None:
+            (position, index), sent = message
+            found.append(_addressed(state, receiver, state.source(position, index), sent))
+            turns.append((receiver, left))
     return SendMessages(tuple(found))
+
+
+def _due(waiting: Mapping[MessageKey, SentCommand], below: int) -> Iterator[tuple[MessageKey, SentCommand]]:
+    return (each for each in waiting.items() if each[0][0] < below)
 
 
 def _receive_create(state: MachineState, message: Record) -> Reception:

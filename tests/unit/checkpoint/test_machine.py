@@ -124,6 +124,16 @@ def test_r27_a_message_carries_the_id_of_its_sending_and_a_resend_that_of_today(
     assert records.source_of(first) == records.source_of(again) == records.MessageSource("shop.log", 0, 1, 0)
 
 
+def test_a_receiver_that_does_not_answer_takes_no_turn_of_the_others_when_messages_are_sent_again() -> None:
+    to = {receiver: SentCommand("next", key_of(receiver, 3), b"\xc0") for receiver in (1, 2)}
+    silent = {(position, 0): to[2] for position in range(40)}
+    state = msgspec.structs.replace(start(partitions=3), outbox={2: silent, 1: {(50, 0): to[1], (60, 0): to[1]}})
+    sent = machine.resend(state, below=60, most=10).messages
+    assert [receiver for receiver, _ in sent].count(1) == 1  # the one at 60 is not due
+    positions = [source.position for _, each in sent if (source := records.source_of(each))]
+    assert sorted(positions) == [*range(9), 50]
+
+
 def test_r28_a_create_is_logged_before_a_message_with_a_larger_id() -> None:
     partition = Partition(start())
     partition.receive(message(4))
