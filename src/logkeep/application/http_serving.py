@@ -3,6 +3,10 @@
 import ipaddress
 import os
 import secrets
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +46,7 @@ class ServingOptions:
 
 
 def check_options(options: ServingOptions) -> None:
-    """Raises UsageError: other addresses than loopback need TLS."""
+    """Raises UsageError: other addresses than loopback need TLS. Raises ConfigError if TLS cannot begin with its files."""
     if (options.certificate is None) != (options.key is None):
         raise UsageError("a certificate and its key belong together", remedy="give --tls-certificate and --tls-key")
     if options.certificate is None and not is_loopback(options.host):
@@ -50,6 +54,26 @@ def check_options(options: ServingOptions) -> None:
             f"{options.host} is not a loopback address: the token would be sent in clear",
             remedy="give --tls-certificate and --tls-key, or serve 127.0.0.1 behind a proxy with TLS",
         )
+    if options.certificate is not None and options.key is not None:
+        _check_pair(options.certificate, options.key)
+
+
+def _check_pair(certificate: Path, key: Path) -> None:
+    for path in (certificate, key):
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise _unusable(path, error) from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:
+        remedy = "give a certificate and its key, both as PEM, the key without a passphrase"
+        raise ConfigError(f"TLS cannot use it with {key} ({error})", subject=str(certificate), remedy=remedy) from error
+
+
+def _unusable(path: Path, error: OSError) -> ConfigError:
+    remedy = "check the path, and the rights of the user who starts the server"
+    return ConfigError(f"it cannot be opened ({error.strerror})", subject=str(path), remedy=remedy)
 
 
 def is_loopback(host: str) -> bool:
@@ -65,6 +89,8 @@ def read_token(path: Path) -> str:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _MODE)
     except FileExistsError:
         return _known_token(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
     with os.fdopen(handle, "w") as file:
         token = secrets.token_urlsafe(32)
         file.write(token + "\n")
@@ -74,7 +100,10 @@ def read_token(path: Path) -> str:
 
 
 def _known_token(path: Path) -> str:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise _unusable(path, error) from error
     with os.fdopen(handle) as file:
         found = os.fstat(handle)
         if found.st_mode & 0o077 or found.st_uid not in {0, os.geteuid()}:
@@ -89,18 +118,18 @@ def _known_token(path: Path) -> str:
     return token
 
 
-def serve(app: AsgiApp, options: ServingOptions) -> None:
-    """Until SIGTERM or SIGINT. Raises UsageError, or EngineUnavailable if the extra `http` is not installed."""
+def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[], None] = lambda: None) -> None:
+    """Until SIGTERM or SIGINT. `serving` is called once clients can connect.
+
+    Raises UsageError, ConfigError, or EngineUnavailable if the extra `http` is not installed.
+    """
     check_options(options)
     try:
         import uvicorn  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EngineUnavailable("uvicorn is not installed", remedy="pip install 'logkeep[http]'") from error
-    guarded = Guard(app, options.hosts, read_token(options.token_file))
-    uvicorn.run(
-        guarded,
-        host=options.host,
-        port=options.port,
+    config = uvicorn.Config(
+        Guard(app, options.hosts, read_token(options.token_file)),
         ssl_certfile=options.certificate,
         ssl_keyfile=options.key,
         log_level="warning",
@@ -111,6 +140,19 @@ def serve(app: AsgiApp, options: ServingOptions) -> None:
         timeout_graceful_shutdown=_END_S,
         lifespan="off",
     )
+    with _listening(options) as listener, suppress(KeyboardInterrupt):
+        serving()
+        uvicorn.Server(config).run([listener])
+
+
+def _listening(options: ServingOptions) -> socket.socket:
+    """A socket of our own: uvicorn would log that the port is in use, and end as if nothing had happened."""
+    try:
+        family, *_, address = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        what = f"it cannot listen at {_in_url(options.host)}:{options.port} ({error.strerror})"
+        raise UsageError(what, subject="--listen", remedy="choose another port, or end what uses it") from error
 
 
 def _in_url(host: str) -> str:

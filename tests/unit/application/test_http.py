@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +19,14 @@ from logkeep.application.http import http_application
 from logkeep.application.http_guard import LARGEST_BODY, Guard
 from logkeep.application.http_openapi import openapi
 from logkeep.application.http_operations import ServedApplication
-from logkeep.application.http_serving import ServingOptions, check_options, read_token
+from logkeep.application.http_serving import ServingOptions, check_options, read_token, serve
 from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ConfigError, UsageError
 from logkeep.model.time import utc_now
 from tests.support.processes import wait_for
 from tests.support.scripted_application import ScriptedApplication, VirtualClock, World
+from tests.support.servers.certificates import authority
 
 TOKEN = "a-token"
 BACKUPS = "/v1/applications/shop/backups"
@@ -227,7 +229,42 @@ def test_the_token_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -
 
 def test_other_addresses_than_loopback_need_tls(tmp_path: Path) -> None:
     check_options(ServingOptions("127.0.0.1", 1, tmp_path))
-    check_options(ServingOptions("192.0.2.1", 1, tmp_path, tmp_path / "c", tmp_path / "k"))
+    check_options(ServingOptions("192.0.2.1", 1, tmp_path, *_pair(tmp_path)))
     for wrong in (ServingOptions("192.0.2.1", 1, tmp_path), ServingOptions("127.0.0.1", 1, tmp_path, tmp_path / "c")):
         with pytest.raises(UsageError):
             check_options(wrong)
+
+
+def _pair(directory: Path) -> tuple[Path, Path]:
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    own = authority("shop")
+    certificate.write_text(own.pem)
+    key.write_text(own.key_pem)
+    return certificate, key
+
+
+def test_tls_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    certificate, key = _pair(tmp_path)
+    for pair, named in (
+        ((tmp_path / "none", key), tmp_path / "none"),
+        ((certificate, tmp_path / "none"), tmp_path / "none"),
+        ((key, certificate), key),
+    ):
+        with pytest.raises(ConfigError) as found:
+            check_options(ServingOptions("192.0.2.1", 1, tmp_path, *pair))
+        assert found.value.subject == str(named)
+
+
+def test_a_token_file_in_no_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be opened") as found:
+        read_token(tmp_path / "none" / "token")
+    assert found.value.subject == str(tmp_path / "none" / "token")
+
+
+def test_a_port_that_another_server_uses_is_an_error_and_nothing_is_served(tmp_path: Path) -> None:
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        options = ServingOptions("127.0.0.1", other.getsockname()[1], tmp_path / "token")
+        with pytest.raises(UsageError, match="cannot listen at 127.0.0.1"):
+            serve(http_application([]), options, lambda: said.append("serving"))
+    assert said == []

@@ -50,9 +50,12 @@ def serve_application(run: Run, name: str) -> ServeReport:
         run[LEASE_TTL],
         directory if run[ALLOW_RESTORE] else None,
     )
-    if not run[QUIET]:
-        run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")
-    serve(http_application([served]), options)
+
+    def serving() -> None:
+        if not run[QUIET]:
+            run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")
+
+    serve(http_application([served]), options, serving)
     return ServeReport(application=name, url=options.url)
 
 
