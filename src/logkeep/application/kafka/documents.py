@@ -1,12 +1,14 @@
 """The documents that an application and its coordinator exchange in topics: declarations, markers, checkpoints.
 
 `<application>.control` (compacted, one partition): `lk/participant/<group>` has a declaration, `lk/marker` the newest
-marker. `<application>.checkpoints` (compacted): one record for each task and checkpoint.
+marker. `<application>.checkpoints` (compacted): `lk/last/<task>` has the last checkpoint of a task, for its next owner.
+`lk/checkpoint/<task>/<id>` has the same for the coordinator; the task's next checkpoint removes it.
 """
 
 import hashlib
 from collections.abc import Iterable
-from typing import Annotated, TypeVar
+from contextlib import suppress
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
@@ -85,8 +87,45 @@ def key_of(document: ControlDocument) -> bytes:
         return f"lk/participant/{document.group}".encode()
     if isinstance(document, MarkerDocument):
         return b"lk/marker"
+    return f"lk/checkpoint/{_task_name(document)}/{document.id}".encode()
+
+
+def last_key_of(document: TaskCheckpoint) -> bytes:
+    """The same for every checkpoint of a task."""
+    return f"lk/last/{_task_name(document)}".encode()
+
+
+def _task_name(document: TaskCheckpoint) -> str:
     first = min(document.positions)
-    return f"lk/checkpoint/{document.group}/{first.topic}/{first.partition}/{document.id}".encode()
+    return f"{document.group}/{first.topic}/{first.partition}"
+
+
+class KnownTask(NamedTuple):
+    """What the topic of checkpoints has of a task."""
+
+    last: int = 0
+    """The id of its last checkpoint; 0 if there is none."""
+    removable: frozenset[bytes] = frozenset()
+    """Keys of its records for coordinators."""
+
+
+def known_tasks(
+    records: Iterable[tuple[bytes, bytes | None]], group: str
+) -> dict[tuple[tuple[str, int], ...], KnownTask]:
+    """The tasks of a group by their inputs, from keys and values in order. Pure. Earlier releases removed nothing."""
+    live: dict[bytes, TaskCheckpoint] = {}
+    for key, value in records:
+        live.pop(key, None)
+        with suppress(Damaged):  # removed, or another client's record
+            document = unsealed(value, TaskCheckpoint, "")
+            if document.group == group:
+                live[key] = document
+    found: dict[tuple[tuple[str, int], ...], KnownTask] = {}
+    for key, document in live.items():
+        inputs = tuple(sorted((p.topic, p.partition) for p in document.positions))
+        own = {key} if key == key_of(document) else set()
+        found[inputs] = KnownTask(document.id, found.get(inputs, KnownTask()).removable | own)
+    return found
 
 
 def sealed(document: ControlDocument) -> bytes:

@@ -13,12 +13,13 @@ arrives, it takes its checkpoint: what it produced is committed first, then its 
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
 
 from logkeep.application.kafka.documents import (
+    KnownTask,
     MarkerDocument,
     ParticipantDeclaration,
     ReadPosition,
@@ -26,6 +27,8 @@ from logkeep.application.kafka.documents import (
     checkpoints_topic,
     control_topic,
     key_of,
+    known_tasks,
+    last_key_of,
     sealed,
     unsealed,
 )
@@ -39,6 +42,8 @@ _TRANSACTION_MS = 10_000
 """After a kill, readers wait this long for the transaction to be aborted."""
 _CALL_S = 30.0
 _MOST_MESSAGES = 500
+_MOST_REMOVED = 100
+"""Records for coordinators that one checkpoint of a task removes: a topic of an earlier release has all of them."""
 
 Log = tuple[str, int]
 
@@ -48,6 +53,8 @@ class _Task:
     logs: tuple[Log, ...]
     last: int
     """The id of its last checkpoint."""
+    removable: set[bytes] = field(default_factory=set)
+    """Keys of its records for coordinators, which the next checkpoint removes."""
     positions: dict[Log, int] = field(default_factory=dict)
     """The next offset of each input that it has read from."""
     moved: bool = False
@@ -188,8 +195,18 @@ class Participant:
                 forced=forced,
                 positions=tuple(ReadPosition(t, p, self._position(task, (t, p))) for t, p in task.logs),
             )
-            self._producer.produce(checkpoints_topic(self._application), sealed(document), key_of(document), 0)
+            self._record(task, document)
         self._commit()
+
+    def _record(self, task: _Task, document: TaskCheckpoint) -> None:
+        """For the coordinator and for the task's next owner. Each coordinator has read the records before its own."""
+        topic, key, value = checkpoints_topic(self._application), key_of(document), sealed(document)
+        for old in list(task.removable)[:_MOST_REMOVED]:
+            task.removable.discard(old)
+            self._producer.produce(topic, None, old, 0)
+        task.removable.add(key)
+        self._producer.produce(topic, value, key, 0)
+        self._producer.produce(topic, value, last_key_of(document), 0)
 
     def _position(self, task: _Task, log: Log) -> int:
         """Where the task continues; the start of the log if it never read a record of it."""
@@ -245,28 +262,23 @@ class Participant:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Tasks continue with the checkpoints that were committed with their offsets."""
         found = consumer.committed(partitions, _CALL_S) if partitions else []
-        taken = self._last_checkpoints()
+        known = self._known_tasks()
         by_task: dict[tuple[Log, ...], list[TopicPartition]] = {}
         for each in found:
             by_task.setdefault(self._logs_of(each, partitions), []).append(each)
         for logs, commits in by_task.items():
-            task = _Task(logs, taken.get(logs, 0))
+            last, removable = known.get(logs, KnownTask())
+            task = _Task(logs, last, set(removable))
             task.positions = {(c.topic, c.partition): c.offset for c in commits if c.offset != OFFSET_INVALID}
             self._tasks |= dict.fromkeys(logs, task)
 
-    def _last_checkpoints(self) -> dict[tuple[Log, ...], int]:
-        """The last checkpoint of every task of the group, from the topic of checkpoints.
+    def _known_tasks(self) -> dict[tuple[Log, ...], KnownTask]:
+        """From the topic of checkpoints.
 
         Not from the metadata of offsets: confluent-kafka reads it past its end, and fails where that is not text.
         """
-        found: dict[tuple[Log, ...], int] = {}
         with closing(TopicReader(self._config, checkpoints_topic(self._application))) as reader:
-            for message in reader.to_end():
-                with suppress(Damaged):  # another client's record
-                    document = unsealed(message.value(), TaskCheckpoint, "")
-                    if document.group == self._group:
-                        found[tuple(sorted((p.topic, p.partition) for p in document.positions))] = document.id
-        return found
+            return known_tasks(((each.key() or b"", each.value()) for each in reader.to_end()), self._group)
 
     def _logs_of(self, one: TopicPartition, all_of_them: list[TopicPartition]) -> tuple[Log, ...]:
         if not self._together:

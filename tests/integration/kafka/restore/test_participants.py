@@ -3,15 +3,18 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 from confluent_kafka import Message, Producer
 from kafka import KafkaConsumer, TopicPartition
 
+from logkeep.application.kafka.documents import MarkerDocument, TaskCheckpoint, key_of, sealed, unsealed
 from logkeep.application.kafka.participant import Output, Participant
+from logkeep.application.kafka.topics import TopicReader
 from logkeep.embedded.kafka import EmbeddedKafka
 from tests.integration.kafka.restore.scene import Scene, log_end, troubles
 from tests.support.kafka.client_view_of_configs import admin
@@ -169,3 +172,38 @@ def test_every_order_before_the_cut_is_booked_once_and_none_after_it(scene: Scen
     assert set(booked) == {f"{kind} {number}" for kind in ("payment", "fee") for number in kept}
     if transactional:
         assert set(booked.values()) == {1}
+
+
+def _recorded(kafka: EmbeddedKafka, topic: str) -> dict[str, int]:
+    """The ids of checkpoints by key, as compaction keeps them."""
+    found: dict[str, int] = {}
+    with closing(TopicReader({"bootstrap.servers": kafka.bootstrap}, topic)) as reader:
+        for message in reader.to_end():
+            key, value = message.key().decode(), message.value()
+            found.pop(key, None)
+            if value is not None:
+                found[key] = unsealed(value, TaskCheckpoint, topic).id
+    return found
+
+
+def _has_recorded(owner: Participant, kafka: EmbeddedKafka, kept: dict[str, int]) -> bool:
+    for _ in range(20):
+        owner.step()
+    return _recorded(kafka, "shopkeys.checkpoints") == kept
+
+
+@pytest.mark.usefixtures("groups_removed")
+def test_a_task_keeps_its_last_checkpoint_under_one_key_for_its_next_owner(scene: Scene) -> None:
+    config = {"bootstrap.servers": scene.kafka.bootstrap}
+    scene.topics.create("shopkeys-orders", 1)
+    producer = Producer(config)
+    for numbers in ((5, 6), (7,)):  # two owners, one after the other
+        owner = Participant("shopkeys", "shopkeys-g", ["shopkeys-orders"], charge, config=config)
+        for number in numbers:
+            marker = MarkerDocument(application="shopkeys", id=number, nonce="n", repository="r")
+            producer.produce("shopkeys.control", sealed(marker), key_of(marker), 0)
+            producer.flush(30)
+            task = "shopkeys-g/shopkeys-orders/0"
+            kept = {f"lk/last/{task}": number, f"lk/checkpoint/{task}/{number}": number}
+            wait_for(partial(_has_recorded, owner, scene.kafka, kept), f"checkpoint {number}")
+        owner.close()
