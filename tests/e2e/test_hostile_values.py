@@ -162,6 +162,7 @@ CALLS: dict[str, tuple[str, ...]] = {
         f"app serve shop --data {{text}} --listen {{text}} {KAFKA}",
         f"app serve {{text}} --data {{text}} --listen 127.0.0.1:0 {KAFKA}",
         f"app serve shop --data {{text}} --allow-restore --listen {{text}} {KAFKA}",
+        f"app serve shop {BROKERS[1]} --client-config {{text}} {KAFKA}",
     ),
     "app simulate": ("app simulate --seeds {text}", "app simulate --seeds 0..3"),
     "receipts list": (f"receipts list {KAFKA}", f"receipts list {LONG_TEXTS}"),

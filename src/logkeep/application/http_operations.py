@@ -1,6 +1,7 @@
 """What the HTTP interface does: take, show, list and delete backups of one application. No HTTP in here."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -69,7 +70,8 @@ class RestoreAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class ServedApplication:
     name: str
     place: SourceRef
-    port: Callable[[], ApplicationPort]
+    port: Callable[[], AbstractContextManager[ApplicationPort]]
+    """Opened for each request that needs the running application."""
     clock: Clock
     tokens: TokenSource
     pause: Pause
@@ -86,7 +88,8 @@ class ServedApplication:
             timeout=timedelta(seconds=wanted.timeout_seconds),
             on_failover=wanted.on_failover,
         )
-        taken = run(take(self.place, self.port(), options, self.clock, self.tokens), self.pause)
+        with self.port() as port:
+            taken = run(take(self.place, port, options, self.clock, self.tokens), self.pause)
         return self.show(taken.id)
 
     def show(self, number: int) -> BackupAnswer:

@@ -46,7 +46,7 @@ class ServingOptions:
 
 
 def check_options(options: ServingOptions) -> None:
-    """Raises UsageError: other addresses than loopback need TLS. Raises ConfigError if TLS cannot begin with its files."""
+    """Raises UsageError: other addresses than loopback need TLS. Raises ConfigError for files that it cannot use."""
     if (options.certificate is None) != (options.key is None):
         raise UsageError("a certificate and its key belong together", remedy="give --tls-certificate and --tls-key")
     if options.certificate is None and not is_loopback(options.host):

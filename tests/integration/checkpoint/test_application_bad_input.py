@@ -1,7 +1,7 @@
 """Bad input to backups of an application, through the real verbs and HTTP routes: code, words, and nothing is lost."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,7 +132,9 @@ def served() -> _Served:
         clock.now += timedelta(seconds=seconds)
         return False
 
-    made = ServedApplication("shop", world.place, lambda: app, clock, world.tokens, pause, timedelta(minutes=1))
+    made = ServedApplication(
+        "shop", world.place, lambda: nullcontext(app), clock, world.tokens, pause, timedelta(minutes=1)
+    )
     found = _Served(TestClient(http_application([made])), app)
     assert found.post({"backupId": 7}).status_code == 202
     return found

@@ -75,11 +75,14 @@ SERVE = Declaration(
 
     POST and DELETE need the token, on the loopback interface too. POST answers 202 once every partition has processed
     its checkpoint, before the copies are done. /openapi.json describes all operations. With --allow-restore a POST can
-    restore the stopped application in --data; no request names another place. Ends with SIGTERM or SIGINT.
+    restore the stopped application in --data; no request names another place. Name the application's --data, or
+    --bootstrap-servers if its log is on Kafka. Ends with SIGTERM or SIGINT.
     """,
     options=(
         *STORE_OPTIONS,
         APP_DATA,
+        BOOTSTRAP_SERVERS,
+        CLIENT_CONFIG,
         LISTEN,
         TOKEN_FILE,
         SERVED_NAMES,

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import msgspec
 
-from logkeep.application.control_client import ControlClient
+from logkeep.application.client_config import client_config
 from logkeep.application.http_serving import ServingOptions, check_options, serve
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
-from logkeep.cli.verbs.application.backup import data_directory
+from logkeep.cli.verbs.application.backup import data_directory, running_application
 from logkeep.cli.verbs.application.declarations import SERVE
 from logkeep.cli.wiring import opened_repository
 from logkeep.config.options import (
     ALLOW_RESTORE,
+    APP_DATA,
+    BOOTSTRAP_SERVERS,
+    CLIENT_CONFIG,
     LEASE_TTL,
     LISTEN,
     QUIET,
@@ -37,18 +40,19 @@ def serve_application(run: Run, name: str) -> ServeReport:
         from logkeep.application.http_operations import ServedApplication  # noqa: PLC0415
     except ImportError as error:
         raise EngineUnavailable("starlette is not installed", remedy="pip install 'logkeep[http]'") from error
-    options, place, directory = _options(run), opened_repository(run).place(name), data_directory(run)
+    options, place = _options(run), opened_repository(run).place(name)
     check_options(options)
+    _check_application(run)
 
     served = ServedApplication(
         name,
         place,
-        lambda: ControlClient(directory),
+        lambda: running_application(run, name),
         run.clock,
         run.token,
         threading.Event().wait,
         run[LEASE_TTL],
-        directory if run[ALLOW_RESTORE] else None,
+        data_directory(run) if run[ALLOW_RESTORE] else None,
     )
 
     def serving() -> None:
@@ -57,6 +61,18 @@ def serve_application(run: Run, name: str) -> ServeReport:
 
     serve(http_application([served]), options, serving)
     return ServeReport(application=name, url=options.url)
+
+
+def _check_application(run: Run) -> None:
+    """What a request would find out later. Raises UsageError."""
+    servers = run[BOOTSTRAP_SERVERS]
+    if run[APP_DATA] is not None or servers is None:
+        data_directory(run)
+    elif run[ALLOW_RESTORE]:
+        remedy = "name --data, or restore a log on Kafka with `logkeep app restore`"
+        raise UsageError("a request can only restore a data directory", subject="--allow-restore", remedy=remedy)
+    else:
+        client_config(servers, run[CLIENT_CONFIG])
 
 
 def _options(run: Run) -> ServingOptions:
