@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from logkeep.checkpoint.archive.copies import base_copy, copy_request, put_copy, stored_copies
-from logkeep.checkpoint.archive.copy_plan import CopyPlan, plan_copy
+from logkeep.checkpoint.archive.copies import continued, copy_request, put_copy, stored_copies
+from logkeep.checkpoint.archive.copy_plan import CopyPlan, is_continued, plan_copy
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.partition_files import copy_log, copy_snapshot
 from logkeep.checkpoint.archive.record import read_application
@@ -164,7 +164,7 @@ class BackupActor:
         if isinstance(choice, NoSnapshotFits):
             raise BackupFailed(choice.reason)
         yield "copy: read the base"
-        base = base_copy(place, request, who.partition)
+        base, branch = continued(place, request, who.partition, self.checkpoints())
         choice = self._reused(choice, base, cut.cut_end)
         position = choice.snapshot.position if choice.snapshot else -1
         plan = plan_copy(
@@ -174,31 +174,39 @@ class BackupActor:
             snapshot_position=position,
             cut_end=cut.cut_end,
         )
-        log, batches = log_of(who.name, who.history, who.partition), self._log.batches(plan.copy_from, cut.cut_end)
+        log = log_of(who.name, who.history, who.partition, branch)
+        batches = self._log.batches(plan.copy_from, cut.cut_end)
         segments = yield from copy_log(place, log, plan.copy_from, cut.cut_end, batches, who.tokens)
         if choice.snapshot and not plan.snapshot_archived:
-            copied = yield from self._copy_snapshot(place, choice.snapshot)
+            copied = yield from self._copy_snapshot(place, choice.snapshot, branch)
             segments = (*segments, copied)
-        return self._completed(request, job, plan, position, segments), segments
+        return self._completed(request, job, plan, branch, position, segments), segments
 
     def _reused(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> UseSnapshot:
         """The snapshot of the base instead, while the log since then is smaller than a new one. This copy continues the
         log of the base, so there is no gap up to its own end."""
-        if base is None or base.history != self._is.history or base.snapshot_position < 0:
+        if base is None or base.snapshot_position < 0:
             return choice
         if self._log.start > base.cut_end:
             return choice  # the log has a gap behind the base
         archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
         return reuse(choice, archived, cut_end, self._log.size_from)
 
-    def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot) -> Steps[Segment]:
+    def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot, branch: int) -> Steps[Segment]:
         who = self._is
-        name, time_ms = snapshots_of(who.name, who.history, who.partition), int(who.clock().timestamp() * 1000)
+        name = snapshots_of(who.name, who.history, who.partition, branch)
+        time_ms = int(who.clock().timestamp() * 1000)
         with self._snapshots.path(snapshot.position).open("rb") as file:
             return (yield from copy_snapshot(place, name, snapshot.position, time_ms, file, who.tokens))
 
     def _completed(
-        self, request: CopyRequest, job: _Job, plan: CopyPlan, snapshot_position: int, segments: tuple[Segment, ...]
+        self,
+        request: CopyRequest,
+        job: _Job,
+        plan: CopyPlan,
+        branch: int,
+        snapshot_position: int,
+        segments: tuple[Segment, ...],
     ) -> PartitionCopy:
         cut = job.cut
         return PartitionCopy(
@@ -209,6 +217,7 @@ class BackupActor:
             outcome="completed",
             position=cut.position,
             cut_end=cut.cut_end,
+            branch=branch,
             log_start=plan.log_start,
             snapshot_position=snapshot_position,
             state_digest=cut.digest,
@@ -316,12 +325,15 @@ class BackupActor:
             yield from self._record_failure(job.cut, job.nonce, str(error))
 
     def _learn_archived(self, place: SourceRef) -> None:
-        """Where the archived log of this history ends, by the newest backup."""
+        """Where the archived log of this partition ends, by the newest backup."""
         folded = read_chain(place)
         completed = [i for i, state in decided(folded).items() if state.name is StateName.COMPLETED]
         entry = folded.entry(BackupId(max(completed))) if completed else None
         if entry is None:
             return
         record = read_application(place, read_manifest(place, entry))
-        if (record.application, record.history) == (self._is.application, self._is.history):
-            self._keeping.archived_end = record.copies[self._is.partition].cut_end
+        if (record.application, record.history) != (self._is.application, self._is.history):
+            return
+        newest = record.copies[self._is.partition]
+        if is_continued(newest, record.id, history=record.history, checkpoints=self.checkpoints()):
+            self._keeping.archived_end = newest.cut_end
