@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from logkeep.checkpoint.archive.copies import continued, copy_request, put_copy, stored_copies
 from logkeep.checkpoint.archive.copy_plan import CopyPlan, is_continued, plan_copy
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
@@ -165,7 +167,7 @@ class BackupActor:
             raise BackupFailed(choice.reason)
         yield "copy: read the base"
         base, branch = continued(place, request, who.partition, self.checkpoints())
-        choice = self._reused(choice, base, cut.cut_end)
+        choice, replayed = self._chosen(choice, base, cut.cut_end)
         position = choice.snapshot.position if choice.snapshot else -1
         plan = plan_copy(
             base,
@@ -180,17 +182,33 @@ class BackupActor:
         if choice.snapshot and not plan.snapshot_archived:
             copied = yield from self._copy_snapshot(place, choice.snapshot, branch)
             segments = (*segments, copied)
-        return self._completed(request, job, plan, branch, position, segments), segments
+        completed = self._completed(request, job, plan, branch, position, segments)
+        return msgspec.structs.replace(completed, replay_bytes=replayed), segments
 
-    def _reused(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> UseSnapshot:
-        """The snapshot of the base instead, while the log since then is smaller than a new one. This copy continues the
-        log of the base, so there is no gap up to its own end."""
-        if base is None or base.snapshot_position < 0:
-            return choice
-        if self._log.start > base.cut_end:
-            return choice  # the log has a gap behind the base
-        archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
-        return reuse(choice, archived, cut_end, self._log.size_from)
+    def _chosen(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> tuple[UseSnapshot, int]:
+        """The snapshot of the base instead, while the log since then is smaller than a new one, and the bytes of log
+        from the snapshot to the cut. This copy continues the log of the base, so there is no gap up to its own end."""
+        since = self._since_snapshot(base, cut_end) if base else None
+        if base is not None and since is not None:
+            archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
+            choice = reuse(choice, archived, cut_end, since)
+            if choice.archived:
+                return choice, since
+        return choice, self._log_bytes(choice.log_from, cut_end)
+
+    def _since_snapshot(self, base: PartitionCopy, cut_end: int) -> int | None:
+        """The log from the snapshot of the base to this cut, most of which may be in the archive only. None if it
+        cannot be counted, or has a gap, or the base has no snapshot."""
+        if base.snapshot_position < 0 or self._log.start > base.cut_end:
+            return None
+        if base.replay_bytes >= 0:
+            return base.replay_bytes + self._log_bytes(base.cut_end, cut_end)
+        first = base.snapshot_position + 1
+        return self._log_bytes(first, cut_end) if first >= self._log.start else None
+
+    def _log_bytes(self, start: int, end: int) -> int:
+        behind = self._log.size_from(end)  # first: the log grows meanwhile
+        return self._log.size_from(start) - behind
 
     def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot, branch: int) -> Steps[Segment]:
         who = self._is

@@ -327,3 +327,22 @@ def test_a_data_directory_that_was_put_back_to_an_earlier_state_is_backed_up_aga
         staged = run(restore(place, folded, plan, into, b"", "x", lambda _: InlineEngine()), lambda _: False)
         assert all(partition.proven for partition in staged.partitions)
     assert [{copy.branch for copy in copies(place, taken)} for taken in (1, 2, 3, 4)] == [{0}, {0}, {3}, {3}]
+
+
+def test_an_archived_snapshot_is_renewed_though_the_log_since_then_is_in_the_archive_only(tmp_path: Path) -> None:
+    """Every backup finds two newer snapshots, and no more of the log than since the older one of them."""
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        used, base = list[int](), None
+        for backup in range(1, 9):
+            _work(runtime, 30)
+            for worker in runtime.workers:
+                _snapshot(worker)
+            assert take(place, runtime, backup, base=base).state == "completed"
+            base, copy, worker = backup, copies(place, backup)[0], runtime.workers[0]
+            wait_for(partial(_is_free, worker, copy.cut_end), "the end of the pins")
+            newest = worker.snapshots.list()[-1]
+            used.append(copy.snapshot_position)
+            assert copy.replay_bytes < newest.size_bytes, "what a restore has to replay"
+        assert worker.log.start > used[1]
+    assert 1 < len(set(used)) < 8
