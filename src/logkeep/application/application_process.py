@@ -19,6 +19,7 @@ from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
+from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.errors import LogkeepError
 from logkeep.model.time import utc_now
 from logkeep.repository.chain.commits import SourceRef
@@ -42,7 +43,7 @@ def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     signals = _caught_signals()
-    given.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_durable_directory(given.data)
     lock = DirectoryLock(given.data)
     try:
         limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
