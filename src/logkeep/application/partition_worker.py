@@ -149,7 +149,9 @@ class PartitionWorker:
         while not self._stop.wait(_SNAPSHOT_POLL_S):
             try:
                 self.keep_once(every)
-            except (StoreFull, OSError) as error:
+            except Interrupted:
+                return
+            except (LogkeepError, OSError) as error:
                 _log.error("partition %d: no snapshot: %s", self._empty.partition, error)
 
     def keep_once(self, every_bytes: int) -> None:
