@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def execute(application: HandledApplication, arguments: Sequence[str], mistakes: Sequence[UsageError] = ()) -> int:
-    """Run the program; its exit code. `mistakes` in the user's code are told as any other error."""
+    """Run the program; its exit code. `mistakes` in the user's code are reported as errors too."""
     try:
         for mistake in mistakes:
             raise mistake
