@@ -223,7 +223,8 @@ def test_an_application_that_was_put_back_to_an_earlier_state_is_restored_from_e
     earlier = [(list(one.log), one.end, one.latest, list(one.checkpoints)) for one in app.partitions]
     _backup(world, app, 10)
     kept = {10: [_expected(app, partition, 10, 0) for partition in range(2)]}
-    for one, (one.log, one.end, one.latest, one.checkpoints) in zip(app.partitions, earlier, strict=True):
+    for one, state in zip(app.partitions, earlier, strict=True):
+        one.log, one.end, one.latest, one.checkpoints = state
         one.work(3)
     for each in (20, 30):
         _backup(world, app, each)
