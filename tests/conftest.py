@@ -1,6 +1,7 @@
 """What every test process needs, and the order in which tests are given to the workers."""
 
 import gc
+import logging
 import os
 import re
 import signal
@@ -72,6 +73,8 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Servers end with their group: an idle broker takes a twentieth of a core, and ten of them half a core."""
     yield
+    logging.getLogger("logkeep").setLevel(logging.NOTSET)  # a command that was executed in this process set them
+    logging.getLogger().setLevel(logging.WARNING)
     lease._unreleased.clear()  # many tests count their runs from 1: the runs of the next test have the same names
     if nextitem is not None and _group(item) and _group(item) != _group(nextitem):
         _finish_shared_fixtures(item)

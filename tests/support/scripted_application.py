@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from logkeep.checkpoint.archive.copies import base_copy, copy_request, put_copy
+from logkeep.checkpoint.archive.copies import continued, copy_request, put_copy
 from logkeep.checkpoint.archive.copy_plan import plan_copy
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.partition_files import copy_log, copy_snapshot
@@ -173,15 +173,15 @@ class ScriptedApplication:
         self, request: CopyRequest, partition: ScriptedPartition, copy: PartitionCopy, position: int, end: int
     ) -> Steps[tuple[PartitionCopy, tuple[Segment, ...]]]:
         place, tokens = self.world.place, self.world.tokens
-        base = base_copy(place, request, partition.number)
+        base, branch = continued(place, request, partition.number, partition.checkpoints)
         snapshot = position - 2 if position > 4 else -1
         plan = plan_copy(
             base, history=self.history, local_start=partition.start, snapshot_position=snapshot, cut_end=end
         )
-        log = log_of("shop", self.history, partition.number)
+        log = log_of("shop", self.history, partition.number, branch)
         segments = yield from copy_log(place, log, plan.copy_from, end, partition.batches(plan.copy_from, end), tokens)
         if snapshot >= 0 and not plan.snapshot_archived:
-            states = snapshots_of("shop", self.history, partition.number)
+            states = snapshots_of("shop", self.history, partition.number, branch)
             state = yield from copy_snapshot(place, states, snapshot, 1000, BytesIO(b"state" * 9), tokens)
             segments = (*segments, state)
         whole = msgspec.structs.replace(
@@ -189,6 +189,7 @@ class ScriptedApplication:
             outcome="completed",
             position=position,
             cut_end=end,
+            branch=branch,
             log_start=plan.log_start,
             snapshot_position=snapshot,
             state_digest=self.state_digest,

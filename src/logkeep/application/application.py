@@ -15,20 +15,26 @@ class Application:
     """Handlers of commands. The key of a command chooses the partition; a partition processes one command at a time."""
 
     def __init__(self, name: str, *, partitions: int = 4) -> None:
-        """`partitions` is fixed when the application runs for the first time."""
-        if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is not a name", remedy="use 1 to 64 letters, digits, '_' or '-'")
-        if not 1 <= partitions <= _MOST_PARTITIONS:
-            raise UsageError(f"{partitions} partitions", remedy=f"use 1 to {_MOST_PARTITIONS}")
+        """`partitions` is fixed when the application runs for the first time. `main` refuses wrong arguments."""
         self.name, self.partitions = name, partitions
         self.handlers: dict[str, UserHandler] = {}
+        self._mistakes: list[UsageError] = []
+        if not _NAME.fullmatch(name):
+            remedy = "use 1 to 64 letters, digits, '_' or '-'"
+            self._mistakes.append(UsageError(f"{name!r} is not a name", subject="the application", remedy=remedy))
+        if not 1 <= partitions <= _MOST_PARTITIONS:
+            remedy = f"use 1 to {_MOST_PARTITIONS}"
+            self._mistakes.append(UsageError(f"it has {partitions} partitions", subject=repr(name), remedy=remedy))
 
     def on(self, command: str) -> Callable[[UserHandler], UserHandler]:
         """Make a function the handler of a command."""
 
         def register(handler: UserHandler) -> UserHandler:
             if command in self.handlers:
-                raise UsageError(f"there are two handlers for {command!r}", subject=self.name)
+                remedy = "give one of them another name"
+                self._mistakes.append(
+                    UsageError(f"there are two handlers for {command!r}", subject=self.name, remedy=remedy)
+                )
             self.handlers[command] = handler
             return handler
 
@@ -38,4 +44,4 @@ class Application:
         """The program: `run`, `send`, `state`. Ends the process."""
         from logkeep.application.program import execute  # noqa: PLC0415 - importing an application stays light
 
-        sys.exit(execute(self, sys.argv[1:] if arguments is None else arguments))
+        sys.exit(execute(self, sys.argv[1:] if arguments is None else arguments, self._mistakes))

@@ -19,7 +19,8 @@ from logkeep.application.data_directory import DirectoryLock, open_directory
 from logkeep.application.partition_worker import KeepingLimits
 from logkeep.application.runtime import Runtime
 from logkeep.application.worker_factory import RuntimeOptions
-from logkeep.errors import LogkeepError
+from logkeep.checkpoint.durable_directory import make_durable_directory
+from logkeep.errors import LogkeepError, UsageError
 from logkeep.model.time import utc_now
 from logkeep.repository.chain.commits import SourceRef
 
@@ -40,9 +41,9 @@ class _Running(Protocol):
 
 def run(application: HandledApplication, given: argparse.Namespace) -> int:
     """The exit code. Raises LogkeepError."""
+    _make_data_directory(given.data)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     signals = _caught_signals()
-    given.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = DirectoryLock(given.data)
     try:
         limits = KeepingLimits(given.snapshot_every, given.max_unarchived)
@@ -54,6 +55,14 @@ def run(application: HandledApplication, given: argparse.Namespace) -> int:
     if isinstance(failure, LogkeepError):
         raise failure
     return 0 if failure is None else 1
+
+
+def _make_data_directory(path: Path) -> None:
+    try:
+        make_durable_directory(path)
+    except OSError as error:
+        what = f"the data directory cannot be made ({error.strerror})"
+        raise UsageError(what, subject=str(path), remedy="name a directory, or where one can be made") from error
 
 
 def _run_in_files(

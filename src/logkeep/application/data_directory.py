@@ -20,11 +20,12 @@ from typing import Annotated
 
 import msgspec
 
-from logkeep.errors import Locked, TargetUnsafe, UsageError
+from logkeep.checkpoint.durable_directory import make_durable_directory, sync_directory
+from logkeep.errors import Damaged, Locked, TargetUnsafe, UsageError
 from logkeep.model.time import rfc3339
 from logkeep.repository.chain.documents import Document, seal, unseal
 
-DOCUMENT, LOCK, SOCKET, MEMBER = "application.json", "lock", "control.sock", "member"
+DOCUMENT, LOCK, SOCKET, MEMBER, LOG = "application.json", "lock", "control.sock", "member", "log"
 
 
 class ApplicationDocument(Document, frozen=True, kw_only=True, tag="application-directory"):
@@ -85,7 +86,7 @@ def open_directory(
 
     `application` and `history` are what the cluster says, if the log is on Kafka. The state of an earlier history is
     removed: the log on the cluster has what comes instead. Raises TargetUnsafe if the directory belongs to another
-    application, has another number of partitions, or is for a log in another place.
+    application, has another number of partitions, or is for a log in another place, and Damaged if a log is missing.
     """
     if not (path / DOCUMENT).exists():
         _require_empty(path)
@@ -97,6 +98,8 @@ def open_directory(
             history=history,
             created=rfc3339(now),
         )
+        if application is None:
+            _make_logs(DataDirectory(path, document))
         write_document(path, document)
     found = read_directory(path)
     if (found.document.name, found.document.partitions) != (name, partitions):
@@ -109,7 +112,24 @@ def open_directory(
     if application not in (None, found.document.application):
         what = f"the directory is of application {found.document.application}, the cluster has {application}"
         raise TargetUnsafe(what, subject=str(path), remedy="use another --data for the log on this cluster")
-    return found if application is None else _of_history(found, history)
+    if application is not None:
+        return _of_history(found, history)
+    _require_logs(found)
+    return found
+
+
+def _make_logs(made: DataDirectory) -> None:
+    """Before the document: where it is, a log that is missing was lost."""
+    for partition in map(made.partition, range(made.document.partitions)):
+        make_durable_directory(partition / LOG)
+        sync_directory(partition)
+
+
+def _require_logs(found: DataDirectory) -> None:
+    for log in (found.partition(number) / LOG for number in range(found.document.partitions)):
+        if not log.is_dir():
+            remedy = "put it back if you have it, or restore the application from a backup"
+            raise Damaged("the log of this partition is missing", subject=str(log), remedy=remedy)
 
 
 def _of_history(found: DataDirectory, history: int) -> DataDirectory:
@@ -134,15 +154,17 @@ def write_document(path: Path, document: ApplicationDocument) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path / DOCUMENT)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(path)
 
 
 def _require_empty(path: Path) -> None:
-    others = sorted(one.name for one in path.iterdir() if one.name not in (LOCK, f"{DOCUMENT}.part"))
+    known = (LOCK, f"{DOCUMENT}.part")
+    others = sorted(one.name for one in path.iterdir() if one.name not in known and not _is_new_partition(one))
     if others:
         what = f"the directory holds {others[0]}, but no application"
         raise TargetUnsafe(what, subject=str(path), remedy="use an empty directory, or restore this one")
+
+
+def _is_new_partition(path: Path) -> bool:
+    """Whether a first start that was killed left it: nothing has been in it."""
+    return path.name.startswith("p") and path.is_dir() and all(inner.is_dir() for inner in path.rglob("*"))

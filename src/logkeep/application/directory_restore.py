@@ -12,6 +12,7 @@ from logkeep.application.data_directory import (
     DirectoryLock,
     read_directory,
 )
+from logkeep.checkpoint.durable_directory import make_durable_directory
 from logkeep.checkpoint.restore.histories import reserve_history
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan
 from logkeep.checkpoint.restore.run import RestoredApplication, finish, holding, restore
@@ -68,7 +69,7 @@ def restore_directory(
 
     Raises TargetUnsafe if the application runs, Damaged.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_durable_directory(directory)
     lock = _locked(directory)
     try:
         run_steps(finish(directory), pause)

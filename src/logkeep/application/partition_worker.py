@@ -6,7 +6,7 @@ The three do not wait for each other: processing and snapshots continue while a 
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from logkeep.checkpoint.machine import TakeBackup
 from logkeep.checkpoint.machine_state import MachineState
 from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.processor import Processor, Surroundings
+from logkeep.checkpoint.records import Record
 from logkeep.checkpoint.snapshots import LogKeeping, SnapshotStore, due
 from logkeep.checkpoint.state.sqlite_state import SqliteState
 from logkeep.checkpoint.steps import Steps, run
@@ -94,8 +95,8 @@ class PartitionWorker:
         self.log.close()
         self.backend.close()
 
-    def _recovered(self) -> Processor:
-        processor = Processor(self._empty, self.log, self.backend, self._around)
+    def _recovered(self, waiting: Sequence[Record] = ()) -> Processor:
+        processor = Processor(self._empty, self.log, self.backend, self._around, waiting)
         processor.recover()
         return processor
 
@@ -122,11 +123,11 @@ class PartitionWorker:
                 self._wait_for_space(error)
 
     def _wait_for_space(self, error: StoreFull) -> None:
-        """The log is the truth: what it has is replayed once there is space again."""
+        """The log is the truth: what it has is replayed once there is space again, then what waits is processed."""
         _log.error("partition %d waits: %s", self._empty.partition, error)
         while not self._stop.wait(_FULL_RETRY_S):
             try:
-                self.processor = self._recovered()
+                self.processor = self._recovered(self.processor.waiting)
             except StoreFull:
                 continue
             return
@@ -148,7 +149,9 @@ class PartitionWorker:
         while not self._stop.wait(_SNAPSHOT_POLL_S):
             try:
                 self.keep_once(every)
-            except (StoreFull, OSError) as error:
+            except Interrupted:
+                return
+            except (LogkeepError, OSError) as error:
                 _log.error("partition %d: no snapshot: %s", self._empty.partition, error)
 
     def keep_once(self, every_bytes: int) -> None:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from logkeep.application.kafka_log.client import KafkaClient
 
 
-def execute(application: HandledApplication, arguments: Sequence[str]) -> int:
-    """Run the program; its exit code."""
+def execute(application: HandledApplication, arguments: Sequence[str], mistakes: Sequence[UsageError] = ()) -> int:
+    """Run the program; its exit code. `mistakes` in the user's code are reported as errors too."""
     try:
+        for mistake in mistakes:
+            raise mistake
         given = _parser(application).parse_args(arguments)
         code: int = given.function(application, given)
     except LogkeepError as error:

@@ -6,7 +6,7 @@ import threading
 import msgspec
 
 from logkeep.application.context import HandledApplication, check_key, encode_value
-from logkeep.application.data_directory import DataDirectory
+from logkeep.application.data_directory import LOG, DataDirectory
 from logkeep.application.partition_worker import PartitionWorker
 from logkeep.application.queues import Queues, Replies
 from logkeep.application.worker_factory import RuntimeOptions, WorkerFactory
@@ -71,5 +71,5 @@ class Runtime:
 
     def _worker(self, number: int) -> PartitionWorker:
         directory = self._directory.partition(number)
-        log = FileLog(directory / "log", self._options.limits.segment_bytes)
+        log = FileLog(directory / LOG, self._options.limits.segment_bytes)
         return self._factory.worker(number, directory, log, self._queues, self._replies.give)

@@ -1,5 +1,6 @@
 """Makes the workers of an application's partitions, wherever their log is, and opens the repository they archive to."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from logkeep.errors import LogkeepError
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.chain.commits import SourceRef
 
+_log = logging.getLogger("logkeep.application")
 OpenPlace = Callable[[], SourceRef]
 
 
@@ -42,6 +44,7 @@ class WorkerFactory:
         self._handler = caller(application.handlers)
         self._opening = threading.Lock()
         self._place: SourceRef | None = None
+        self._warned = False
         self._run = random_token()
 
     def worker(
@@ -104,5 +107,15 @@ class WorkerFactory:
         with self._opening:
             if self._place is None:
                 assert self._options.open_place is not None  # noqa: S101 - there is no actor without one
-                self._place = self._options.open_place()
+                try:
+                    self._place = self._options.open_place()
+                except (LogkeepError, OSError) as error:
+                    self._warn(error)
+                    raise
             return self._place
+
+    def _warn(self, error: LogkeepError | OSError) -> None:
+        """Once: the partitions ask at their start, and each backup asks again."""
+        if not self._warned:
+            _log.warning("no backup can be taken until the repository opens: %s", error)
+        self._warned = True

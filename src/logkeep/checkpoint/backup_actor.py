@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from logkeep.checkpoint.archive.copies import base_copy, copy_request, put_copy, stored_copies
-from logkeep.checkpoint.archive.copy_plan import CopyPlan, plan_copy
+import msgspec
+
+from logkeep.checkpoint.archive.copies import continued, copy_request, put_copy, stored_copies
+from logkeep.checkpoint.archive.copy_plan import CopyPlan, is_continued, plan_copy
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.partition_files import copy_log, copy_snapshot
 from logkeep.checkpoint.archive.record import read_application
@@ -164,8 +166,8 @@ class BackupActor:
         if isinstance(choice, NoSnapshotFits):
             raise BackupFailed(choice.reason)
         yield "copy: read the base"
-        base = base_copy(place, request, who.partition)
-        choice = self._reused(choice, base, cut.cut_end)
+        base, branch = continued(place, request, who.partition, self.checkpoints())
+        choice, replayed = self._chosen(choice, base, cut.cut_end)
         position = choice.snapshot.position if choice.snapshot else -1
         plan = plan_copy(
             base,
@@ -174,31 +176,55 @@ class BackupActor:
             snapshot_position=position,
             cut_end=cut.cut_end,
         )
-        log, batches = log_of(who.name, who.history, who.partition), self._log.batches(plan.copy_from, cut.cut_end)
+        log = log_of(who.name, who.history, who.partition, branch)
+        batches = self._log.batches(plan.copy_from, cut.cut_end)
         segments = yield from copy_log(place, log, plan.copy_from, cut.cut_end, batches, who.tokens)
         if choice.snapshot and not plan.snapshot_archived:
-            copied = yield from self._copy_snapshot(place, choice.snapshot)
+            copied = yield from self._copy_snapshot(place, choice.snapshot, branch)
             segments = (*segments, copied)
-        return self._completed(request, job, plan, position, segments), segments
+        completed = self._completed(request, job, plan, branch, position, segments)
+        return msgspec.structs.replace(completed, replay_bytes=replayed), segments
 
-    def _reused(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> UseSnapshot:
-        """The snapshot of the base instead, while the log since then is smaller than a new one. This copy continues the
-        log of the base, so there is no gap up to its own end."""
-        if base is None or base.history != self._is.history or base.snapshot_position < 0:
-            return choice
-        if self._log.start > base.cut_end:
-            return choice  # the log has a gap behind the base
-        archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
-        return reuse(choice, archived, cut_end, self._log.size_from)
+    def _chosen(self, choice: UseSnapshot, base: PartitionCopy | None, cut_end: int) -> tuple[UseSnapshot, int]:
+        """The snapshot of the base instead, while the log since then is smaller than a new one, and the bytes of log
+        from the snapshot to the cut. This copy continues the log of the base, so there is no gap up to its own end."""
+        since = self._since_snapshot(base, cut_end) if base else None
+        if base is not None and since is not None:
+            archived = KeptSnapshot(base.snapshot_position, 0, base.snapshot_position + 1)
+            choice = reuse(choice, archived, cut_end, since)
+            if choice.archived:
+                return choice, since
+        return choice, self._log_bytes(choice.log_from, cut_end)
 
-    def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot) -> Steps[Segment]:
+    def _since_snapshot(self, base: PartitionCopy, cut_end: int) -> int | None:
+        """The log from the snapshot of the base to this cut, most of which may be in the archive only. None if it
+        cannot be counted, or has a gap, or the base has no snapshot."""
+        if base.snapshot_position < 0 or self._log.start > base.cut_end:
+            return None
+        if base.replay_bytes >= 0:
+            return base.replay_bytes + self._log_bytes(base.cut_end, cut_end)
+        first = base.snapshot_position + 1
+        return self._log_bytes(first, cut_end) if first >= self._log.start else None
+
+    def _log_bytes(self, start: int, end: int) -> int:
+        behind = self._log.size_from(end)  # first: the log grows meanwhile
+        return self._log.size_from(start) - behind
+
+    def _copy_snapshot(self, place: SourceRef, snapshot: KeptSnapshot, branch: int) -> Steps[Segment]:
         who = self._is
-        name, time_ms = snapshots_of(who.name, who.history, who.partition), int(who.clock().timestamp() * 1000)
+        name = snapshots_of(who.name, who.history, who.partition, branch)
+        time_ms = int(who.clock().timestamp() * 1000)
         with self._snapshots.path(snapshot.position).open("rb") as file:
             return (yield from copy_snapshot(place, name, snapshot.position, time_ms, file, who.tokens))
 
     def _completed(
-        self, request: CopyRequest, job: _Job, plan: CopyPlan, snapshot_position: int, segments: tuple[Segment, ...]
+        self,
+        request: CopyRequest,
+        job: _Job,
+        plan: CopyPlan,
+        branch: int,
+        snapshot_position: int,
+        segments: tuple[Segment, ...],
     ) -> PartitionCopy:
         cut = job.cut
         return PartitionCopy(
@@ -209,6 +235,7 @@ class BackupActor:
             outcome="completed",
             position=cut.position,
             cut_end=cut.cut_end,
+            branch=branch,
             log_start=plan.log_start,
             snapshot_position=snapshot_position,
             state_digest=cut.digest,
@@ -316,12 +343,15 @@ class BackupActor:
             yield from self._record_failure(job.cut, job.nonce, str(error))
 
     def _learn_archived(self, place: SourceRef) -> None:
-        """Where the archived log of this history ends, by the newest backup."""
+        """Where the archived log of this partition ends, by the newest backup."""
         folded = read_chain(place)
         completed = [i for i, state in decided(folded).items() if state.name is StateName.COMPLETED]
         entry = folded.entry(BackupId(max(completed))) if completed else None
         if entry is None:
             return
         record = read_application(place, read_manifest(place, entry))
-        if (record.application, record.history) == (self._is.application, self._is.history):
-            self._keeping.archived_end = record.copies[self._is.partition].cut_end
+        if (record.application, record.history) != (self._is.application, self._is.history):
+            return
+        newest = record.copies[self._is.partition]
+        if is_continued(newest, record.id, history=record.history, checkpoints=self.checkpoints()):
+            self._keeping.archived_end = newest.cut_end

@@ -48,10 +48,14 @@ class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Of the create that this partition processed first: the checkpoint position."""
     cut_end: int = -1
     """Behind the batch of that create: the copy holds the log up to here, and nothing of it after."""
+    branch: Position = 0
+    """The first backup since the data directory was put back to an earlier state; 0: it never was."""
     log_start: int = -1
     """Where the log of this backup begins, in objects of this backup or of earlier ones."""
     snapshot_position: int = -1
     """The last position that the snapshot includes; -1: the whole log is there and no snapshot is needed."""
+    replay_bytes: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    """Of the log between the snapshot and the cut; -1: not counted."""
     state_digest: str = ""
     """Of the state at the checkpoint."""
     external: dict[str, int] = msgspec.field(default_factory=dict)

@@ -19,7 +19,7 @@ from logkeep.checkpoint.machine_state import MachineState, apply
 from logkeep.checkpoint.partition_state import CutFacts, PartitionState
 from logkeep.checkpoint.records import INPUTS, CheckpointDocument, Kind, Record, SentCommand, document_of
 from logkeep.checkpoint.state.backend import StateBackend
-from logkeep.errors import Damaged, PartitionFenced
+from logkeep.errors import Damaged, PartitionFenced, StoreFull
 
 MOST_MESSAGES = 512
 """Inputs of one append at most."""
@@ -59,12 +59,20 @@ class Surroundings:
 class Processor:
     """The leader of one partition. One thread calls `recover` once, then `step`."""
 
-    def __init__(self, empty: MachineState, log: PartitionLog, backend: StateBackend, around: Surroundings) -> None:
+    def __init__(
+        self,
+        empty: MachineState,
+        log: PartitionLog,
+        backend: StateBackend,
+        around: Surroundings,
+        waiting: Sequence[Record] = (),
+    ) -> None:
+        """`waiting` are messages that another processor of this partition received and did not append."""
         self.partition, self._log, self._around = empty.partition, log, around
         self.state = PartitionState(empty, backend)
         self._inputs: deque[Record] = deque()
         """In the log, without a result."""
-        self._inbox: deque[Record] = deque()
+        self._inbox: deque[Record] = deque(waiting)
         self._latest_ms = 0
         self._resend_below, self._resent_at = 0, around.elapsed_s()
         self.answers: dict[int, CheckpointDocument] = {}
@@ -90,6 +98,11 @@ class Processor:
             position = records[-1].position + 1
         self._inputs = deque(one for one in self._inputs if one.position > self.state.machine.processed)
         self._resend_below, self._resent_at = self.state.machine.processed + 1, float("-inf")
+
+    @property
+    def waiting(self) -> tuple[Record, ...]:
+        """Messages that were received and are not in the log."""
+        return tuple(self._inbox)
 
     def step(self) -> bool:
         """One bounded piece of work; whether there was any. After an error the same work is tried again."""
@@ -169,8 +182,15 @@ class Processor:
             self.state.rollback()
             raise
         self._inputs.clear()
-        self.state.commit(self._log.end - 1)  # no input of the log waits
+        try:
+            self.state.commit(self._log.end - 1)  # no input of the log waits
+        except StoreFull:
+            self._answer(results, instructions)  # the results are durable: replay does not answer them
+            raise
         self._around.watch("state stored")
+        self._answer(results, instructions)
+
+    def _answer(self, results: Sequence[tuple[Record, Record]], instructions: list[machine.Instruction]) -> None:
         for source, result in results:
             instructions += self._follow_up(source, result)
         self._execute(instructions)

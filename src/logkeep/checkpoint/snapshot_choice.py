@@ -46,14 +46,14 @@ def choose(
 
 
 def reuse(
-    chosen: UseSnapshot, archived: KeptSnapshot | None, archived_log_end: int, log_bytes_since: Callable[[int], int]
+    chosen: UseSnapshot, archived: KeptSnapshot | None, archived_log_end: int, log_bytes_since: int
 ) -> UseSnapshot:
     """The archived snapshot instead, while the log since it is smaller than a new one and archived without a gap."""
     if archived is None or chosen.snapshot is None or archived.position > chosen.snapshot.position:
         return chosen
     if archived_log_end < chosen.log_from and archived.position != chosen.snapshot.position:
         return chosen
-    if log_bytes_since(archived.log_from) >= chosen.snapshot.size_bytes:
+    if log_bytes_since >= chosen.snapshot.size_bytes:
         return chosen
     return UseSnapshot(archived, archived.log_from, archived=True)
 

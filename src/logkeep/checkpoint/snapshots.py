@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from logkeep.checkpoint.durable_directory import make_durable_directory, sync_directory
 from logkeep.checkpoint.log import PartitionLog
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot
 from logkeep.checkpoint.state.backend import StateBackend
@@ -36,7 +37,7 @@ class SnapshotStore:
 
     def __init__(self, directory: Path) -> None:
         """What a process left half written is removed."""
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_durable_directory(directory)
         self._directory = directory
         self._lock = threading.Lock()
         self._reserved: list[Reservation] = []
@@ -90,7 +91,7 @@ class SnapshotStore:
             part.unlink()
             return None
         part.rename(final)
-        _sync(self._directory)
+        sync_directory(self._directory)
         yield "snapshot: stored"
         self.remove_superseded()
         return KeptSnapshot(info.position, info.size_bytes, info.position + 1)
@@ -104,7 +105,7 @@ class SnapshotStore:
             file.flush()
             os.fsync(file.fileno())
         part.rename(self.path(position))
-        _sync(self._directory)
+        sync_directory(self._directory)
 
     def remove_superseded(self) -> None:
         """All but the newest two and the reserved ones."""
@@ -150,11 +151,3 @@ def compaction_bound(
 def due(log_bytes: int, bytes_at_last: int, every_bytes: int) -> bool:
     """Whether the log has grown enough since the last snapshot."""
     return log_bytes - bytes_at_last >= every_bytes
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

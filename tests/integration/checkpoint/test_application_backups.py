@@ -1,5 +1,6 @@
 """Backups of a running application: what is copied, pinned and freed, and that processing never waits."""
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from logkeep.application.worker_factory import RuntimeOptions
 from logkeep.checkpoint.archive.log_names import log_of
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.file_log.file_log import FileLog
+from logkeep.checkpoint.restore.run import prepare, restore
 from logkeep.checkpoint.steps import run
+from logkeep.engine.inline import InlineEngine
 from logkeep.errors import Locked, StoreUnreachable
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -296,3 +299,50 @@ def test_r43_r50_only_the_leader_copies_and_its_receipt_is_the_last_object(tmp_p
         assert files
         assert receipts
         assert max(files) < min(receipts)
+
+
+def test_a_data_directory_that_was_put_back_to_an_earlier_state_is_backed_up_again(tmp_path: Path) -> None:
+    place, data = _place(new_repository(tmp_path / "repository")), tmp_path / "data"
+    with _running(data, place.store) as runtime:
+        _work(runtime, 20)
+        assert take(place, runtime, 1).state == "completed"
+    shutil.copytree(data, tmp_path / "copy")
+    with _running(data, place.store) as runtime:
+        _work(runtime, 50)
+        assert take(place, runtime, 2, base=1).state == "completed"
+    shutil.rmtree(data)
+    (tmp_path / "copy").rename(data)
+    with _running(data, place.store) as runtime:
+        for worker in runtime.workers:
+            assert worker.actor is not None
+            run(worker.actor.resume(None), lambda _: False)
+            assert worker.keeping.archived_end == 0, "what backup 2 has of this log is not what comes now"
+        _work(runtime, 60, 3)
+        assert take(place, runtime, 3, base=2).state == "completed"
+        _work(runtime, 5)
+        assert take(place, runtime, 4, base=3).state == "completed"
+    folded = read_chain(place)
+    for checkpoint in (2, 3, 4):
+        plan, into = prepare(place, folded, checkpoint), tmp_path / f"restored-{checkpoint}"
+        staged = run(restore(place, folded, plan, into, b"", "x", lambda _: InlineEngine()), lambda _: False)
+        assert all(partition.proven for partition in staged.partitions)
+    assert [{copy.branch for copy in copies(place, taken)} for taken in (1, 2, 3, 4)] == [{0}, {0}, {3}, {3}]
+
+
+def test_an_archived_snapshot_is_renewed_though_the_log_since_then_is_in_the_archive_only(tmp_path: Path) -> None:
+    """Every backup finds two newer snapshots, and no more of the log than since the older one of them."""
+    place = _place(new_repository(tmp_path / "repository"))
+    with _running(tmp_path / "data", place.store) as runtime:
+        used, base = list[int](), None
+        for backup in range(1, 9):
+            _work(runtime, 30)
+            for worker in runtime.workers:
+                _snapshot(worker)
+            assert take(place, runtime, backup, base=base).state == "completed"
+            base, copy, worker = backup, copies(place, backup)[0], runtime.workers[0]
+            wait_for(partial(_is_free, worker, copy.cut_end), "the end of the pins")
+            newest = worker.snapshots.list()[-1]
+            used.append(copy.snapshot_position)
+            assert copy.replay_bytes < newest.size_bytes, "what a restore has to replay"
+        assert worker.log.start > used[1]
+    assert 1 < len(set(used)) < 8

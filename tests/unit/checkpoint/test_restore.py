@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.checkpoint.archive.take import TakeOptions, mark, take
+from logkeep.checkpoint.restore.points import archived_records
 from logkeep.checkpoint.restore.run import (
     RestoredApplication,
     check_partitions,
@@ -212,3 +213,31 @@ def _check_startable(directory: Path, whole: list[bytes]) -> None:
         assert (directory / "p0/log/x").read_bytes() == b"old log"
     else:
         assert [_log(directory, p) for p in range(2)] == whole
+
+
+def test_an_application_that_was_put_back_to_an_earlier_state_is_restored_from_every_backup(
+    world: World, tmp_path: Path
+) -> None:
+    """Backup 10, its log is put back to before it, other records at the same positions, backups 20 and 30."""
+    app = _application(world, 5)
+    earlier = [(list(one.log), one.end, one.latest, list(one.checkpoints)) for one in app.partitions]
+    _backup(world, app, 10)
+    kept = {10: [_expected(app, partition, 10, 0) for partition in range(2)]}
+    for one, state in zip(app.partitions, earlier, strict=True):
+        one.log, one.end, one.latest, one.checkpoints = state
+        one.work(3)
+    for each in (20, 30):
+        _backup(world, app, each)
+        kept[each] = [_expected(app, partition, each, 0) for partition in range(2)]
+    for checkpoint, logs in kept.items():
+        world.drain(_restore(world, tmp_path / str(checkpoint), checkpoint))
+        for partition, log in enumerate(logs):
+            assert log.endswith(_log(tmp_path / str(checkpoint), partition))
+    records = archived_records(world.place, read_chain(world.place))
+    assert [{copy.branch for copy in record.copies} for record in records] == [{0}, {0}, {20}, {20}]
+
+
+def _backup(world: World, app: ScriptedApplication, backup_id: int) -> None:
+    for partition in app.partitions:
+        partition.work(backup_id)
+    world.drain(take(world.place, app, TakeOptions(BackupId(backup_id)), world.clock, world.tokens))

@@ -77,10 +77,10 @@ def test_r57_a_snapshot_across_a_checkpoint_is_aborted(processed: int, written: 
 def test_an_archived_snapshot_is_used_again_while_the_log_since_it_is_smaller(
     since: int, archived_end: int, expected: UseSnapshot
 ) -> None:
-    assert reuse(UseSnapshot(NEW, 21), OLD, archived_end, lambda _: since) == expected
+    assert reuse(UseSnapshot(NEW, 21), OLD, archived_end, since) == expected
 
 
 def test_without_archived_or_local_snapshot_nothing_is_reused() -> None:
-    assert reuse(UseSnapshot(NEW, 21), None, 0, lambda _: 0) == UseSnapshot(NEW, 21)
-    assert reuse(UseSnapshot(None, 0), OLD, 50, lambda _: 0) == UseSnapshot(None, 0)
-    assert reuse(UseSnapshot(OLD, 11), NEW, 50, lambda _: 0) == UseSnapshot(OLD, 11)
+    assert reuse(UseSnapshot(NEW, 21), None, 0, 0) == UseSnapshot(NEW, 21)
+    assert reuse(UseSnapshot(None, 0), OLD, 50, 0) == UseSnapshot(None, 0)
+    assert reuse(UseSnapshot(OLD, 11), NEW, 50, 0) == UseSnapshot(OLD, 11)

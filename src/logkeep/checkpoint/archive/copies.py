@@ -1,7 +1,9 @@
 """The journal of an application's backup: its request, and the receipts of its partitions' copies."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from logkeep.checkpoint.archive.copy_plan import is_continued
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.record import read_application
 from logkeep.checkpoint.partition_copy import CopyRequest, PartitionCopy, decode, encode, request_from
@@ -64,7 +66,7 @@ def stored_copies(place: SourceRef, request: CopyRequest) -> list[StoredCopy]:
 def _fits(request: CopyRequest, copy: PartitionCopy, segments: tuple[Segment, ...]) -> bool:
     """Whether it is a copy for this request, of this history and of a partition that exists."""
     known = (log_of, snapshots_of)
-    names = {name(request.name, request.history, copy.partition) for name in known}
+    names = {name(request.name, request.history, copy.partition, copy.branch) for name in known}
     ours = (copy.nonce, copy.history) == (request.nonce, request.history) and copy.partition < request.partitions
     return ours and all(segment.log in names for segment in segments)
 
@@ -80,3 +82,19 @@ def base_copy(
         return None
     record = read_application(place, read_manifest(place, entry))
     return record.copies[partition] if partition < record.partitions else None
+
+
+def continued(
+    place: SourceRef, request: CopyRequest, partition: int, checkpoints: Collection[tuple[int, int, int]]
+) -> tuple[PartitionCopy | None, int]:
+    """The copy whose log a partition with these checkpoints continues, and the branch of its log. Raises Damaged.
+
+    A log that begins anew is a branch if objects of it are stored: their positions may have another meaning.
+    """
+    base = base_copy(place, request, partition)
+    if request.base is None:
+        return None, 0
+    if base is not None and is_continued(base, request.base, history=request.history, checkpoints=checkpoints):
+        return base, base.branch
+    stored = place.store.list(layout.log_root(place.source, log_of(request.name, request.history, partition)))
+    return None, request.id if any(True for _ in stored) else 0

@@ -1,5 +1,6 @@
 """Which part of a partition's log a copy still has to archive, and where the log of the backup begins. Pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from logkeep.checkpoint.partition_copy import PartitionCopy
@@ -16,6 +17,16 @@ class CopyPlan:
     """The base has this snapshot: its object is used again."""
     lost: tuple[tuple[int, int], ...] = ()
     """Not archived and no longer in the local log."""
+
+
+def is_continued(
+    base: PartitionCopy, base_id: int, *, history: int, checkpoints: Collection[tuple[int, int, int]]
+) -> bool:
+    """Whether the log of the base is this partition's own: its checkpoint is among those of this partition.
+
+    It is not if the data directory was put back to a state from before the base: positions were given twice then.
+    """
+    return base.history == history and (base_id, base.position, base.cut_end) in checkpoints
 
 
 def plan_copy(

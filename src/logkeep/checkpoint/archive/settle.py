@@ -192,10 +192,12 @@ def cut_of(record: ApplicationRecord) -> tuple[LogCut, ...]:
     """The logs of a backup up to their creates, and the snapshots on which they build."""
     logs, snapshots = [], []
     for copy in record.copies:
-        logs.append(LogCut(log_of(record.name, record.history, copy.partition), copy.log_start, copy.cut_end))
+        logs.append(
+            LogCut(log_of(record.name, record.history, copy.partition, copy.branch), copy.log_start, copy.cut_end)
+        )
         if copy.snapshot_position >= 0:
-            log, at = snapshots_of(record.name, record.history, copy.partition), copy.snapshot_position
-            snapshots.append(LogCut(log, at, at + 1))
+            log = snapshots_of(record.name, record.history, copy.partition, copy.branch)
+            snapshots.append(LogCut(log, copy.snapshot_position, copy.snapshot_position + 1))
     return (*logs, *snapshots)
 
 
@@ -210,7 +212,7 @@ def lost_findings(record: ApplicationRecord) -> tuple[Finding, ...]:
         Finding(
             code="log-lost",
             severity=Severity.WARNING,
-            where=str(log_of(record.name, record.history, copy.partition)),
+            where=str(log_of(record.name, record.history, copy.partition, copy.branch)),
             what=f"positions [{start}, {end}) were compacted before they were archived, with their checkpoints",
             remedy="take backups more often, or raise --max-unarchived",
         )

@@ -73,7 +73,8 @@ class CutCheck:
         return {each.partition: each for each in found}
 
     def _snapshot(self, record: ApplicationRecord, number: int) -> Segment | None:
-        rows = self._segments.get(snapshots_of(record.name, record.history, number), [])
+        branch = record.copies[number].branch
+        rows = self._segments.get(snapshots_of(record.name, record.history, number, branch), [])
         return rows[0] if rows else None
 
     def _units(
@@ -84,7 +85,8 @@ class CutCheck:
         snapshots: Mapping[int, SystemKeys],
         number: int,
     ) -> list[PartitionUnit]:
-        rows = tuple(self._segments.get(log_of(record.name, record.history, number), ()))
+        log = log_of(record.name, record.history, number, record.copies[number].branch)
+        rows = tuple(self._segments.get(log, ()))
         snapshot = self._snapshot(record, number)
         parts = 1 + (snapshot.plain_bytes // _SLICE_BYTES if snapshot else 0)
         base = snapshots.get(number, SystemKeys(number))
@@ -160,9 +162,9 @@ def captured(manifest: Manifest, members: Sequence[SetMember]) -> list[CapturedM
 def archived_cuts(record: ApplicationRecord, manifest: Manifest) -> list[ArchivedCut]:
     cuts = {cut.log: cut for cut in manifest.cut}
     found = []
-    for number in range(record.partitions):
-        log = cuts.get(log_of(record.name, record.history, number))
-        snapshot = cuts.get(snapshots_of(record.name, record.history, number))
+    for copy in record.copies:
+        log = cuts.get(log_of(record.name, record.history, copy.partition, copy.branch))
+        snapshot = cuts.get(snapshots_of(record.name, record.history, copy.partition, copy.branch))
         start, end = (log.start, log.end) if log else (-1, -1)
         found.append(ArchivedCut(start, end, snapshot.end - 1 if snapshot else -1))
     return found
@@ -199,7 +201,7 @@ def _report(asked: BackupToCheck, record: ApplicationRecord, found: CutEvidence,
     for log in found.damaged:
         assert log.damaged is not None  # noqa: S101 - that is what it was chosen by
         asked.checked.damage("object-unreadable", log.damaged[0], log.damaged[1])
-    where = layout.log_root(asked.place.source, log_of(record.name, record.history, 0))
+    where = layout.log_root(asked.place.source, log_of(record.name, record.history, 0, record.copies[0].branch))
     for rule in certificate.broken:
         named = "; ".join(rule.records[:3])
         what = f"{rule.rule}, {rule.title}: {rule.what}" + (f": {named}" if named else "")

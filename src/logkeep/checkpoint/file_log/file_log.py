@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from logkeep.checkpoint import records as log_records
+from logkeep.checkpoint.durable_directory import make_durable_directory, sync_directory
 from logkeep.checkpoint.file_log.leader_lock import LeaderLock
 from logkeep.checkpoint.file_log.log_file import NAME, LogFile
 from logkeep.checkpoint.records import Record
@@ -31,7 +32,7 @@ class FileLog:
 
     def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         """Become the leader. Raises Locked if there is one, and Damaged."""
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_durable_directory(directory)
         self._directory, self._segment_bytes = directory, segment_bytes
         self._lock = LeaderLock(directory)
         self._segments: list[LogFile] = []
@@ -108,7 +109,7 @@ class FileLog:
             while len(self._segments) > 1 and self._segments[1].base <= before:
                 self._segments[0].path.unlink()
                 self._segments.pop(0)
-        self._sync_directory()
+        sync_directory(self._directory)
         return self.start
 
     def close(self) -> None:
@@ -136,7 +137,7 @@ class FileLog:
     def _begin_segment(self, base: int) -> None:
         path = self._directory / f"{base:020}.log"
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        self._sync_directory()
+        sync_directory(self._directory)
         self._segments.append(LogFile(path, base))
 
     def _write(self, active: LogFile, data: bytes) -> None:
@@ -162,13 +163,6 @@ class FileLog:
                 what = f"position {position} is not in the log, which has {self.start} to {self.end}"
                 raise ObjectMissing(what, subject=str(self._directory))
             return self._segments[number]
-
-    def _sync_directory(self) -> None:
-        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager

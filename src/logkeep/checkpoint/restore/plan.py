@@ -26,6 +26,8 @@ class PartitionRestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     """Of the create: the last record that is restored."""
     cut_end: int
+    branch: int = 0
+    """Of the archived log, as its copies say."""
     snapshot_backup: int = 0
     snapshot_position: int = -1
     logs: tuple[ArchivedLogPiece, ...]
@@ -95,6 +97,8 @@ def _partition(
     pieces, start = [ArchivedLogPiece(record.id, copy.log_start, cut_end)], copy.log_start
     for backup in sorted(known, reverse=True):
         one = known[backup].copies[copy.partition]
+        if one.branch != copy.branch:
+            continue  # its positions have another meaning
         if one.log_start < start <= one.cut_end:
             pieces.insert(0, ArchivedLogPiece(backup, one.log_start, start))
             start = one.log_start
@@ -103,6 +107,7 @@ def _partition(
                 partition=copy.partition,
                 position=position,
                 cut_end=cut_end,
+                branch=copy.branch,
                 snapshot_backup=backup if one.snapshot_position >= 0 else 0,
                 snapshot_position=one.snapshot_position,
                 logs=tuple(pieces),

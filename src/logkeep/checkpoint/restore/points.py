@@ -29,14 +29,14 @@ class ArchivedSegments:
 
     def log(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> tuple[Segment, ...]:
         """The objects of a partition's log, in order; neighbours may both have a position at their border."""
-        log = log_of(plan.name, plan.history, of.partition)
+        log = log_of(plan.name, plan.history, of.partition, of.branch)
         found = {s.token: s for piece in of.logs for s in self._of(piece.backup, log, piece.start, piece.end)}
         return tuple(sorted(found.values(), key=lambda s: s.start))
 
     def snapshot(self, plan: ApplicationRestorePlan, of: PartitionRestorePlan) -> Segment | None:
         if of.snapshot_position < 0:
             return None
-        log, at = snapshots_of(plan.name, plan.history, of.partition), of.snapshot_position
+        log, at = snapshots_of(plan.name, plan.history, of.partition, of.branch), of.snapshot_position
         for segment in self._of(of.snapshot_backup, log, at, at + 1):
             return segment
         raise Damaged(f"the snapshot at {at} is not in the backup", subject=str(log))

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from logkeep.checkpoint.durable_directory import sync_directory
 from logkeep.checkpoint.restore.state_proof import staged_digest
 from logkeep.errors import Damaged
 from logkeep.formats.kafka.batches import Batches, Bytes
@@ -165,11 +166,3 @@ def _proven_file(place: SourceRef, segment: Segment, progress: Progress) -> Iter
     yield from StoredLog.of(place, segment).pieces(watch)
     if digest.hexdigest() != segment.sha256:
         raise Damaged("the bytes are not those that were written", subject=layout.segment(place.source, segment))
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from logkeep.checkpoint.restore.stage_task import sync_directory
+from logkeep.checkpoint.durable_directory import sync_directory
 from logkeep.checkpoint.steps import Steps
 
 DOCUMENT: Final = "application.json"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from logkeep.checkpoint.simulator.world import SimWorld
 
 _KEPT = 2
-_CUT = "cut"
+_CUT, _CHECKPOINTS = "cut", "checkpoints"
 _IDLE_STEPS, _IDLE_TICKS = 4, 12
 
 
@@ -138,7 +138,8 @@ class PartitionLeader:
     def _store(self, applied: machine_state.Applied) -> None:
         if applied.state.checkpoint_id != self.state.checkpoint_id:
             self.cut = self.cut_at(applied.state.checkpoint_id, applied.state.checkpoint_position)
-            self.system[_CUT] = msgspec.msgpack.encode(self.cut)
+            checkpoints = (*self.checkpoints, (self.cut.id, self.cut.position, self.cut.cut_end))
+            self.system |= {_CUT: msgspec.msgpack.encode(self.cut), _CHECKPOINTS: msgspec.msgpack.encode(checkpoints)}
         self.state = applied.state
         for target, writes in ((self.user, applied.writes), (self.system, applied.system)):
             for key, value in writes:
@@ -158,6 +159,12 @@ class PartitionLeader:
             steps = self.world.archive.begin(self, instruction)
             if steps is not None:
                 self.world.spawn(steps, self)
+
+    @property
+    def checkpoints(self) -> tuple[tuple[int, int, int], ...]:
+        """Id, position and cut end of each, oldest first."""
+        stored = self.system.get(_CHECKPOINTS, msgspec.msgpack.encode(()))
+        return msgspec.msgpack.decode(stored, type=tuple[tuple[int, int, int], ...])
 
     def saved(self) -> LocalSnapshot:
         facts = KeptSnapshot(self.state.written, len(self.user), self.state.processed + 1)

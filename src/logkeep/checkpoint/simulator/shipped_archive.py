@@ -189,6 +189,7 @@ class _Process:
             elapsed_s=lambda: world.tick,
         )
         self.actor = BackupActor(who, self._log, self._keeping)
+        self.actor.checkpoints = lambda: leader.checkpoints
 
     def snapshot(self, leader: PartitionLeader) -> None:
         run(self.snapshots.take(_state_of(leader)), lambda _: False)

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from logkeep.checkpoint.state.backend import NOTHING, SnapshotInfo, Write
-from logkeep.errors import Damaged, StoreFull
+from logkeep.errors import Damaged, StoreError, StoreFull
 
 _TABLES = """
 create table if not exists state (key text primary key, value blob not null) without rowid;
@@ -76,14 +76,14 @@ class SqliteState:
     def snapshot(self, path: Path) -> SnapshotInfo:
         if path.exists():
             raise FileExistsError(str(path))
-        with closing(_connect(self._path)) as source, closing(sqlite3.connect(path)) as target:
-            try:
+        try:
+            with closing(_connect(self._path)) as source, closing(sqlite3.connect(path)) as target:
                 source.backup(target, pages=-1)
-            except sqlite3.OperationalError as error:
-                _refuse_full(error, path)
-                raise
-            target.execute("pragma journal_mode = delete")
-            position = _position(target)
+                target.execute("pragma journal_mode = delete")
+                position = _position(target)
+        except sqlite3.Error as error:
+            _refuse_full(error, path)
+            raise StoreError(f"SQLite made no snapshot of the state ({error})", subject=str(path)) from error
         _sync(path)
         return SnapshotInfo(position, path.stat().st_size)
 
