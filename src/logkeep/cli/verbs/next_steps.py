@@ -74,16 +74,11 @@ def _verify(run: Run, backup: int | None, level: str) -> NextStep | None:
 
 
 def after_verify(run: Run, report: "VerifyReport") -> NextStep | None:
-    """A drill proves the restore itself, where the kind has one. Of a damaged backup, the report says what to do."""
+    """A drill proves the restore itself. Of a damaged backup, the report says what to do."""
     if report.verdict != GOOD or report.health == DAMAGED:
         return None
-    if report.kind == APPLICATION.name:
-        planned = command(run, "app", "restore", report.id, "--data", f"/var/lib/{report.source}", "--dry-run")
-        return NextStep("see what a restore would do", (planned,))
-    if report.kind == ZEEBE.name:
-        exported = command(run, "zeebe", "export", report.id, "--to", "/srv/zeebe-restore")
-        return NextStep("write it where Zeebe restores it from", (exported,))
-    return NextStep("prove that it can be restored", (command(run, "drill", report.id, "--embedded"),))
+    server = () if report.kind in (APPLICATION.name, ZEEBE.name) else ("--embedded",)
+    return NextStep("prove that it can be restored", (command(run, "drill", report.id, *server),))
 
 
 def after_restore(run: Run, report: "RestoreReport") -> NextStep | None:

@@ -103,8 +103,8 @@ def _commands(step: NextStep | None) -> tuple[str, ...]:
     (
         ("kafka", "logkeep drill 7 --embedded"),
         ("zookeeper", "logkeep drill 7 --embedded"),
-        ("application", "logkeep app restore 7 --data /var/lib/shop --dry-run"),
-        ("zeebe", "logkeep zeebe export 7 --to /srv/zeebe-restore"),
+        ("application", "logkeep drill 7"),
+        ("zeebe", "logkeep drill 7"),
     ),
 )
 def test_after_verify_it_is_what_the_kind_has(kind: str, told: str) -> None:
