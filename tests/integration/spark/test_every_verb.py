@@ -185,6 +185,13 @@ def _kafka_backup(stage: Stage) -> None:
     assert (done["new_offsets"], done["findings"]) == (15, [])
 
 
+def _backup_set(stage: Stage) -> None:
+    where = stage.init("set")
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--source", "prod", "--topics", stage.orders)
+    done = stage.on_cluster("backup-set", "take", *where, *stage.broker, "--members", "prod", "--yes")
+    assert [(each["source"], each["state"]) for each in done["members"]] == [("prod", "completed")]
+
+
 def _verify(stage: Stage) -> None:
     assert stage.on_one_worker("verify", *stage.backed, "--level", "records")["verdict"] == "good"
 
@@ -344,6 +351,7 @@ def _zeebe_import(stage: Stage) -> None:
 
 CASES = {
     "app restore": (_application_restore,),
+    "backup-set take": (_backup_set,),
     "kafka backup": (_kafka_backup,),
     "verify": (_verify,),
     "kafka restore": (_kafka_restore, _offline_restore),
