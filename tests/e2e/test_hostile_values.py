@@ -107,7 +107,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "zeebe verify": ("zeebe verify 20 --store {zeebe} --all", "zeebe verify {text} --store {zeebe}"),
     "kafka schemas list": (f"kafka schemas list latest {KAFKA} --all",
                            f"kafka schemas list latest {LONG_TEXTS} --all"),
-    "kafka schemas show": (f"kafka schemas show 1 latest {KAFKA}",),
+    "kafka schemas show": (f"kafka schemas show latest 1 {KAFKA}",),
     "kafka schemas check": (f"kafka schemas check latest {KAFKA}",),
     "kafka schemas restore": (
         f"kafka schemas restore latest {KAFKA} --registry http://{{words}}",

@@ -92,6 +92,8 @@ def test_flags_that_people_type() -> None:
 
 NAMED = ("backup", "backups", "checkpoint", "restore", "restore_id")
 """Arguments that name a backup or a restore."""
+FOLLOWED_BY_ANOTHER = {"kafka schemas show"}
+"""The id of a schema comes behind the backup's."""
 HARMLESS = {"kafka export", "zookeeper repair"}
 """An export changes nothing in the repository; a repair asks, and replaces only damaged objects, in all backups."""
 
@@ -106,6 +108,7 @@ def test_an_id_defaults_to_the_latest_only_where_nothing_changes(entry: VerbEntr
     argument = _named(entry)
     assert argument is not None
     reads = YES not in entry.load().options and not entry.words.endswith((" restore", " plan"))
+    reads &= entry.words not in FOLLOWED_BY_ANOTHER
     assert (argument.default == "latest") == (reads or entry.words in HARMLESS)
 
 

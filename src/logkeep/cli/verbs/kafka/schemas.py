@@ -233,7 +233,7 @@ def _version_row(one: SubjectVersion, definitions: Mapping[tuple[str, int], Sche
 
 
 @verb(SHOW, report=SchemaReport, text=_show_text)
-def show(run: Run, schema_id: int, backup: str) -> SchemaReport:
+def show(run: Run, backup: str, schema_id: int) -> SchemaReport:
     found = schemas_backup(run, backup)
     registry = found.registry
     definition = registry.find(schema_id)

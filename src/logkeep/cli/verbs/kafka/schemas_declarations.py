@@ -43,11 +43,11 @@ SHOW = Declaration(
     """,
     options=(*STORE_OPTIONS, SCHEMAS_TOPIC),
     arguments=(
+        click.Argument(["backup"], metavar="ID"),
         click.Argument(["schema_id"], metavar="SCHEMA-ID", type=click.IntRange(0)),
-        _backup(),
     ),
     exits=(10, *STORE_EXITS),
-    examples=("logkeep kafka schemas show 42", "logkeep kafka schemas show 42 20261114020000 --json"),
+    examples=("logkeep kafka schemas show latest 42", "logkeep kafka schemas show latest 42 --json"),
 )
 
 CHECK = Declaration(
