@@ -187,9 +187,15 @@ def _kafka_backup(stage: Stage) -> None:
 
 def _backup_set(stage: Stage) -> None:
     where = stage.init("set")
-    stage.prepare("kafka", "backup", *where, *stage.broker, "--source", "prod", "--topics", stage.orders)
-    done = stage.on_cluster("backup-set", "take", *where, *stage.broker, "--members", "prod", "--yes")
-    assert [(each["source"], each["state"]) for each in done["members"]] == [("prod", "completed")]
+    topic = f"in-a-set-{random_token()}"
+    stage.topics.create(topic, 3)
+    write(stage.topics, topic, ["before", "the set"], 0)
+    for source in ("one", "two"):
+        stage.prepare("kafka", "backup", *where, *stage.broker, "--source", source, "--topics", topic)
+    write(stage.topics, topic, ["in", "the set"], 1)
+    done = stage.on_cluster("backup-set", "take", *where, *stage.broker, "--members", "one,two", "--yes")
+    states = [(each["source"], each["state"]) for each in done["members"]]
+    assert states == [("one", "completed"), ("two", "completed")]
 
 
 def _verify(stage: Stage) -> None:
