@@ -24,6 +24,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.model.cache import cache_dir
 from logkeep.model.ids import BackupId
+from logkeep.model.time import random_token
 from logkeep.store.local import LocalStore
 from tests.integration.kafka.restore.scene import bounds, read, write
 from tests.support.cli.filled_repository import Done, document_of
