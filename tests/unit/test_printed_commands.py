@@ -11,7 +11,16 @@ _COMMAND = re.compile(rf"(?:^|[`$:;\n] *|  )(?:{_PROGRAMS})(?: [^`;,\n]*)? $")
 """What stands before a value of a command."""
 _QUOTING = re.compile(r"(?:shell_word|shell_line|shlex\.quote)\(")
 _OF_OURS = {
-    *("backup_id", "entry.id", "found.checkpoint_id", "manifest.id", "report.id", "report.restore", "restore"),
+    *(
+        "backup_id",
+        "chosen",
+        "entry.id",
+        "found.checkpoint_id",
+        "manifest.id",
+        "report.id",
+        "report.restore",
+        "restore",
+    ),
     *("restore_id", "stored.id", "written.restore", "os.geteuid()", "directory.owner", "owner", "level"),
     *("held", "when", "where", "_SERVER", "_TOP", "file", "away", "places", "directory", "' '.join(parts)"),
     *("__version__", "report.version", "report.python", "entry.words", "words"),
