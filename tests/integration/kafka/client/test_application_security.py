@@ -48,6 +48,7 @@ def _properties(secured: SecuredKafka, directory: Path) -> Path:
     return write_properties(directory / "client.properties", found)
 
 
+@pytest.mark.usefixtures("as_before")
 def test_backups_checkpoints_and_restores_use_tls_and_sasl(secured: SecuredKafka, tmp_path: Path) -> None:
     _allow(secured)
     servers, file = f"localhost:{secured.ports['SASL_SSL']}", _properties(secured, tmp_path)
