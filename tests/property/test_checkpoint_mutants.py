@@ -162,8 +162,8 @@ ARCHIVE_MUTANTS = {
         BackupActor,
         "_copy_files",
         "copied = yield",
-        "put_copy(place, request.id, self._completed(request, job, plan, position, segments), segments, who.run, "
-        "who.tokens()); copied = yield",
+        "put_copy(place, request.id, self._completed(request, job, plan, branch, position, segments), segments, "
+        "who.run, who.tokens()); copied = yield",
         {"unrestorable"},
     ),
     "two leaders under one key": Mutant(

@@ -3,7 +3,7 @@
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -168,10 +168,11 @@ def test_r51_s8_an_error_of_the_store_fails_the_backup_and_frees_its_pins(tmp_pa
 def test_r45_without_a_snapshot_below_the_checkpoint_the_backup_fails(tmp_path: Path) -> None:
     place = _place(new_repository(tmp_path / "repository"))
     limits = KeepingLimits(1 << 30, most_unarchived_bytes=1, segment_bytes=500)
-    with _running(tmp_path / "data", place.store, limits) as runtime:
+    with _running(tmp_path / "data", place.store, limits) as runtime, ExitStack() as keepers:
         _work(runtime, 40)
         for worker in runtime.workers:
             _snapshot(worker)
+            keepers.enter_context(worker._one_keeper)  # no further snapshot is taken
             assert worker.keeping.compact(worker.log) > 0
             for one in worker.snapshots.list():
                 worker.snapshots.path(one.position).unlink()
