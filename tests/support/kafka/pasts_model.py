@@ -50,9 +50,9 @@ from logkeep.kafka.logs.lost_offset import Cause, LogFacts, OffsetVerdict, expla
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.cut_coverage import inherited_gaps
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.repository.backups.tiling import inherited_gaps
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.cluster_values import facts

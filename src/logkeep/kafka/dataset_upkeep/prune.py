@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index, segment_name
-from logkeep.formats.datasets.kafka_backup_v1_reading import partition_index as listed_segments
+from logkeep.formats.datasets.kafka_backup_v1_reader import partition_index as listed_segments
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.retention.guarantee import guarantee_of

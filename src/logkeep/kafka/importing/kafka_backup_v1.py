@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.kafka.record.import_label import ToolLabel

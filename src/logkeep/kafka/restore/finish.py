@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMap
-from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.settings import ClientSettings

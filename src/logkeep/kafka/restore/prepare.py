@@ -38,10 +38,10 @@ from logkeep.kafka.restore.plan.plan import (
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
-from logkeep.kafka.restore.plan.torn import TearReport
+from logkeep.kafka.restore.plan.torn_transactions import TearReport
 from logkeep.kafka.restore.security import scram_finding
-from logkeep.kafka.restore.tears import compare_transactions
 from logkeep.kafka.restore.topics import validate_topics
+from logkeep.kafka.restore.transaction_check import compare_transactions
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName

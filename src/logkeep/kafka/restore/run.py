@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from logkeep.errors import Locked, TargetUnsafe, UnknownBackup, UsageError
-from logkeep.formats.run_map.stored import decode_all
+from logkeep.formats.run_map.file_format import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition

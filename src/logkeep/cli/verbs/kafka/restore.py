@@ -66,7 +66,7 @@ from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.plan.torn import TORN_CODES
+from logkeep.kafka.restore.plan.torn_transactions import TORN_CODES
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.write import write_label

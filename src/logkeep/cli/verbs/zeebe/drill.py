@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from logkeep.checkpoint.zeebe.inventory import find_backup
-from logkeep.checkpoint.zeebe.repo.exporting import StoreLayout, ZeebeExport
-from logkeep.checkpoint.zeebe.repo.importing import record_of
+from logkeep.checkpoint.zeebe.repo.export_run import StoreLayout, ZeebeExport
+from logkeep.checkpoint.zeebe.repo.import_run import record_of
 from logkeep.checkpoint.zeebe.repo.record import ZeebeRecord
 from logkeep.checkpoint.zeebe.verify import LABEL, VerifiedBackup, expected_bytes, verify_backup
 from logkeep.cli.frame.execute import Run

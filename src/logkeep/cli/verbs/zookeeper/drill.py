@@ -7,7 +7,7 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import note_failed, restores_place
 from logkeep.config.options import ZK_MOMENT, Options
-from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
+from logkeep.embedded.zookeeper_boot import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId

@@ -33,7 +33,7 @@ from logkeep.kafka.restore.plan.repartition import (
 )
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
 from logkeep.kafka.restore.plan.topics import TopicOptions, TopicPlan, difference_findings, plan_topic
-from logkeep.kafka.restore.plan.torn import TearReport, TornTransactions, torn_findings
+from logkeep.kafka.restore.plan.torn_transactions import TearReport, TornTransactions, torn_findings
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.segments import LogName

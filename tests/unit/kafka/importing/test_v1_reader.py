@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets, partition_index
+from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets, partition_index
 from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
 from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
 from logkeep.store.local import LocalStore
