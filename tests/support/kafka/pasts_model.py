@@ -11,7 +11,6 @@ from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import bodies_of
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
-from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
@@ -20,15 +19,15 @@ from logkeep.kafka.backup.assemble import (
     join_rounds,
     results_in_plan,
 )
-from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.history_check import (
+from logkeep.kafka.backup.continuity.archived_batch import by_log, header_of, read_batch
+from logkeep.kafka.backup.continuity.history_check import (
     BrokenLog,
     archive_progress,
     broken_logs,
     changed_meanwhile,
     of_another_past,
 )
-from logkeep.kafka.backup.past_check import (
+from logkeep.kafka.backup.continuity.past_check import (
     ArchivedBatch,
     JudgedPasts,
     LeaderBatch,
@@ -40,6 +39,7 @@ from logkeep.kafka.backup.past_check import (
     compare_headers,
     gap_ends,
 )
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.record_builder import logs_of
