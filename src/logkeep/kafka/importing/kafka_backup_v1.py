@@ -151,7 +151,7 @@ def _once(files: dict[int, ObjectInfo], start: int, info: ObjectInfo) -> None:
 def v1_partition(store: Store, topic: str, number: int, files: V1Files) -> V1PartitionReader:
     entries, torn = list[v1.IndexedSegment](), 0
     if files.listing is not None:
-        entries, torn = v1.partition_index(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
+        entries, torn = v1.listed_segments(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
     first = {e.named: e.first for e in entries}
     segments = tuple(
         ListedReader(start, _segment(store, files, start), first.get(start, -1))
