@@ -138,8 +138,10 @@ def index_entries(data: bytes, longest_name: int, where: str, remedy: str = "") 
         after = at + _LENGTH.size + size
         if after + _START.size > len(data):
             return
+        (start,) = _START.unpack_from(data, after)
+        name = data[at + _LENGTH.size : after]
         end = after + _START.size
-        yield IndexEntry(at, data[at + _LENGTH.size : after], *_START.unpack_from(data, after), end)
+        yield IndexEntry(at, name, start, end)
         at = end
 
 
