@@ -240,7 +240,7 @@ def _zookeeper_deeper(request: DeepRequest) -> "Deeper | None":
     entry, level = request.entry(), Level(request.level)
     if level is not Level.BOOT:
         return DeepVerification(entry, level)
-    from logkeep.embedded.booting import boot_of, version_of  # noqa: PLC0415
+    from logkeep.embedded.zookeeper_boot import boot_of, version_of  # noqa: PLC0415
     from logkeep.zookeeper.repo.view import view_of  # noqa: PLC0415
 
     scratch = Path(request.resources.enter_context(tempfile.TemporaryDirectory(prefix="logkeep-boot-")))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from logkeep.application.control import AnswersRequest, ControlRequest, CreateRequest, SendRequest, reachable
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.errors import ClusterError, ClusterUnreachable, UsageError
 

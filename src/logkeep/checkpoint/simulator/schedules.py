@@ -12,7 +12,7 @@ from logkeep.checkpoint.records import Kind, document_of
 from logkeep.checkpoint.simulator import judge
 from logkeep.checkpoint.simulator.judge import Judge, SendingFacts
 from logkeep.checkpoint.simulator.plan import SchedulePlan, make_plan, shorter
-from logkeep.checkpoint.simulator.restoring import drained, restored_world
+from logkeep.checkpoint.simulator.restore_check import drained, restored_world
 from logkeep.checkpoint.simulator.sim_repository import SimRepository
 from logkeep.checkpoint.simulator.sim_store import SimDecision
 from logkeep.checkpoint.simulator.sim_transport import SENDING

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from logkeep.errors import ClusterError
 from logkeep.formats.kafka.internal_topics.coordination_events import CoordinationEvent, CoordinationKind, event_batch
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.frames import ReceiveBuffer
 from logkeep.kafka.client.produce import API, VERSION, Parcel, parse, request_parts

@@ -17,7 +17,8 @@ from logkeep.cli.verbs.kafka.backup_report import copied_code
 from logkeep.cli.verbs.zookeeper import backup as zookeeper_verb
 from logkeep.config.options import APP_TIMEOUT, BACKUP_ID, SOURCE, TAG
 from logkeep.errors import BackupFailed
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupOptions
 from logkeep.kinds import APPLICATION, KAFKA, ZOOKEEPER
 from logkeep.model.ids import BackupId
 from logkeep.model.time import Clock, TokenSource
