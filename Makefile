@@ -126,7 +126,7 @@ wheel: $(VENV)/.build  ## build dist/logkeep-VERSION-py3-none-any.whl, for pip o
 	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/logkeep-*.whl
 
-lock: dev  ## resolve anew: requirements/*.lock (needs uv), the jars of servers, the archives of Zeebe and Apicurio (500 MB), OSO's crates
+lock: install  ## resolve anew: requirements/*.lock (needs uv), the jars of servers, the archives of Zeebe and Apicurio (500 MB), OSO's crates
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 requirements/build.in -o requirements/build.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra dev -o requirements/dev.lock
 	uv pip compile -q --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra s3 --extra scram --extra schemas -c requirements/dev.lock -o requirements/logkeep.lock
