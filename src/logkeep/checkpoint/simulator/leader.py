@@ -14,7 +14,7 @@ from logkeep.checkpoint.machine import Append, CallHandler, Instruction, Reply, 
 from logkeep.checkpoint.machine_state import MachineState
 from logkeep.checkpoint.partition_state import CutFacts
 from logkeep.checkpoint.records import INPUTS, Kind, Record
-from logkeep.checkpoint.simulator.sim_log import Deposed
+from logkeep.checkpoint.simulator.sim_log import Compacted, Deposed
 from logkeep.checkpoint.snapshot_choice import KeptSnapshot, must_abort
 from logkeep.checkpoint.steps import Steps, Wait
 
@@ -55,6 +55,10 @@ class PartitionLeader:
                 yield from self._turn()
         except Deposed:
             return
+        except Compacted:
+            if self.term == self.log.term:
+                raise
+            # The next leader has taken a snapshot, and removed what this one had not read yet.
 
     def _replay(self) -> Steps[None]:
         position = self.state.processed + 1
