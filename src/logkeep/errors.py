@@ -361,6 +361,14 @@ class BackupFailed(LogkeepError):
     remedy = "earlier backups are untouched; run again, or continue with --resume"
 
 
+class BackupTimedOut(BackupFailed):
+    """A partition of an application did not answer before the deadline of the backup."""
+
+
+class BackupRefused(BackupFailed):
+    """A partition of an application cannot take this backup: its checkpoint, history or repository is another one."""
+
+
 class TaskFailed(BackupFailed):
     """A unit of work failed on every attempt."""
 

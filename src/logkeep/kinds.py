@@ -301,7 +301,8 @@ def _check_application_objects() -> "ReadTask":
 KAFKA = SourceKind(
     name="kafka",
     title="Kafka",
-    verify_levels=("files", "data", "records", "source"),
+    verify_levels=("files", "data", "records", "source", "cut"),
+    whole_levels=("cut",),
     read_task=_check_kafka_logs,
     deeper=_kafka_deeper,
     contents=_kafka_contents,

@@ -106,6 +106,10 @@ class ScriptedApplication:
         self.silent: set[int] = set()
         self.lost: set[int] = set()
         self.copying: set[int] | None = None
+        self.jumping: set[int] = set()
+        """Partitions that take a later checkpoint first."""
+        self.failing: dict[int, str] = {}
+        """Partitions whose copies fail, and why."""
         self.down = False
         self.state_digest = as_text(EMPTY)
         """Its logs have no events."""
@@ -136,6 +140,8 @@ class ScriptedApplication:
     def _process(self, partition: ScriptedPartition, document: CheckpointDocument) -> None:
         partition.work(1)
         position = partition.end - 1
+        if partition.number in self.jumping:
+            partition.latest = document.id + 1
         fresh = document.id > partition.latest
         if fresh:
             partition.latest = document.id
@@ -146,7 +152,7 @@ class ScriptedApplication:
         self.answered.setdefault(document.id, {}).setdefault(partition.number, answer)
         copies = self.copying is None or partition.number in self.copying
         if fresh and not document.marker and copies:
-            self.world.drain(self.copy(partition.number, document.id))
+            self.world.drain(self.copy(partition.number, document.id, reason=self.failing.get(partition.number, "")))
 
     def answers(self, checkpoint_id: int) -> Mapping[int, CheckpointDocument]:
         found = self.answered.get(checkpoint_id, {})

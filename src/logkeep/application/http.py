@@ -23,6 +23,8 @@ from logkeep.application.http_openapi import openapi
 from logkeep.application.http_operations import RestoreAnswer, RestoreBody, ServedApplication, TakeBody, names_of
 from logkeep.errors import (
     BackupFailed,
+    BackupRefused,
+    BackupTimedOut,
     ClusterError,
     Damaged,
     IllegalTransition,
@@ -44,7 +46,9 @@ _STATUS: tuple[tuple[type[LogkeepError], HTTPStatus], ...] = (
     (UsageError, HTTPStatus.BAD_REQUEST),
     (Locked, HTTPStatus.CONFLICT),
     (TargetUnsafe, HTTPStatus.CONFLICT),
-    (BackupFailed, HTTPStatus.GATEWAY_TIMEOUT),
+    (BackupTimedOut, HTTPStatus.GATEWAY_TIMEOUT),
+    (BackupRefused, HTTPStatus.CONFLICT),
+    (BackupFailed, HTTPStatus.BAD_GATEWAY),
     (ClusterError, HTTPStatus.BAD_GATEWAY),
     (StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (Damaged, HTTPStatus.INTERNAL_SERVER_ERROR),

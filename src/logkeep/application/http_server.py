@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logkeep.application.http_guard import AsgiApp, Guard
@@ -118,8 +118,10 @@ def _known_token(path: Path) -> str:
     return token
 
 
-def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[], None] = lambda: None) -> None:
-    """Until SIGTERM or SIGINT. `serving` is called once clients can connect.
+def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[str], None] = lambda _: None) -> str:
+    """Until SIGTERM or SIGINT. `serving` is called with the URL once clients can connect. Returns the URL.
+
+    Port 0 is a free port that the system chooses.
 
     Raises UsageError, ConfigError, or EngineUnavailable if the extra `http` is not installed.
     """
@@ -128,8 +130,10 @@ def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[], None] = l
         import uvicorn  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EngineUnavailable("uvicorn is not installed", remedy="pip install 'logkeep[http]'") from error
+    token, listener = read_token(options.token_file), _listening(options)
+    options = replace(options, port=listener.getsockname()[1])
     config = uvicorn.Config(
-        Guard(app, options.hosts, read_token(options.token_file)),
+        Guard(app, options.hosts, token),
         ssl_certfile=options.certificate,
         ssl_keyfile=options.key,
         log_level="warning",
@@ -140,9 +144,10 @@ def serve(app: AsgiApp, options: ServingOptions, serving: Callable[[], None] = l
         timeout_graceful_shutdown=_END_S,
         lifespan="off",
     )
-    with _listening(options) as listener, suppress(KeyboardInterrupt):
-        serving()
+    with listener, suppress(KeyboardInterrupt):
+        serving(options.url)
         uvicorn.Server(config).run([listener])
+    return options.url
 
 
 def _listening(options: ServingOptions) -> socket.socket:

@@ -32,6 +32,8 @@ class CopyRequest(msgspec.Struct, frozen=True, kw_only=True):
     on_failover: OnFailover = "fail"
     base: int | None = None
     """The backup that this one continues."""
+    brokers: str = ""
+    """The bootstrap servers of its log; empty if that is in files."""
 
 
 class PartitionCopy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -91,7 +93,7 @@ def decode(note: str, where: str) -> PartitionCopy:
 
 def options_of(request: CopyRequest, deadline: str) -> dict[str, str]:
     """How a request is stored: as options of the backup request of its id."""
-    return {
+    found = {
         "application": request.application,
         "name": request.name,
         "history": str(request.history),
@@ -100,6 +102,7 @@ def options_of(request: CopyRequest, deadline: str) -> dict[str, str]:
         "deadline": deadline,
         "on_failover": request.on_failover,
     }
+    return found | ({"brokers": request.brokers} if request.brokers else {})
 
 
 class _StoredOptions(msgspec.Struct, frozen=True):
@@ -112,6 +115,7 @@ class _StoredOptions(msgspec.Struct, frozen=True):
     nonce: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$")]
     deadline: Annotated[datetime, msgspec.Meta(tz=True)]
     on_failover: OnFailover
+    brokers: str = ""
 
 
 msgspec.json.Decoder(_StoredOptions)  # learned here, for the same reason

@@ -628,7 +628,8 @@ SET_MEMBERS: Option[str | None] = Option(
     "members", Text("NAME,..."), None, "Sources that are backed up under one id.", where=Where.FLAG
 )
 LISTEN: Option[str] = Option(
-    "listen", Text("HOST:PORT"), "127.0.0.1:8470", "Address of the server; other addresses than loopback need TLS.",
+    "listen", Text("HOST:PORT"), "127.0.0.1:8470",
+    "Address of the server, port 0: a free one; other addresses than loopback need TLS.",
     key="http.listen",
 )  # fmt: skip
 TOKEN_FILE: Option[Path] = Option(

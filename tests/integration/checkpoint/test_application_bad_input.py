@@ -174,6 +174,21 @@ def test_a_partition_that_never_answers_is_named_over_http(served: _Served) -> N
     assert served.post({"backupId": 9}).status_code == 202
 
 
+def test_a_take_that_fails_for_another_reason_is_no_timeout(served: _Served) -> None:
+    served.app.jumping = {2}
+    answer = served.post({"backupId": 8})
+    assert (answer.status_code, answer.headers["content-type"]) == (409, "application/problem+json")
+    assert "partition 2: it jumped over 8" in answer.json()["detail"]
+    served.app.jumping, served.app.failing = set(), {1: "the disk of this partition is full"}
+    answer = served.post({"backupId": 10})
+    assert answer.status_code == 502
+    assert (answer.json()["detail"], answer.json()["status"]) == (
+        "partition 1: the disk of this partition is full",
+        502,
+    )
+    assert served.http.get(f"{BACKUPS}/10").json()["state"] == "failed"
+
+
 def test_a_partition_with_another_store_is_named_over_http(served: _Served) -> None:
     served.app.repository = "another"
     answer = served.post({"backupId": 8})

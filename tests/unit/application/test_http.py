@@ -266,5 +266,5 @@ def test_a_port_that_another_server_uses_is_an_error_and_nothing_is_served(tmp_p
     with socket.create_server(("127.0.0.1", 0)) as other:
         options = ServingOptions("127.0.0.1", other.getsockname()[1], tmp_path / "token")
         with pytest.raises(UsageError, match="cannot listen at 127"):
-            serve(http_application([]), options, lambda: said.append("serving"))
+            serve(http_application([]), options, said.append)
     assert said == []

@@ -27,10 +27,13 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord, GroupRecord
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import BackupId
+from logkeep.model.plurals import plural
 from logkeep.repository.backups.manifest import AttachmentRef
 from logkeep.repository.chain.commits import SourceRef
 
+NOT_EXACT = "cut-not-exact"
 _PAUSE_S = 0.05
 _PARTITION = 0
 
@@ -76,6 +79,9 @@ class ParticipantCutter:
 
     def attach(self, place: SourceRef, backup_id: BackupId, token: str) -> AttachmentRef:
         return put_cut(place, backup_id, self._cut, token)
+
+    def findings(self) -> tuple[Finding, ...]:
+        return cut_findings(self._cut)
 
     @property
     def cut(self) -> ParticipantCut:
@@ -225,6 +231,16 @@ class ParticipantCutter:
                 for log, at in sorted(positions.items())
             ),
         )
+
+
+def cut_findings(cut: ParticipantCut) -> tuple[Finding, ...]:
+    """A cut without transactions is never called exact; the certificate counts all duplicates."""
+    if cut.transactional:
+        return ()
+    found = plural(cut.disagreeing, "possible duplicate")
+    what = f"the application runs without transactions: the cut is not exact, with {found} between P and E"
+    remedy = f"`logkeep verify {cut.id} --level cut` counts all of them"
+    return (Finding(code=NOT_EXACT, severity=Severity.NOTE, where=cut.application, what=what, remedy=remedy),)
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class KafkaClient:
     def __init__(self, config: ConnectionConfig, application: str) -> None:
         """Raises TopicMissing, Locked while it is restored, ClusterError."""
         self._name, self._found = application, find_application(config, application)
+        self._brokers = str(config["bootstrap.servers"])
         topics = self._found.topics
         self._outgoing = InboxSender(config, topics)
         self._consumer = Consumer(consumer_config(config, f"{topics.replies}.reader"))
@@ -91,7 +92,8 @@ class KafkaClient:
         if found.application != self._found.application:
             raise ClusterError("another application answers", subject=self._name)
         answered = [_facts_in(reply) for reply in self._gather(others, _OTHERS_S)]
-        return msgspec.structs.replace(found, latest=max(found.latest, *(each.latest for each in answered), 0))
+        latest = max(found.latest, *(each.latest for each in answered), 0)
+        return msgspec.structs.replace(found, latest=latest, brokers=self._brokers)
 
     def create(self, partition: int, document: CheckpointDocument) -> None:
         if not 0 <= partition < self._found.partitions:

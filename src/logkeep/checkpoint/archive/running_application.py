@@ -19,6 +19,8 @@ class ApplicationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the repository that its partitions archive to; empty if they archive nowhere."""
     latest: int = 0
     """The largest checkpoint id of its partitions: no create with it, or with a smaller one, takes a checkpoint."""
+    brokers: str = ""
+    """The bootstrap servers by which the caller found it; empty if its log is in files."""
 
 
 class ApplicationPort(Protocol):

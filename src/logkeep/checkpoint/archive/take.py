@@ -16,7 +16,15 @@ from logkeep.checkpoint.archive.settle import Settlement, fail, fail_in, settle,
 from logkeep.checkpoint.partition_copy import CopyRequest, OnFailover, options_of
 from logkeep.checkpoint.records import CheckpointDocument
 from logkeep.checkpoint.steps import Steps, Wait
-from logkeep.errors import BackupFailed, ClusterError, IllegalTransition, Locked, UsageError
+from logkeep.errors import (
+    BackupFailed,
+    BackupRefused,
+    BackupTimedOut,
+    ClusterError,
+    IllegalTransition,
+    Locked,
+    UsageError,
+)
 from logkeep.model.ids import BackupId, next_id
 from logkeep.model.time import Clock, TokenSource, rfc3339
 from logkeep.repository.backups.backup import check_wanted
@@ -188,6 +196,7 @@ def _store_request(writing: Writing, facts: ApplicationFacts, options: TakeOptio
         deadline=now + options.timeout,
         on_failover=options.on_failover,
         base=base,
+        brokers=facts.brokers,
     )
     stored = BackupRequest(
         repository=writing.place.repository,
@@ -259,15 +268,19 @@ def _announce(
         answers = yield from _send(port, document, request.partitions)
         missing = unanswered(request.partitions, answers)
         watch(request.partitions - len(missing), request.partitions)
+        kind: type[BackupFailed] = BackupRefused
         problem = refused(request.id, request.history, place.repository, answers)
         if problem is None and missing and clock() >= request.deadline:
+            kind = BackupTimedOut
             problem = MustFail(f"it did not answer before the deadline, {rfc3339(request.deadline)}", missing[0])
         if problem is not None:
             reason = partition_failure(problem.partition, problem.reason)
             settled = yield from fail(place, request.id, reason, clock, tokens)
             if settled.state is StateName.COMPLETED:
                 return  # every partition has stored its copy: only an answer is late
-            raise BackupFailed(settled.reason or reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
+            other = bool(settled.reason) and settled.reason != reason  # somebody else had failed it
+            how = BackupFailed if other else kind
+            raise how(settled.reason or reason, subject=f"backup {request.id}", remedy=_LARGER_ID)
         if not missing:
             return
         yield Wait(_RESEND_S)

@@ -19,12 +19,13 @@ from logkeep.config.options import (
     SHOW_KEYS,
 )
 from logkeep.errors import Damaged, UsageError
-from logkeep.kinds import DeepRequest, SourceKind, kind_of
+from logkeep.kinds import KAFKA, DeepRequest, SourceKind, kind_of
 from logkeep.model.findings import DELETION_DOUBTS, Finding, Severity
 from logkeep.model.ids import BackupId
 from logkeep.reports.backups import read_source
 from logkeep.reports.verification import VerifyReport, ZooKeeperVerified, verify_report
 from logkeep.repository.backups.manifest import Manifest
+from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.backups.verdicts import DAMAGED, GOOD
 from logkeep.repository.backups.verification import KEYS_RETURN, SOURCE_DIFFERS
 from logkeep.repository.chain.commits import SourceRef
@@ -32,7 +33,7 @@ from logkeep.repository.chain.fold import Folded
 from logkeep.repository.chain.owner import this_process
 from logkeep.repository.verify.checks import UNIT_BYTES, VerifySample
 from logkeep.repository.verify.name_versions import DOUBTS
-from logkeep.repository.verify.run import Verifier
+from logkeep.repository.verify.run import Deeper, Verifier
 
 if TYPE_CHECKING:
     from logkeep.kafka.client.settings import ClientSettings
@@ -170,7 +171,7 @@ def verify(run: Run, backup: str) -> VerifyReport:
         owner, share = this_process(run.token()), run[SAMPLE]
         read_bytes = int(expected_bytes * share) if run[LEVEL] != "files" else 0
         expect_work(run, read_bytes, UNIT_BYTES, "verify")
-        deeper = kind.deeper(request)
+        deeper = _participants_check(request) if (kind, run[LEVEL]) == (KAFKA, "cut") else kind.deeper(request)
         engine = chosen_engine(run, read_bytes, work="verify")
         verifier = Verifier(
             place, engine, owner, run.clock, run.token, kind.read_task(), deeper, partial(_doubts, kind, place)
@@ -183,6 +184,21 @@ def _doubts(kind: SourceKind, place: SourceRef, folded: Folded, manifest: Manife
     """Stored findings too: what a backup says itself that deletions may be missing, or of its logs."""
     stored = (f for f in manifest.findings if f.code in (*DELETION_DOUBTS, *kind.lasting))
     return (*stored, *kind.doubts(place, folded, manifest))
+
+
+def _participants_check(request: DeepRequest) -> Deeper:
+    """Raises UsageError if the backup has no cut of an application."""
+    from logkeep.application.kafka.certificate import ParticipantCutCheck  # noqa: PLC0415 - only this level needs it
+    from logkeep.application.kafka.cut_document import read_cut  # noqa: PLC0415 - as above
+
+    entry = request.entry()
+    if read_cut(request.place, read_manifest(request.place, entry)) is None:
+        raise UsageError(
+            "it has no cut of an application",
+            subject=f"backup {entry.id}",
+            remedy="take one with `logkeep kafka backup --application`, or choose another level",
+        )
+    return ParticipantCutCheck()
 
 
 def _client_settings(run: Run) -> "ClientSettings":

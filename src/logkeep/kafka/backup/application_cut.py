@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from logkeep.kafka.record.documents import GroupRecord
+from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.repository.backups.manifest import AttachmentRef
 from logkeep.repository.chain.commits import SourceRef
@@ -19,3 +20,6 @@ class ApplicationCut(Protocol):
 
     def attach(self, place: SourceRef, backup_id: BackupId, token: str) -> AttachmentRef:
         """Store the positions of the cut beside the manifest."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the user should know of the cut."""

@@ -97,7 +97,7 @@ class BackupRecorder:
         """What is archived of the cluster besides its logs, and everything that the user should know."""
         groups, clamped = groups_of(facts)
         if self.options.application is not None:
-            groups = self.options.application.groups(groups)
+            groups, clamped = self.options.application.groups(groups), [*clamped, *self.options.application.findings()]
         record = ClusterRecord(
             repository=self.place.repository,
             source=self.place.source,

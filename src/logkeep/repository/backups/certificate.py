@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from logkeep.model.ids import StoredId
+from logkeep.model.plurals import plural
 from logkeep.model.time import Rfc3339
 
 Outcome = Literal["held", "broken", "unchecked"]
@@ -52,6 +53,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What no rule observes."""
     captured: tuple[CapturedMember, ...] = ()
     """The members of the set, in the order in which their backups began; empty for an application alone."""
+    exact: bool = True
+    """False for participants without transactions: a restore may repeat records."""
+    duplicates: int = 0
+    """Of a cut that is not exact: records that may be there twice, or come again after a restore."""
 
     @property
     def broken(self) -> tuple[RuleOutcome, ...]:
@@ -67,7 +72,10 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.broken:
             return f"the cut is not consistent: {_names(self.broken)} broken"
         rest = f"; not checkable: {_names(self.unchecked)}" if self.unchecked else ""
-        return f"the cut is consistent: {len(self.rules) - len(self.unchecked)} rules held{rest}"
+        held = f"{len(self.rules) - len(self.unchecked)} rules held{rest}"
+        if not self.exact:
+            return f"nothing is lost, but the cut is not exact, {plural(self.duplicates, 'possible duplicate')}: {held}"
+        return f"the cut is consistent: {held}"
 
 
 def _names(rules: tuple[RuleOutcome, ...]) -> str:

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.embedded.ports import free_ports
 from tests.support.cli.processes import REAL, clean_environment, logkeep
 from tests.support.kafka.application_processes import ApplicationProcesses
 from tests.support.processes import wait_for
@@ -42,13 +43,14 @@ class _Served:
 
 @contextmanager
 def _serving(home: Path, *where: str) -> Iterator[_Served]:
-    (port,) = free_ports(1)
-    words = ["app", "serve", "httpbank", *where, "--listen", f"127.0.0.1:{port}", "--token-file", str(home / "token")]
+    words = ["app", "serve", "httpbank", *where, "--listen", "127.0.0.1:0", "--token-file", str(home / "token")]
     with (home / "serve.err").open("wb") as said:
         process = subprocess.Popen([*REAL, *words], stderr=said, cwd=home, env=clean_environment(home))
     try:
         wait_for(lambda: process.poll() is not None or b"serving" in (home / "serve.err").read_bytes(), "the server")
-        yield _Served(home, port)
+        printed = re.search(r"http://127\.0\.0\.1:([1-9][0-9]*); ", (home / "serve.err").read_text())
+        assert printed is not None, (home / "serve.err").read_text()
+        yield _Served(home, int(printed[1]))
     finally:
         process.terminate()
         process.wait(60)
@@ -73,3 +75,16 @@ def test_backups_are_taken_over_http_and_no_id_is_used_twice(kafka: EmbeddedKafk
             again = logkeep("app", "checkpoint", "httpbank", *where, "--id", "9", home=tmp_path)
             assert (again.returncode, USED in again.stderr) == (40, True)
             assert served.take(10)[0] == 202
+        _check_set(kafka, bank)
+
+
+def _check_set(kafka: EmbeddedKafka, bank: ApplicationProcesses) -> None:
+    """The printed restore of an application on Kafka names its brokers: its backup knows them."""
+    repo, brokers = ("--repo", str(bank.repository)), ("--bootstrap-servers", kafka.bootstrap)
+    topics = ("--topics", "httpbank.history", "--source", "cluster", "--id", "11")
+    for words in (("app", "backup", "httpbank", "--id", "11"), ("kafka", "backup", *topics)):
+        done = logkeep(*words, *brokers, *repo, home=bank.home)
+        assert done.returncode == 0, done.stderr
+    shown = json.loads(logkeep("backup-set", "status", "11", *repo, "--json", home=bank.home).stdout)
+    (printed,) = (shlex.split(line) for line in shown["restore"] if " app " in line)
+    assert printed[1:] == ["app", "restore", "11", *brokers, *("-r", str(bank.repository)), "--source", "httpbank"]

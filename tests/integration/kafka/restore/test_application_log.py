@@ -5,25 +5,20 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from logkeep.application.control import SendRequest
 from logkeep.application.data_directory import open_directory
-from logkeep.application.kafka_log.client import KafkaClient
 from logkeep.application.kafka_log.group_runtime import member_id
 from logkeep.application.kafka_log.inbox import InboxSender, KafkaInbox
 from logkeep.application.kafka_log.kafka_log import KafkaLog
 from logkeep.application.kafka_log.log_topics import ApplicationTopics, ensure_topics
 from logkeep.checkpoint.conformance.log_checks import run_log_checks
 from logkeep.checkpoint.file_log.file_log import FileLog
-from logkeep.checkpoint.records import CheckpointDocument, command
+from logkeep.checkpoint.records import command
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import PartitionFenced, TargetUnsafe
 from logkeep.model.time import utc_now
-from logkeep.repository.access import open_repository
-from logkeep.repository.chain.commits import SourceRef
-from logkeep.store.local import LocalStore
-from tests.support.kafka.application_processes import ApplicationProcesses, killed_itself
-from tests.support.processes import wait_for
-from tests.support.running_application import ask, copies, ended, new_repository
+from tests.support.kafka.application_processes import killed_itself
+from tests.support.kafka.bank_on_kafka import BankOnKafka
+from tests.support.running_application import copies, ended
 
 pytestmark = pytest.mark.xdist_group("kafka-restore")
 
@@ -43,46 +38,8 @@ def test_a_log_on_kafka_keeps_every_promise(kafka: EmbeddedKafka, tmp_path: Path
     assert [(one.title, one.problem) for one in outcomes if one.problem] == []
 
 
-class _Bank(ApplicationProcesses):
-    """Two partitions, and the steps of a coordinator."""
-
-    def __init__(self, kafka: EmbeddedKafka, home: Path, name: str) -> None:
-        super().__init__(home, kafka.bootstrap, "tests.support.running_application:bank", name)
-        new_repository(self.repository)
-        self.config = {"bootstrap.servers": kafka.bootstrap}
-        ensure_topics(self.config, ApplicationTopics(self.name), 2)
-        self.port = KafkaClient(self.config, self.name)
-
-    @property
-    def place(self) -> SourceRef:
-        return open_repository(LocalStore(self.repository)).place(self.name)
-
-    def work(self, count: int) -> None:
-        for number in range(count):
-            self.port.send(SendRequest("move", f"a{number}", {"amount": 1, "to": f"b{number}"}))
-
-    def begin(self, backup_id: int, partitions: tuple[int, ...] = (1, 0)) -> CheckpointDocument:
-        create = ask(self.place, self.port, backup_id)
-        for partition in partitions:
-            self.port.create(partition, create)
-        return create
-
-    def created(self, backup_id: int) -> None:
-        """Partition 0 has its checkpoint, and no copy; partition 1 has both."""
-        wait_for(lambda: 0 in self.port.answers(backup_id), "the answer of partition 0")
-        wait_for(lambda: [one.partition for one in copies(self.place, backup_id)] == [1], "the copy of partition 1")
-
-    def outcomes(self, backup_id: int) -> list[str]:
-        return [copy.outcome for copy in copies(self.place, backup_id) if copy.partition == 0]
-
-    def forget_state(self) -> None:
-        """The next leader replays its log from the beginning."""
-        for path in (self.home / "data").glob("p*/state.sqlite*"):
-            path.unlink()
-
-
 def test_s1_s4_s6_s8_leaders_on_kafka_are_killed_and_follow_each_other(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    bank = _Bank(kafka, tmp_path, "bank-of-leaders")
+    bank = BankOnKafka(kafka.bootstrap, tmp_path, "bank-of-leaders")
     with bank.running("data", hold_at="0/log end"):
         bank.work(4)
         bank.begin(4)
@@ -107,7 +64,7 @@ def test_s1_s4_s6_s8_leaders_on_kafka_are_killed_and_follow_each_other(kafka: Em
 
 
 def test_s2_s3_s5_s7_leaders_on_kafka_whose_state_is_kept(kafka: EmbeddedKafka, tmp_path: Path) -> None:
-    bank = _Bank(kafka, tmp_path, "bank-of-states")
+    bank = BankOnKafka(kafka.bootstrap, tmp_path, "bank-of-states")
     with bank.running("data", hold_at="0/log end"):
         bank.work(4)
         bank.begin(4)
@@ -136,7 +93,7 @@ def test_s2_s3_s5_s7_leaders_on_kafka_whose_state_is_kept(kafka: EmbeddedKafka, 
         assert bank.port.state("a0") == b"\xfe"
 
 
-def _check_store_errors(bank: _Bank) -> None:
+def _check_store_errors(bank: BankOnKafka) -> None:
     """S8: the store refuses the log's objects, and then works again."""
     objects = bank.repository / "sources" / bank.name / "topics"
     objects.rename(objects.with_name("away"))

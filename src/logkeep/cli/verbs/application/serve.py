@@ -55,12 +55,11 @@ def serve_application(run: Run, name: str) -> ServeReport:
         data_directory(run) if run[ALLOW_RESTORE] else None,
     )
 
-    def serving() -> None:
+    def serving(url: str) -> None:
         if not run[QUIET]:
-            run.console.note(f"serving {name} at {options.url}; the token is in {options.token_file}")
+            run.console.note(f"serving {name} at {url}; the token is in {options.token_file}")
 
-    serve(http_application([served]), options, serving)
-    return ServeReport(application=name, url=options.url)
+    return ServeReport(application=name, url=serve(http_application([served]), options, serving))
 
 
 def _check_application(run: Run) -> None:
@@ -77,7 +76,7 @@ def _check_application(run: Run) -> None:
 
 def _options(run: Run) -> ServingOptions:
     host, _, port = run[LISTEN].rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    if not host or not port.isdecimal() or len(port) > 5 or int(port) >= 1 << 16:
         raise UsageError(f"{run[LISTEN]!r} is not an address", remedy="write --listen 127.0.0.1:8470")
     return ServingOptions(
         host.strip("[]"),

@@ -84,7 +84,7 @@ def take_set(run: Run) -> BackupSetReport:
     report = taken_report([repository.place(name) for name in group], run.clock(), chosen)
     return msgspec.structs.replace(
         _with_reasons(report, ends),
-        restore=restore_commands(run, report),
+        restore=restore_commands(run, report, repository),
         exit_code=end_code(report.state, (end.code for end in ends)),
     )
 
@@ -123,4 +123,5 @@ def status(run: Run, backup: str) -> BackupSetReport:
     places: list[SourceRef] = [repository.place(name) for name in repository.sources()]
     report = set_report(places, run.clock(), backup)
     ended_well = report.state in (StateName.COMPLETED, StateName.ONGOING)
-    return msgspec.structs.replace(report, restore=restore_commands(run, report), exit_code=0 if ended_well else FAILED)
+    commands = restore_commands(run, report, repository)
+    return msgspec.structs.replace(report, restore=commands, exit_code=0 if ended_well else FAILED)

@@ -1,11 +1,14 @@
 """A backup set for people: its members, the certificate, and the commands that restore it."""
 
+from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import TerminalStyle, size
 from logkeep.cli.verbs.next_steps import command
-from logkeep.config.options import APP_DATA, KAFKA_TARGET, SOURCE, ZK_MEMBERS, Options
+from logkeep.config.options import APP_DATA, BOOTSTRAP_SERVERS, KAFKA_TARGET, SOURCE, ZK_MEMBERS, Options
 from logkeep.kinds import APPLICATION, KAFKA, ZOOKEEPER
 from logkeep.reports.backup_set import BackupSetReport, SetMemberRow
+from logkeep.repository.access import Repository
+from logkeep.repository.chain.commits import SourceRef
 
 _RESTORES: dict[str, tuple[tuple[str, str], Options]] = {
     KAFKA.name: (("kafka", "restore"), KAFKA_TARGET),
@@ -43,15 +46,17 @@ def _new(row: SetMemberRow) -> str:
     return "" if row.new_bytes is None else size(row.new_bytes)
 
 
-def restore_commands(run: Run, report: BackupSetReport) -> tuple[str, ...]:
+def restore_commands(run: Run, report: BackupSetReport, repository: Repository) -> tuple[str, ...]:
     """The restores of the members, applications last: they continue as soon as they are started."""
     if any(row.state != "completed" for row in report.members):
         return ()
     rows = sorted(report.members, key=lambda row: row.kind == APPLICATION.name)
-    return tuple(_restore_command(run, row, report.id) for row in rows if row.kind in _RESTORES)
+    return tuple(
+        _restore_command(run, row, report.id, repository.place(row.source)) for row in rows if row.kind in _RESTORES
+    )
 
 
-def _restore_command(run: Run, row: SetMemberRow, backup: int) -> str:
+def _restore_command(run: Run, row: SetMemberRow, backup: int, place: SourceRef) -> str:
     words, options = _RESTORES[row.kind or ""]
     own, flags = run.with_flags({f"--{SOURCE.name}": row.source}), list[object]()
     for option in options:
@@ -59,4 +64,7 @@ def _restore_command(run: Run, row: SetMemberRow, backup: int) -> str:
             value = own.settings[option]
             for each in value if isinstance(value, tuple) else (value,):
                 flags += [f"--{option.name}", each]
+    if row.kind == APPLICATION.name and not flags:
+        asked = copy_request(place, backup)
+        flags = [f"--{BOOTSTRAP_SERVERS.name}", asked.brokers] if asked is not None and asked.brokers else []
     return command(own, *words, backup, *flags)
