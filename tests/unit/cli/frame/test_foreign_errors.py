@@ -76,6 +76,8 @@ EXPLAINED: list[tuple[BaseException, type[LogkeepError]]] = [
     (subprocess.CalledProcessError(1, "java"), errors.HostFailed),
     (sqlite3.OperationalError("disk I/O error"), errors.HostFailed),
     (MemoryError(), errors.HostFailed),
+    (ImportError("libarrow.so: failed to map segment from shared object", name="pyarrow.lib"), errors.HostFailed),
+    (ModuleNotFoundError("No module named 'boto3'", name="boto3"), errors.HostFailed),
     (RuntimeError("can't start new thread"), errors.HostFailed),
 ]
 FAULTS: list[BaseException] = [
@@ -86,6 +88,7 @@ FAULTS: list[BaseException] = [
     of_the_system(errno.EBADF),
     of_the_system(errno.EINVAL),
     OSError("without a number"),
+    ImportError("cannot import name", name="logkeep.cli"),
 ]
 
 
