@@ -86,7 +86,8 @@ def _of(error: BaseException, names: tuple[str, ...]) -> bool:
 
 
 def _of_a_library(error: BaseException, kind: type[LogkeepError]) -> LogkeepError:
-    text = " ".join(str(error).split())[:300]
+    own_text = getattr(error.args[0] if error.args else None, "str", None)  # of librdkafka's errors
+    text = " ".join(str(own_text() if callable(own_text) else error).split())[:300]
     if isinstance(error, MemoryError):
         return HostFailed("the memory is used up", remedy="lower --parallel, or run it where there is more memory")
     name = str(getattr(error, "sqlite_errorname", ""))

@@ -100,6 +100,12 @@ def test_what_a_user_a_server_or_a_host_can_cause(error: BaseException, kind: ty
     assert found.remedy
 
 
+def test_librdkafka_says_it_in_its_own_words() -> None:
+    found = known_error(KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers")))
+    assert found is not None
+    assert found.what == "KafkaException: no broker answers"
+
+
 @pytest.mark.parametrize("error", FAULTS, ids=repr)
 def test_a_fault_of_ours_stays_one(error: BaseException) -> None:
     assert known_error(error) is None
