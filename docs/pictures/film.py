@@ -33,7 +33,7 @@ def film(title: str, versions: Iterable[LineVersion], columns: int, rows: int) -
         groups.append(element("g", "".join(map(_drawn, lines)), class_=f"v{number}"))
     rules.append(_scroll(shown, rows, length_s))
     width, height = columns * _CELL + 2 * _EDGE, rows * _LINE + _BAR + _EDGE
-    inside = element("rect", x=0, y=_BAR, width=width, height=rows * _LINE + 4)
+    inside = element("rect", x=0, y=_BAR, width=width, height=rows * _LINE + 1)
     scene = element("g", element("g", "\n".join(groups), class_="scroll"), clip_path="url(#window)")
     content = [element("clipPath", inside, id="window"), *_frame(title, width, height), scene]
     return picture(width, height, title, content, _STYLE + "".join(rules))

@@ -40,12 +40,13 @@ _KINDS: dict[int, tuple[type[StoreError], str]] = {
     errno.ETIMEDOUT: (StoreUnreachable, "the network file system does not answer"),
     errno.EHOSTDOWN: (StoreUnreachable, "the network file system does not answer"),
 }
+_OTHER = "check the disk, the limits of this process (`ulimit -a`) and the kernel's log, then run again"
 
 
 def translated(error: OSError, subject: str) -> LogkeepError:
     """Our error for an error of the operating system."""
     kind, what = _KINDS.get(error.errno or 0, (StoreError, error.strerror or "the operating system refused it"))
-    return kind(what.lower(), subject=subject)
+    return kind(what.lower(), subject=subject, remedy=_OTHER if kind is StoreError else None)
 
 
 @contextmanager

@@ -67,10 +67,17 @@ def known_error(error: BaseException) -> LogkeepError | None:
         return error
     if isinstance(error, OSError) and not _of(error, ("http.", "urllib.")):
         return _of_the_system(error)
+    if isinstance(error, ImportError):
+        return None if (error.name or "").startswith("logkeep") else _unloaded(error)
     if isinstance(error, RuntimeError) and str(error).startswith("can't start new thread"):
         return HostFailed("the operating system starts no more threads", remedy="raise the limit (`ulimit -u`)")
     kind = next((kind for name, kind in _LIBRARIES if _of(error, (name,))), None)
     return _of_a_library(error, kind) if kind is not None else None
+
+
+def _unloaded(error: ImportError) -> LogkeepError:
+    remedy = "check free memory and `ulimit -v`, and that the installation is whole"
+    return HostFailed(f"a library cannot be loaded: {error}", remedy=remedy)
 
 
 def _of(error: BaseException, names: tuple[str, ...]) -> bool:
@@ -79,7 +86,8 @@ def _of(error: BaseException, names: tuple[str, ...]) -> bool:
 
 
 def _of_a_library(error: BaseException, kind: type[LogkeepError]) -> LogkeepError:
-    text = " ".join(str(error).split())[:300]
+    own_text = getattr(error.args[0] if error.args else None, "str", None)  # of librdkafka's errors
+    text = " ".join(str(own_text() if callable(own_text) else error).split())[:300]
     if isinstance(error, MemoryError):
         return HostFailed("the memory is used up", remedy="lower --parallel, or run it where there is more memory")
     name = str(getattr(error, "sqlite_errorname", ""))

@@ -68,6 +68,13 @@ _PROGRAM: Final = {
     ),
     "check the network and the server, then run again": "请检查网络和服务器，然后重新运行",
     "the connection failed: {}": "连接失败: {}",
+    "a library cannot be loaded: {}": "无法加载库: {}",
+    "check free memory and `ulimit -v`, and that the installation is whole": (
+        "请检查空闲内存和 `ulimit -v`，以及安装是否完整"
+    ),
+    "check the disk, the limits of this process (`ulimit -a`) and the kernel's log, then run again": (
+        "请检查磁盘、此进程的限制（`ulimit -a`）和内核日志，然后重新运行"
+    ),
     "the memory is used up": "内存已用完",
     "lower --parallel, or run it where there is more memory": "请降低 --parallel，或在内存更多的机器上运行",
     "the operating system starts no more threads": "操作系统无法再启动线程",

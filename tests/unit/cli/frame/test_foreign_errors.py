@@ -76,6 +76,8 @@ EXPLAINED: list[tuple[BaseException, type[LogkeepError]]] = [
     (subprocess.CalledProcessError(1, "java"), errors.HostFailed),
     (sqlite3.OperationalError("disk I/O error"), errors.HostFailed),
     (MemoryError(), errors.HostFailed),
+    (ImportError("libarrow.so: failed to map segment from shared object", name="pyarrow.lib"), errors.HostFailed),
+    (ModuleNotFoundError("No module named 'boto3'", name="boto3"), errors.HostFailed),
     (RuntimeError("can't start new thread"), errors.HostFailed),
 ]
 FAULTS: list[BaseException] = [
@@ -86,6 +88,7 @@ FAULTS: list[BaseException] = [
     of_the_system(errno.EBADF),
     of_the_system(errno.EINVAL),
     OSError("without a number"),
+    ImportError("cannot import name", name="logkeep.cli"),
 ]
 
 
@@ -95,6 +98,12 @@ def test_what_a_user_a_server_or_a_host_can_cause(error: BaseException, kind: ty
     assert type(found) is kind
     assert found.exit_code != 1
     assert found.remedy
+
+
+def test_librdkafka_says_it_in_its_own_words() -> None:
+    found = known_error(KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers")))
+    assert found is not None
+    assert found.what == "KafkaException: no broker answers"
 
 
 @pytest.mark.parametrize("error", FAULTS, ids=repr)
