@@ -35,9 +35,9 @@ import pyarrow.parquet as pq
 from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.formats.datasets.avro_blocks import blocks, read_header
 from logkeep.formats.datasets.avro_container import DEFLATE_LEVEL, AvroCodec
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions

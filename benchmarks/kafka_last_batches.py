@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup.last_batches import BatchRequest, bundled, fetch_again
+from logkeep.kafka.backup.continuity.last_batches import BatchRequest, bundled, fetch_again
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition

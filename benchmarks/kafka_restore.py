@@ -50,8 +50,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan import duration
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.model.cache import cache_dir

@@ -27,8 +27,8 @@ from logkeep.formats.warm import warm
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.model.cache import cache_dir

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.kafka.datasets.documents import FOLDER
 from logkeep.kafka.datasets.format_table import FORMAT_NAMES
+from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.access import open_store
 from tests.crash.forker import End, Forker

@@ -16,11 +16,11 @@ import fastavro
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import avro_writing, parquet
+from logkeep.formats.datasets import avro_writer, parquet
 from logkeep.formats.datasets.avro_container import MAGIC, AvroCodec, number, piece
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
 
@@ -127,7 +127,7 @@ def peak_mib() -> int:
 
 
 if __name__ == "__main__":
-    avro_writing.BLOCK_BYTES = 600
+    avro_writer.BLOCK_BYTES = 600
     fuzz(60, 1)
     before = peak_mib()
     readable = fuzz(int(sys.argv[1]), int(sys.argv[2]))

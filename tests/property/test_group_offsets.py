@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logkeep.formats.run_map.file_format import decode, encode
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
-from logkeep.formats.run_map.stored import decode, encode
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.documents import CommitRecord
 from logkeep.kafka.restore.plan.group_offsets import (

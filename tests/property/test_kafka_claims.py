@@ -21,9 +21,9 @@ from logkeep.kafka.client.fetch import Code, FetchedPartition
 from logkeep.kafka.logs.lost_offset import LogFacts, explain
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Segment
+from logkeep.repository.backups.cut_coverage import untiled
 from logkeep.repository.backups.manifest import KnownGap, LogCut
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore

@@ -21,7 +21,7 @@ from logkeep.formats.columns import checksum
 from logkeep.formats.jit import compile_from_now_on
 from logkeep.formats.kafka import batch_index, plain_records, records
 from logkeep.formats.kafka.batches import CODEC_MASK, walk
-from logkeep.formats.run_map import stored as run_maps
+from logkeep.formats.run_map import file_format as run_maps
 from logkeep.formats.run_map.runs import RunMapBuilder
 from logkeep.formats.zookeeper import packed, transactions
 from logkeep.formats.zookeeper.names import SnapshotPacking

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from logkeep.kafka.backup.past_check import JudgedPasts
+from logkeep.kafka.backup.continuity.past_check import JudgedPasts
 from tests.property.untimed import many
 from tests.support.kafka.pasts_model import TOPIC, WIDTH, Broker, ModelArchive, ModelBackup, Write
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.run_map.file_format import Route, decode, decode_all, encode
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
-from logkeep.formats.run_map.stored import Route, decode, decode_all, encode
 from tests.property.untimed import many
 from tests.support.kafka.run_maps import encode_all
 

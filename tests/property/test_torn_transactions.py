@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logkeep.formats.kafka.batches import CONTROL, TRANSACTIONAL, walk
 from logkeep.formats.kafka.transaction_scan import RestoreCut, TransactionScan
 from logkeep.formats.kafka.transactions import ABORT, COMMIT, Settling
-from logkeep.kafka.restore.plan.torn import CLEAR_MS, TearReport, find_torn
+from logkeep.kafka.restore.plan.torn_transactions import CLEAR_MS, TearReport, find_torn
 from logkeep.model.segments import Collection, LogName
 from tests.property.untimed import many
 from tests.support.kafka.slow_records import Slow, batch_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from logkeep.application import Application, Command, Context
 from logkeep.checkpoint.archive.copies import copy_request, stored_copies
-from logkeep.checkpoint.archive.port import ApplicationPort
+from logkeep.checkpoint.archive.running_application import ApplicationPort
 from logkeep.checkpoint.archive.settle import Settlement, settle
 from logkeep.checkpoint.partition_copy import CopyRequest, OnFailover, PartitionCopy, options_of
 from logkeep.checkpoint.records import CheckpointDocument

@@ -13,7 +13,7 @@ from logkeep.checkpoint.archive.copies import continued, copy_request, put_copy
 from logkeep.checkpoint.archive.copy_plan import plan_copy
 from logkeep.checkpoint.archive.log_names import log_of, snapshots_of
 from logkeep.checkpoint.archive.partition_files import copy_log, copy_snapshot
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.archive.settle import Settlement, settle
 from logkeep.checkpoint.partition_copy import CopyRequest, PartitionCopy
 from logkeep.checkpoint.records import CheckpointDocument

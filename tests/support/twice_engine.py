@@ -1,10 +1,11 @@
 """An engine that runs every unit twice at the same time, as Spark does where an executor that it lost still works."""
 
 import threading
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from logkeep.engine.inline import InlineEngine
+from logkeep.engine.outcomes import UnitDone
+from logkeep.engine.stop import SignalStop
 from logkeep.errors import LogkeepError
 from logkeep.model.work import Progress, ResultT, Task, UnitT
 
@@ -17,15 +18,7 @@ class TwiceEngine(InlineEngine):
         self.twice = 0
         """Units of which both attempts ended well."""
 
-    def map(
-        self,
-        task: Task[UnitT, ResultT],
-        units: Sequence[UnitT],
-        result: type[ResultT],
-        *,
-        label: str,
-        weight: Callable[[UnitT], int],
-    ) -> list[ResultT]:
+    def _run(self, task: Task[UnitT, ResultT], units: list[UnitT], label: str, stop: SignalStop) -> dict[int, UnitDone]:
         def both(unit: UnitT, progress: Progress) -> ResultT:
             together, ended = threading.Barrier(2), list[ResultT]()
 
@@ -44,4 +37,4 @@ class TwiceEngine(InlineEngine):
             self.twice += len(ended) == 2
             return ended[-1]
 
-        return super().map(both, units, result, label=label, weight=weight)
+        return super()._run(both, units, label, stop)

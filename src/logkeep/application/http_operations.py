@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from logkeep.application.directory_restore import check_directory, restore_directory, target_of
-from logkeep.checkpoint.archive.port import ApplicationPort
+from logkeep.checkpoint.archive.running_application import ApplicationPort
 from logkeep.checkpoint.archive.take import TakeOptions, take
 from logkeep.checkpoint.partition_copy import OnFailover
 from logkeep.checkpoint.restore.plan import ApplicationRestorePlan

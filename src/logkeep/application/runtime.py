@@ -10,7 +10,7 @@ from logkeep.application.data_directory import LOG, DataDirectory
 from logkeep.application.partition_worker import PartitionWorker
 from logkeep.application.queues import Queues, Replies
 from logkeep.application.worker_factory import RuntimeOptions, WorkerFactory
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.file_log.file_log import FileLog
 from logkeep.checkpoint.records import CheckpointDocument, Kind, checkpoint, command
 from logkeep.checkpoint.routing import partition_of

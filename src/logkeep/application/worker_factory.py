@@ -11,7 +11,7 @@ from typing import Protocol
 from logkeep.application.context import HandledApplication, caller
 from logkeep.application.data_directory import ApplicationDocument
 from logkeep.application.partition_worker import Arrivals, KeepingLimits, PartitionWorker
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.backup_actor import ActorIdentity
 from logkeep.checkpoint.log import PartitionLog, Transport
 from logkeep.checkpoint.machine_state import MachineState

@@ -7,23 +7,12 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from logkeep.embedded.ports import free_ports
-from logkeep.embedded.process import ServerProcess, java_command, run_tool
+from logkeep.embedded.process import ServerProcess, java_command
+from logkeep.embedded.server import LOGGING_JARS, READY_S, EmbeddedServer
 from logkeep.engine.spark.jars import resolve_jars, spark_jars
 from logkeep.engine.spark.private import make_private
-
-_READY_S = 180.0
-_LOG4J = """\
-appender.out.type = Console
-appender.out.name = out
-appender.out.target = SYSTEM_ERR
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d %p %m (%c)%n
-rootLogger = WARN, out
-"""
-_LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
 
 
 @dataclass(frozen=True)
@@ -40,10 +29,10 @@ class KafkaRelease:
 
     def class_path(self, cache: Path) -> list[Path]:
         """Broker and tools. Spark's logging jars come first: they fit each other. Its Scala library is added."""
-        return [*spark_jars(*_LOGGING), *resolve_jars(self.coordinates, cache), *spark_jars("scala-library-*.jar")]
+        return [*spark_jars(*LOGGING_JARS), *resolve_jars(self.coordinates, cache), *spark_jars("scala-library-*.jar")]
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(EmbeddedServer):
     """`with EmbeddedKafka(directory, cache) as kafka:` formats the directory if it is new, starts it and stops it."""
 
     def __init__(
@@ -55,21 +44,11 @@ class EmbeddedKafka:
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """`properties` win over ours: more listeners, security, another node of a larger cluster."""
-        self.directory = directory
+        super().__init__(directory, cache)
         self.release = release or KafkaRelease()
         self.port, self.controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self._cache = cache
         self._own = dict(properties or {})
-        self._server: ServerProcess | None = None
-
-    @property
-    def log(self) -> Path:
-        return self.directory / "server.log"
-
-    @property
-    def pid(self) -> int | None:
-        return self._server.pid if self._server else None
 
     @property
     def cluster(self) -> str:
@@ -77,42 +56,21 @@ class EmbeddedKafka:
         lines = (self.directory / "data" / "meta.properties").read_text().splitlines()
         return next(line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id="))
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.stop()
-
     def start(self) -> None:
         """Start, and return when the broker answers."""
         make_private(self.directory)
-        (self.directory / "log4j2.properties").write_text(_LOG4J)
+        self.write_logging()
         config = self.directory / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
             self.format(config)
         command = self.command("kafka.Kafka", [str(config)])
         self._server = ServerProcess("Kafka", command, self.log, cwd=self.directory).start()
-        self._server.wait_until(lambda: answers("127.0.0.1", self.port), _READY_S)
+        self._server.wait_until(lambda: answers("127.0.0.1", self.port), READY_S)
 
     def format(self, config: Path) -> None:
         """Format a new directory as the first node of a new cluster; subclasses may format it otherwise."""
         self.java_tool("kafka.tools.StorageTool", ["format", "--standalone", "-t", cluster_id(), "-c", str(config)])
-
-    def check_running(self) -> None:
-        """Raise `ServerFailed` if the server has ended by itself."""
-        if self._server is not None:
-            self._server.check_running()
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        if self._server is not None:
-            self._server.kill()
 
     def properties(self) -> dict[str, str]:
         """The broker's whole configuration."""
@@ -136,20 +94,11 @@ class EmbeddedKafka:
             **self._own,
         }
 
-    def java_tool(self, main_class: str, arguments: Sequence[str], typed: str = "") -> str:
-        """Run one of Apache's own tools from the same jars, with what is typed into it; its output.
-
-        Raises `ServerFailed` if it fails.
-        """
-        return run_tool(self.command(main_class, arguments), main_class, self.directory, typed)
-
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         """How a Java program of this release is started, the broker itself too."""
-        options = [
-            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
-            f"-Djava.io.tmpdir={self.directory}",
-        ]
-        return java_command(self._cache, self.release.class_path(self._cache), main_class, arguments, options)
+        return java_command(
+            self._cache, self.release.class_path(self._cache), main_class, arguments, self.jvm_options()
+        )
 
 
 def cluster_id(random_bytes: Callable[[], bytes] = lambda: uuid.uuid4().bytes) -> str:

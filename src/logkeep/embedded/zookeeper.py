@@ -10,10 +10,10 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from logkeep.embedded.ports import free_ports
-from logkeep.embedded.process import ServerProcess, java_command, run_tool
+from logkeep.embedded.process import ServerProcess, java_command
+from logkeep.embedded.server import LOGGING_JARS, READY_S, EmbeddedServer
 from logkeep.engine.spark.jars import resolve_jars, spark_home, spark_jars
 from logkeep.engine.spark.private import make_private
 from logkeep.errors import ClusterUnreachable
@@ -21,18 +21,8 @@ from logkeep.zookeeper.server.four_letter import four_letter, parse_srvr
 
 RELEASES = ("3.4.14", "3.5.10", "3.6.4", "3.7.2", "3.8.4", "3.9.5")
 """The last of each line that is supported."""
-_READY_S = 180.0
 _ASK_S = 2.0
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-_LOG4J = """\
-appender.out.type = Console
-appender.out.name = out
-appender.out.target = SYSTEM_ERR
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d %p %m (%c)%n
-rootLogger = WARN, out
-"""
-_LOGGING = ("slf4j-api-*.jar", "log4j-slf4j2-impl-*.jar", "log4j-api-2*.jar", "log4j-core-2*.jar")
 _OF_SPARK = ("metrics-core-*.jar", "snappy-java-*.jar", "commons-cli-*.jar")
 """Jars that ZooKeeper needs but does not declare as dependencies."""
 JETTY = ("org.eclipse.jetty:jetty-server:9.4.57.v20241219", "org.eclipse.jetty:jetty-servlet:9.4.57.v20241219")
@@ -57,7 +47,7 @@ class ZooKeeperRelease:
 
     def class_path(self, cache: Path, *, admin: bool = False) -> list[Path]:
         """Spark's logging jars come first: they fit each other. Each version is resolved alone, or Ivy evicts one."""
-        path = [*spark_jars(*_LOGGING), *self._own_jars(cache), *spark_jars(*_OF_SPARK)]
+        path = [*spark_jars(*LOGGING_JARS), *self._own_jars(cache), *spark_jars(*_OF_SPARK)]
         return [*path, *resolve_jars(JETTY, cache), *spark_jars(*_JACKSON)] if admin else path
 
     def _own_jars(self, cache: Path) -> list[Path]:
@@ -67,7 +57,7 @@ class ZooKeeperRelease:
         return resolve_jars(self.coordinates, cache)
 
 
-class EmbeddedZooKeeper:
+class EmbeddedZooKeeper(EmbeddedServer):
     """`with EmbeddedZooKeeper(directory, cache) as server:` starts a server on what its directories hold."""
 
     def __init__(
@@ -87,7 +77,7 @@ class EmbeddedZooKeeper:
     ) -> None:
         """`settings` are lines of zoo.cfg and win over ours. `data_dir` holds `version-2`, and so does `log_dir`, which
         is the same unless it is named. `my_id` makes it a member of an ensemble, `admin` starts the AdminServer."""
-        self.directory = directory
+        super().__init__(directory, cache)
         self.release = release or ZooKeeperRelease()
         self.data_dir = data_dir or directory / "data"
         self.log_dir = log_dir or self.data_dir
@@ -97,31 +87,15 @@ class EmbeddedZooKeeper:
         self.settings = dict(settings or {})
         self.password = password or secrets.token_hex(16)
         """Password of the user `super`."""
-        self._cache, self._admin, self._java_options = cache, admin, tuple(java_options)
-        self._server: ServerProcess | None = None
-
-    @property
-    def log(self) -> Path:
-        return self.directory / "server.log"
+        self._admin, self._java_options = admin, tuple(java_options)
 
     @property
     def config(self) -> Path:
         return self.directory / "zoo.cfg"
 
     @property
-    def pid(self) -> int | None:
-        return self._server.pid if self._server else None
-
-    @property
     def admin_url(self) -> str:
         return f"http://127.0.0.1:{self.admin_port}/commands"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self.stop()
 
     def start(self) -> None:
         """Start, and return when it serves; raises `ServerFailed`."""
@@ -136,27 +110,13 @@ class EmbeddedZooKeeper:
 
     def wait_until_serving(self) -> None:
         if self._server is not None:
-            self._server.wait_until(self.serves, _READY_S)
+            self._server.wait_until(self.serves, READY_S)
 
     def serves(self) -> bool:
         try:
             return parse_srvr(four_letter(self.client, "srvr", _ASK_S)) is not None
         except ClusterUnreachable:
             return False
-
-    def check_running(self) -> None:
-        """Raise `ServerFailed` if the server has ended by itself."""
-        if self._server is not None:
-            self._server.check_running()
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.stop()
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        if self._server is not None:
-            self._server.kill()
 
     def properties(self) -> dict[str, str]:
         """All of zoo.cfg."""
@@ -176,18 +136,10 @@ class EmbeddedZooKeeper:
         }
         return own | self.settings
 
-    def java_tool(self, main_class: str, arguments: Sequence[str], typed: str = "") -> str:
-        """Run one of Apache's own tools from the same jars with `typed` as its input; returns its output.
-
-        Raises `ServerFailed` if it fails.
-        """
-        return run_tool(self.command(main_class, arguments), main_class, self.directory, typed)
-
     def command(self, main_class: str, arguments: Sequence[str]) -> list[str]:
         """The command line of a Java program of this release, also of the server itself."""
         options = [
-            f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
-            f"-Djava.io.tmpdir={self.directory}",
+            *self.jvm_options(),
             "-Dzookeeper.jmx.log4j.disable=true",
             *self._java_options,
         ]
@@ -198,7 +150,7 @@ class EmbeddedZooKeeper:
         make_private(self.directory)
         for needed in (self.data_dir, self.log_dir):
             needed.mkdir(parents=True, exist_ok=True)
-        (self.directory / "log4j2.properties").write_text(_LOG4J)
+        self.write_logging()
         if self.my_id is not None:
             (self.data_dir / "myid").write_text(f"{self.my_id}\n")
         if not self._is_rewritten():

@@ -17,7 +17,7 @@ from logkeep.file_owners import who_can_replace
 from logkeep.formats.applications import columns
 from logkeep.formats.compaction import barriers
 from logkeep.formats.compare import digest, log_compare, vanished_keys
-from logkeep.formats.datasets import avro_reading, kafka_backup_v1, kafka_backup_v1_reading, oso_segments
+from logkeep.formats.datasets import avro_reader, kafka_backup_v1, kafka_backup_v1_reader, oso_segments
 from logkeep.formats.datasets.arrow import arrow_records
 from logkeep.formats.datasets.native_batches import native_batches
 from logkeep.formats.jit import compile_from_now_on
@@ -44,7 +44,7 @@ def warm() -> None:
     digest.warm()
     log_compare.warm()
     vanished_keys.warm()
-    avro_reading.warm()
+    avro_reader.warm()
     batches = walk(digest.SMALLEST).batches
     batches.headers["attributes"] |= APPEND_TIME  # so that it has to be encoded again
     stretch = BatchStretch(digest.SMALLEST, batches)
@@ -59,7 +59,7 @@ def warm() -> None:
         columns.warm(records)
     for part in regrouped(visible_records([stretch], View(0, 1, share=Share(0, 1, 0)))):
         stamp(part, -1, -1, -1)
-    kafka_backup_v1_reading.warm()
+    kafka_backup_v1_reader.warm()
     oso_segments.warm()
     twice = list(outgoing([BatchStretch(digest.SMALLEST, walk(digest.SMALLEST).batches)], View(0, 1))) * 2
     for part in merged(twice, BatchMergeRule(small_bytes=1 << 10, most_bytes=1 << 12)):

@@ -3,6 +3,7 @@
 import msgspec
 
 from logkeep.model.findings import Finding
+from logkeep.repository.restores import ReceiptDocument
 
 SCRATCH = "logkeep-drill-"
 """How the names of scratch topics and directories begin."""
@@ -58,3 +59,32 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     """Of a backup of an application."""
     zeebe: DrilledZeebe | None = None
     """Of a backup of Zeebe."""
+
+
+def drill_report(
+    source: str,
+    receipt: ReceiptDocument,
+    where: str,
+    size_bytes: int,
+    *,
+    tree: DrilledTree | None = None,
+    application: DrilledApplication | None = None,
+    zeebe: DrilledZeebe | None = None,
+) -> DrillReport:
+    """The report of a drill of another source than Kafka: what its receipt says, and what was restored."""
+    return DrillReport(
+        source=source,
+        backup=receipt.backup,
+        restore=receipt.restore,
+        where=where,
+        verdict=receipt.verdict,
+        topics=0,
+        partitions=0,
+        records=0,
+        bytes=size_bytes,
+        seconds=round(receipt.duration_s, 3),
+        findings=receipt.findings,
+        tree=tree,
+        application=application,
+        zeebe=zeebe,
+    )

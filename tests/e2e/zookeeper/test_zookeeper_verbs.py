@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logkeep.embedded import booting
+from logkeep.embedded import zookeeper_boot
 from logkeep.zookeeper.bundle.view import BundleView
 from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.verify.boot import Boot, RunningServer
@@ -184,7 +184,7 @@ def test_a_drill_compares_the_whole_tree_of_a_real_server(own: Archived) -> None
 
 def test_a_drill_that_finds_another_tree_fails(own: Archived, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real server, of whose answer one node is kept back."""
-    real = booting.boot_of
+    real = zookeeper_boot.boot_of
 
     def lying(version: str, cache: Path, _say: object = None) -> Boot:
         @contextmanager

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logkeep.checkpoint.zeebe.inventory import find_backup
-from logkeep.checkpoint.zeebe.repo.exporting import StoreLayout, ZeebeExport, ZeebeExported
-from logkeep.checkpoint.zeebe.repo.importing import ZeebeImport, ZeebeImported, ZeebeImportOptions, record_of
+from logkeep.checkpoint.zeebe.repo.export_run import StoreLayout, ZeebeExport, ZeebeExported
+from logkeep.checkpoint.zeebe.repo.import_run import ZeebeImport, ZeebeImported, ZeebeImportOptions, record_of
 from logkeep.checkpoint.zeebe.verify import verify_backup
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import BackupFailed, IllegalTransition, SourceDamaged, TargetUnsafe

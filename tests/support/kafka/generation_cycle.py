@@ -9,10 +9,10 @@ from itertools import count
 from logkeep.engine.inline import InlineEngine
 from logkeep.formats.kafka.batches import walk
 from logkeep.kafka.backup.assemble import assemble, done_ranges, earlier_results
+from logkeep.kafka.backup.continuity.history_check import archive_progress
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import CaughtUp, GenerationRule, Reached, new_catch_up, without_unready
 from logkeep.kafka.backup.generations.round import GenerationRound, commit_generations, refuse_damaged
-from logkeep.kafka.backup.history_check import archive_progress
 from logkeep.kafka.backup.plan import Plan, history_number, plan_backup
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, CopyUnit, RangeResult, put_copied
 from logkeep.kafka.client.settings import ClientSettings

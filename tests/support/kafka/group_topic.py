@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.run_map.stored import Route
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import random_token, rfc3339, utc_now
 from logkeep.repository.chain.commits import SourceRef

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from logkeep.formats.kafka.plain_records import bodies_of
 from logkeep.kafka.admin.offsets import EpochEnd, LogBounds
-from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch
 from logkeep.kafka.backup.assemble import (
     Assembled,
     assemble,
@@ -20,15 +19,15 @@ from logkeep.kafka.backup.assemble import (
     join_rounds,
     results_in_plan,
 )
-from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.history_check import (
+from logkeep.kafka.backup.continuity.archived_batch import by_log, header_of, read_batch
+from logkeep.kafka.backup.continuity.history_check import (
     BrokenLog,
     archive_progress,
     broken_logs,
     changed_meanwhile,
     of_another_past,
 )
-from logkeep.kafka.backup.past_check import (
+from logkeep.kafka.backup.continuity.past_check import (
     ArchivedBatch,
     JudgedPasts,
     LeaderBatch,
@@ -40,6 +39,7 @@ from logkeep.kafka.backup.past_check import (
     compare_headers,
     gap_ends,
 )
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import Plan, next_history, plan_backup
 from logkeep.kafka.backup.range_state import RangeCopy
 from logkeep.kafka.backup.record_builder import logs_of
@@ -50,9 +50,9 @@ from logkeep.kafka.logs.lost_offset import Cause, LogFacts, OffsetVerdict, expla
 from logkeep.kafka.record.documents import ArchivedReach
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment
+from logkeep.repository.backups.cut_coverage import inherited_gaps
 from logkeep.repository.backups.manifest import KnownGap
 from logkeep.repository.backups.segment_writer import SegmentLimits, SegmentWriter
-from logkeep.repository.backups.tiling import inherited_gaps
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.store.memory import MemoryStore
 from tests.support.kafka.cluster_values import facts

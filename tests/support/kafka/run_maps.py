@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from logkeep.formats.run_map.file_format import Route, bundle, encode
 from logkeep.formats.run_map.runs import RunMap
-from logkeep.formats.run_map.stored import Route, bundle, encode
 
 
 def encode_all(maps: Mapping[Route, RunMap]) -> bytes:

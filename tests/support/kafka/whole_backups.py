@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.run_map.stored import Route
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ids import RestoreId
 from logkeep.model.time import Clock

@@ -19,7 +19,7 @@ from logkeep.application.http import http_application
 from logkeep.application.http_guard import LARGEST_BODY, Guard
 from logkeep.application.http_openapi import openapi
 from logkeep.application.http_operations import ServedApplication
-from logkeep.application.http_serving import ServingOptions, check_options, read_token, serve
+from logkeep.application.http_server import ServingOptions, check_options, read_token, serve
 from logkeep.checkpoint.archive.copies import copy_request
 from logkeep.embedded.ports import free_ports
 from logkeep.errors import ConfigError, UsageError

@@ -20,7 +20,7 @@ from logkeep.formats.zstd_frames import (
     packed_frame,
     raw_frame,
 )
-from logkeep.formats.zstd_unpacking import FrameOpener, opened_document, unpacked_frames
+from logkeep.formats.zstd_reader import FrameOpener, opened_document, unpacked_frames
 from tests.support.kafka.handmade_batches import Batch, dense
 
 LOG = b"".join(dense(base, 3).encode() for base in range(0, 30, 3))

@@ -16,7 +16,7 @@ from logkeep.application.kafka_log.committed_records import bounds_of, consumer_
 from logkeep.application.kafka_log.current_application import find_application
 from logkeep.application.kafka_log.inbox import InboxSender
 from logkeep.application.kafka_log.log_topics import CALL_S, ConnectionConfig
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.records import CheckpointDocument, Kind, checkpoint, command
 from logkeep.checkpoint.routing import partition_of
 from logkeep.errors import ClusterError, ClusterNotReady, UsageError

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from logkeep.checkpoint.aggregation import MustFail
 from logkeep.checkpoint.archive.answers import refused, unanswered, used_elsewhere
 from logkeep.checkpoint.archive.copies import copy_request
-from logkeep.checkpoint.archive.port import ApplicationFacts, ApplicationPort
+from logkeep.checkpoint.archive.running_application import ApplicationFacts, ApplicationPort
 from logkeep.checkpoint.archive.settle import Settlement, fail, fail_in, settle, settle_in
 from logkeep.checkpoint.partition_copy import CopyRequest, OnFailover, options_of
 from logkeep.checkpoint.records import CheckpointDocument

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from logkeep.checkpoint import records
 from logkeep.checkpoint.records import CheckpointDocument, Kind
-from logkeep.checkpoint.simulator.copying import settle_quietly
+from logkeep.checkpoint.simulator.copy_job import settle_quietly
 from logkeep.checkpoint.simulator.sim_store import SimDecision, SimRequest
 from logkeep.checkpoint.steps import Steps, Wait
 from logkeep.errors import StoreUnreachable

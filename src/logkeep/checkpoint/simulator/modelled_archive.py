@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from logkeep.checkpoint.machine import TakeBackup
-from logkeep.checkpoint.simulator import copying
+from logkeep.checkpoint.simulator import copy_job
 from logkeep.checkpoint.simulator.coordination import coordinate
 from logkeep.checkpoint.steps import Steps
 
@@ -19,10 +19,10 @@ class ModelledArchive:
         self._world = world
 
     def begin(self, leader: "PartitionLeader", take: TakeBackup) -> Steps[None] | None:
-        return copying.copy_partition(leader, take)
+        return copy_job.copy_partition(leader, take)
 
     def resume(self, leader: "PartitionLeader") -> Steps[None]:
-        return copying.after_replay(leader)
+        return copy_job.after_replay(leader)
 
     def coordinate(self, backup_id: int, nonce: str) -> Steps[None]:
         return coordinate(self._world, backup_id, nonce)
@@ -42,7 +42,7 @@ class ModelledArchive:
         for request in world.store.requests.values():
             if request.id not in world.store.decisions:
                 world.pass_to(request.deadline)
-                for _ in copying.settle(world, request.id):
+                for _ in copy_job.settle(world, request.id):
                     pass
 
     def collect(self) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from logkeep.checkpoint import records
 from logkeep.checkpoint.archive.copies import copy_request
-from logkeep.checkpoint.archive.port import ApplicationFacts
+from logkeep.checkpoint.archive.running_application import ApplicationFacts
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakeOptions, take
 from logkeep.checkpoint.backup_actor import FAILOVER, ActorIdentity, BackupActor

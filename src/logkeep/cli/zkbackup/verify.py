@@ -249,7 +249,7 @@ def _checked(run: CommandRun, fixed: Fixed) -> Judged:
     with ExitStack() as stack:
         boot, scratch = None, None
         if level is Level.BOOT:
-            from logkeep.embedded.booting import boot_of  # noqa: PLC0415  brings Spark's jars with it
+            from logkeep.embedded.zookeeper_boot import boot_of  # noqa: PLC0415  brings Spark's jars with it
 
             boot = boot_of(fixed.view.info.zookeeper.version, run.cache)
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zkbackup-boot-"))) / "data"

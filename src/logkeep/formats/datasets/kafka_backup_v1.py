@@ -16,7 +16,7 @@ whose time is -1; only 0 and 1 are followed by a time. Widths of numbers in name
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -40,7 +40,7 @@ _FIXED_BYTES: Final = 8 + 4 + 4 + 4 + 4
 _LONGEST_NAME: Final = 255
 
 
-def partition_index(partition: int) -> str:
+def partition_index_name(partition: int) -> str:
     return f"index_partition_{partition:03d}"
 
 
@@ -115,25 +115,48 @@ class PartitionIndex(NamedTuple):
     """Of the file, up to the end of the last whole entry."""
 
 
+class IndexEntry(NamedTuple):
+    """A whole entry of a partition index, as its bytes have it."""
+
+    at: int
+    name: bytes
+    start: int
+    end: int
+    """The position after the entry."""
+
+
+def index_entries(data: bytes, longest_name: int, where: str, remedy: str = "") -> Iterator[IndexEntry]:
+    """All whole entries after the first byte of the file; a torn last entry is left out.
+
+    Raises Damaged for a name of no bytes, or of more than `longest_name`.
+    """
+    at = len(MAGIC)
+    while at + _LENGTH.size <= len(data):
+        (size,) = _LENGTH.unpack_from(data, at)
+        if not 0 < size <= longest_name:
+            raise Damaged(f"the name at byte {at} has a length of {size}", subject=where, remedy=remedy)
+        after = at + _LENGTH.size + size
+        if after + _START.size > len(data):
+            return
+        (start,) = _START.unpack_from(data, after)
+        name = data[at + _LENGTH.size : after]
+        end = after + _START.size
+        yield IndexEntry(at, name, start, end)
+        at = end
+
+
 def parse_partition_index(data: bytes, where: str) -> PartitionIndex:
     """All whole entries. Raises Damaged for what is no partition index; a torn last entry is left out."""
     if not data.startswith(MAGIC):
         raise Damaged("it does not begin with the byte 01", subject=where)
-    found, at = list[ListedSegment](), len(MAGIC)
-    while at + _LENGTH.size <= len(data):
-        (size,) = _LENGTH.unpack_from(data, at)
-        if not 0 < size <= _LONGEST_NAME:
-            raise Damaged(f"the name at byte {at} has a length of {size}", subject=where)
-        after = at + _LENGTH.size + size
-        if after + _START.size > len(data):
-            break
+    found, end = list[ListedSegment](), len(MAGIC)
+    for entry in index_entries(data, _LONGEST_NAME, where):
         try:
-            name = data[at + _LENGTH.size : after].decode()
+            found.append(ListedSegment(entry.name.decode(), entry.start))
         except UnicodeDecodeError as error:
-            raise Damaged(f"the name at byte {at + _LENGTH.size} is not UTF-8", subject=where) from error
-        found.append(ListedSegment(name, *_START.unpack_from(data, after)))
-        at = after + _START.size
-    return PartitionIndex(tuple(found), at)
+            raise Damaged(f"the name at byte {entry.at + _LENGTH.size} is not UTF-8", subject=where) from error
+        end = entry.end
+    return PartitionIndex(tuple(found), end)
 
 
 def encode_groups(positions: Mapping[str, int]) -> bytes:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
 from logkeep.formats.arrow_streams import unpacked_pieces
-from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as columns
+from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as columns
 from logkeep.formats.datasets import oso_kernels as k
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs

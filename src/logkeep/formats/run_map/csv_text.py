@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from logkeep.formats.arrow_start import start_arrow
+from logkeep.formats.run_map.file_format import Route, decode
 from logkeep.formats.run_map.runs import RunMap
-from logkeep.formats.run_map.stored import Route, decode
 
 start_arrow()
 

@@ -2,7 +2,7 @@
 
 Records keep their order, so a map is a list of runs `(source, target, n)`: `n` consecutive records from a source offset
 on have consecutive offsets from a target offset on. There is one run per hole, not one per record. Both columns only
-rise. `run_map.stored` has the stored form.
+rise. `run_map.file_format` has the stored form.
 
 A consumer's position is the offset `c` that it reads next. It is translated to the target offset of the first restored
 record at or after `c`; if there is none, to the end of the restored log. Any larger offset would skip records.

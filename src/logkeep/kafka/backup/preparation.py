@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from logkeep.kafka.backup.assemble import assemble
+from logkeep.kafka.backup.continuity.history_check import BrokenLog
 from logkeep.kafka.backup.deletion_proof import KnownLogs, expected_doubts, known_logs, with_later_cuts
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import cluster_findings, gone_topics, undecided_past
-from logkeep.kafka.backup.history_check import BrokenLog
 from logkeep.kafka.backup.plan import Plan, UsedNumbers
 from logkeep.kafka.backup.record_builder import groups_of
 from logkeep.kafka.client.topology import TopicPartition

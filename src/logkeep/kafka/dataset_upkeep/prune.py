@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index, segment_name
-from logkeep.formats.datasets.kafka_backup_v1_reading import partition_index as listed_segments
+from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index_name, segment_name
+from logkeep.formats.datasets.kafka_backup_v1_reader import listed_segments
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.record.deletion_times import rule_of
 from logkeep.kafka.retention.guarantee import guarantee_of
@@ -107,7 +107,7 @@ def delete_segments(target: DatasetTarget, planned: Sequence[PrunedPartition]) -
 
 def _shorter_index(target: DatasetTarget, pruned: PrunedPartition) -> tuple[str, bytes] | None:
     """Name and content of the partition index without the segments that go; None if the format has none."""
-    name = f"{pruned.topic}/{partition_index(pruned.partition)}"
+    name = f"{pruned.topic}/{partition_index_name(pruned.partition)}"
     data = target.read(name)
     if data is None:
         return None

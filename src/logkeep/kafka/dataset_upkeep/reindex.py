@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logkeep.formats.datasets import kafka_backup_v1_reading as v1
-from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.datasets import kafka_backup_v1_reader as v1
+from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
 from logkeep.formats.datasets.kafka_backup_v1 import MAGIC as FIRST_BYTE
-from logkeep.formats.datasets.kafka_backup_v1 import ListedSegment, partition_index, segment_name
+from logkeep.formats.datasets.kafka_backup_v1 import ListedSegment, partition_index_name, segment_name
 from logkeep.kafka.dataset_upkeep.v1_segments import OpenedPartition, found_records, open_partition, readable_index
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.importing.kafka_backup_v1 import V1Files
@@ -84,7 +84,7 @@ def _partition_index(
     target: DatasetTarget, opened: OpenedPartition, listed: list[ListedSegment], *, dry_run: bool
 ) -> IndexResult:
     reader = opened.reader
-    name = f"{reader.topic}/{partition_index(reader.partition)}"
+    name = f"{reader.topic}/{partition_index_name(reader.partition)}"
     there = [position for position, each in enumerate(reader.segments) if each.segment]
     lost = [s.start for s in reader.segments[there[0] :] if s.segment is None] if there else []
     if lost:

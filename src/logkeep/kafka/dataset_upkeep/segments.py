@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from logkeep.errors import UsageError
-from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.formats.kafka.record_kernels import Longs
 from logkeep.kafka.dataset_upkeep.dataset import ExistingDataset

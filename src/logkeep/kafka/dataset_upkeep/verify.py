@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, LogkeepError
-from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.formats.datasets.binary_spans import numbers
 from logkeep.kafka.dataset_upkeep.v1_segments import (
     WRONG_FILE,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logkeep.errors import Locked
-from logkeep.kafka.datasets.documents import FOLDER
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.directory import opened_below, opened_root, os_errors_about
 
 _LOCK = "lock"

@@ -10,18 +10,16 @@ from typing import Final
 
 import msgspec
 
-from logkeep.errors import FormatTooNew, TargetUnsafe
+from logkeep.errors import TargetUnsafe
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.values import ExportableLog, ExportableLogs, LogToExport
+from logkeep.kafka.record.dataset_version import DOCUMENT, FOLDER, NEWEST, refuse_newer
 from logkeep.kafka.record.deletion_times import DeletionTimes
 from logkeep.kafka.record.documents import AclRecord, CommitRecord, GroupRecord, QuotaRecord, TopicRecord
 
-FOLDER: Final = ".logkeep"
-DOCUMENT: Final = f"{FOLDER}/dataset.json"
 RESERVED: Final = frozenset({FOLDER, ".partial"})
 """Names of directories in a dataset: a topic must not have them."""
-NEWEST: Final = 1
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -67,10 +65,6 @@ class DatasetDocument(msgspec.Struct, frozen=True, kw_only=True, tag="logkeep-da
         return {each.log: each for each in self.logs}
 
 
-class _Version(msgspec.Struct):
-    version: int = NEWEST
-
-
 def read_document(target: DatasetTarget) -> DatasetDocument | None:
     """None if there is none. Raises TargetUnsafe, and FormatTooNew for one of a later release."""
     data = target.read(DOCUMENT)
@@ -79,9 +73,7 @@ def read_document(target: DatasetTarget) -> DatasetDocument | None:
 
 def decode_document(data: bytes, where: str) -> DatasetDocument:
     try:
-        version = msgspec.json.decode(data, type=_Version).version
-        if version > NEWEST:
-            raise FormatTooNew(f"the dataset has version {version}; this release knows {NEWEST}", subject=where)
+        refuse_newer(data, where)
         return msgspec.json.decode(data, type=DatasetDocument)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TargetUnsafe(f"it is no document of a dataset: {error}", subject=where) from error

@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 from logkeep.errors import UsageError
-from logkeep.kafka.datasets.documents import FOLDER
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.store.directory import opened_below, opened_root, os_errors_about
 from logkeep.store.local import LocalStore
 

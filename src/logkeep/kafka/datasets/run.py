@@ -12,7 +12,6 @@ from logkeep.errors import StoreLocationMissing, TargetUnsafe
 from logkeep.kafka.datasets.dataset_lock import locked
 from logkeep.kafka.datasets.deletion_rule import JudgedExport, judge_export, unproven_findings
 from logkeep.kafka.datasets.documents import (
-    FOLDER,
     DatasetDocument,
     NotedLog,
     begun_document,
@@ -37,6 +36,7 @@ from logkeep.kafka.datasets.rewrite import exchange, remove_rewritten, rewrite_t
 from logkeep.kafka.datasets.target import DatasetTarget
 from logkeep.kafka.datasets.units import bundled
 from logkeep.kafka.datasets.values import ExportableLogs, ExportedLog, ExportResult, LogToExport
+from logkeep.kafka.record.dataset_version import FOLDER
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.work import Engine, EngineFor

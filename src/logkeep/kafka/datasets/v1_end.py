@@ -17,7 +17,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
     MAGIC,
     ListedSegment,
     parse_partition_index,
-    partition_index,
+    partition_index_name,
     segment_name,
 )
 from logkeep.kafka.datasets.formats import DatasetLog
@@ -64,7 +64,7 @@ class V1End:
 
 def find_v1_end(target: DatasetTarget, log: DatasetLog) -> V1End:
     """Raises TargetUnsafe for files that no run of ours leaves."""
-    name = f"{log.topic}/{partition_index(log.partition)}"
+    name = f"{log.topic}/{partition_index_name(log.partition)}"
     data = target.read(name)
     stored = dict(_stored_segments(target, log))
     if not data:

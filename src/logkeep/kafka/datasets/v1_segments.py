@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index
+from logkeep.formats.datasets.kafka_backup_v1 import MAGIC, ListedSegment, partition_index_name
 from logkeep.kafka.datasets.appended_file import AppendedFile
 from logkeep.kafka.datasets.formats import DatasetLog
 from logkeep.kafka.datasets.target import DatasetTarget
@@ -45,7 +45,7 @@ class GrowingPartition:
     def __init__(self, target: DatasetTarget, log: DatasetLog, end: V1End) -> None:
         assert target.directory is not None  # noqa: S101 - the caller asked
         self._root, self._topic = target.directory, log.topic
-        self._index = AppendedFile(self._root, f"{log.topic}/{partition_index(log.partition)}", end.listed_bytes)
+        self._index = AppendedFile(self._root, f"{log.topic}/{partition_index_name(log.partition)}", end.listed_bytes)
         if not end.listed_bytes:
             self._index.append(MAGIC)
         for segment in end.unlisted:
@@ -114,7 +114,7 @@ class WholePartition:
 
     def __init__(self, target: DatasetTarget, log: DatasetLog, end: V1End) -> None:
         self._target, self._topic = target, log.topic
-        self._name = f"{log.topic}/{partition_index(log.partition)}"
+        self._name = f"{log.topic}/{partition_index_name(log.partition)}"
         whole = (end.index or b"")[: end.listed_bytes]
         self._index = end.index
         self._replace((whole or MAGIC) + b"".join(segment.encoded() for segment in end.unlisted))

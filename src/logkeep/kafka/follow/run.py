@@ -24,10 +24,11 @@ from logkeep.errors import (
 )
 from logkeep.kafka.admin.offsets import At, list_offsets
 from logkeep.kafka.admin.topics import ResourceKind, describe_configs
+from logkeep.kafka.backup.continuity.past_check import SeenLog, SeenLogs
 from logkeep.kafka.backup.deletion_passes import SUSPICIOUS
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.past_check import SeenLog, SeenLogs
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition, is_internal
 from logkeep.kafka.follow.broker_watch import BrokerWatch

@@ -5,18 +5,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from logkeep.errors import Damaged, FormatTooNew
+from logkeep.errors import Damaged
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, LogNote
+from logkeep.kafka.record.dataset_version import DOCUMENT, refuse_newer
 from logkeep.kafka.record.documents import GroupRecord, TopicRecord
 from logkeep.store.base import ObjectInfo, Store
 
-NAME = ".logkeep/dataset.json"
-_NEWEST, _LIMIT = 1, 1 << 30
+_LIMIT = 1 << 30
 _REMEDY = "remove the document, and the dataset is read without it"
-
-
-class _Version(msgspec.Struct):
-    version: int = _NEWEST
 
 
 class _NotedLog(msgspec.Struct, frozen=True):
@@ -50,7 +46,7 @@ class _Known:
 
 def with_document(reader: DatasetReader, store: Store, objects: Sequence[ObjectInfo]) -> DatasetReader:
     """The dataset with what its document says; as it is if it has none. Raises Damaged, FormatTooNew."""
-    if not any(info.name == NAME for info in objects):
+    if not any(info.name == DOCUMENT for info in objects):
         return reader
     document = _read(store)
     known = _Known(document)
@@ -68,10 +64,8 @@ def with_document(reader: DatasetReader, store: Store, objects: Sequence[ObjectI
 
 def _read(store: Store) -> _Document:
     try:
-        data = store.get(NAME, _LIMIT)
-        version = msgspec.json.decode(data, type=_Version).version
-        if version > _NEWEST:
-            raise FormatTooNew(f"the dataset has version {version}; this release knows {_NEWEST}", subject=NAME)
+        data = store.get(DOCUMENT, _LIMIT)
+        refuse_newer(data, DOCUMENT)
         return msgspec.json.decode(data, type=_Document)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise Damaged(f"it is not a document of Logkeep ({error})", subject=NAME, remedy=_REMEDY) from error
+        raise Damaged(f"it is not a document of Logkeep ({error})", subject=DOCUMENT, remedy=_REMEDY) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logkeep.errors import Damaged
-from logkeep.formats.datasets import kafka_backup_v1_reading as v1
+from logkeep.formats.datasets import kafka_backup_v1_reader as v1
 from logkeep.kafka.importing.reader import DatasetReader, DatasetTopic, PartitionReader, ReadNotes
 from logkeep.kafka.importing.v1_segment import V1SegmentReader
 from logkeep.kafka.record.import_label import ToolLabel
@@ -151,7 +151,7 @@ def _once(files: dict[int, ObjectInfo], start: int, info: ObjectInfo) -> None:
 def v1_partition(store: Store, topic: str, number: int, files: V1Files) -> V1PartitionReader:
     entries, torn = list[v1.IndexedSegment](), 0
     if files.listing is not None:
-        entries, torn = v1.partition_index(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
+        entries, torn = v1.listed_segments(store.get(files.listing.name, _INDEX_LIMIT), number, files.listing.name)
     first = {e.named: e.first for e in entries}
     segments = tuple(
         ListedReader(start, _segment(store, files, start), first.get(start, -1))

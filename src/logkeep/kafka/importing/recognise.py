@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from logkeep.errors import UnsafeName, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reading import file_name
+from logkeep.formats.datasets.kafka_backup_v1_reader import file_name
 from logkeep.kafka.importing import files, kafka_backup_v1, oso
 from logkeep.kafka.importing.dataset_document import with_document
 from logkeep.kafka.importing.plan import check_topic_name

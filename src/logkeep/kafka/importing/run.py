@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from logkeep.errors import CommitConflict, UsageError
-from logkeep.kafka.backup.archived_batch import by_log, rows_in
 from logkeep.kafka.backup.assemble import Assembled, assemble
+from logkeep.kafka.backup.continuity.archived_batch import by_log, rows_in
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES, CopyResult

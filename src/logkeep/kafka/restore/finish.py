@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMap
-from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.security import list_acls, list_quotas
 from logkeep.kafka.client.cluster import Cluster, long_retry_cluster
 from logkeep.kafka.client.settings import ClientSettings
@@ -21,7 +21,7 @@ from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.groups import read_groups, set_groups
 from logkeep.kafka.restore.plan.group_offsets import MappedLog, RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, inexact_findings, plan_groups, rows_of
-from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
+from logkeep.kafka.restore.plan.values import PlannedLog, RestorePlan
 from logkeep.kafka.restore.prepare import restorable
 from logkeep.kafka.restore.security import apply_acls, apply_quotas, plan_acls, plan_quotas
 from logkeep.kafka.restore.topics import finish_topics

@@ -20,8 +20,8 @@ from logkeep.kafka.restore.facts.units import Offsets
 from logkeep.kafka.restore.plan.group_offsets import Reason
 from logkeep.kafka.restore.plan.group_records import KeptOffsets, doubt, recreated_logs, with_doubts
 from logkeep.kafka.restore.plan.groups import GroupsPlan
-from logkeep.kafka.restore.plan.plan import RestorePlan
 from logkeep.kafka.restore.plan.selection import ChosenLog, SelectedLogs
+from logkeep.kafka.restore.plan.values import RestorePlan
 from logkeep.model.ids import RestoreId
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName, Segment

@@ -11,7 +11,7 @@ import msgspec
 
 from logkeep.errors import LogkeepError, TargetUnsafe, UsageError
 from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
-from logkeep.formats.run_map.stored import decode_all
+from logkeep.formats.run_map.file_format import decode_all
 from logkeep.kafka.admin.offsets import LogBounds, log_bounds
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition

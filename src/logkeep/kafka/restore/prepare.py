@@ -22,26 +22,19 @@ from logkeep.kafka.restore.facts.survey_task import LogSurvey, SurveyLog, Survey
 from logkeep.kafka.restore.facts.target import TargetFacts, gather_target
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
 from logkeep.kafka.restore.groups import read_groups
+from logkeep.kafka.restore.plan.findings import deleted_later_findings, gap_findings
 from logkeep.kafka.restore.plan.folded_points import refuse_folded_points
 from logkeep.kafka.restore.plan.group_offsets import RestoredLog, Routes, UnchangedLog
 from logkeep.kafka.restore.plan.groups import GroupsPlan, expected_rows, inexact_findings, plan_groups, rows_of
-from logkeep.kafka.restore.plan.plan import (
-    CheckedPlan,
-    PlanOptions,
-    RestorePlan,
-    deleted_later_findings,
-    gap_findings,
-    plan_restore,
-    with_buried,
-    with_folds,
-)
+from logkeep.kafka.restore.plan.plan import plan_restore
 from logkeep.kafka.restore.plan.refusals import join_names
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
 from logkeep.kafka.restore.plan.topics import difference_findings
-from logkeep.kafka.restore.plan.torn import TearReport
+from logkeep.kafka.restore.plan.torn_transactions import TearReport
+from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan, with_buried, with_folds
 from logkeep.kafka.restore.security import scram_finding
-from logkeep.kafka.restore.tears import compare_transactions
 from logkeep.kafka.restore.topics import validate_topics
+from logkeep.kafka.restore.transaction_check import compare_transactions
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName

@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 
 from logkeep.formats.compare.digest import Digest
-from logkeep.formats.run_map.stored import Route, bundle
+from logkeep.formats.run_map.file_format import Route, bundle
 from logkeep.kafka.restore.facts.units import LogProof, LogResult, ReplayOutcome, SourceResult
-from logkeep.kafka.restore.plan.plan import RestorePlan
+from logkeep.kafka.restore.plan.values import RestorePlan
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.plurals import plural
 from logkeep.model.time import rfc3339

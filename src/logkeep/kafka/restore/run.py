@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from logkeep.errors import Locked, TargetUnsafe, UnknownBackup, UsageError
-from logkeep.formats.run_map.stored import decode_all
+from logkeep.formats.run_map.file_format import decode_all
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.finish import RestoredRecords, finish, with_first_offsets
+from logkeep.kafka.restore.plan.findings import gap_findings, tear_findings
 from logkeep.kafka.restore.plan.folded_points import folded_since
 from logkeep.kafka.restore.plan.groups import NOT_EXACT
-from logkeep.kafka.restore.plan.plan import RestorePlan, gap_findings, tear_findings, with_buried
 from logkeep.kafka.restore.plan.topics import difference_findings
+from logkeep.kafka.restore.plan.values import RestorePlan, with_buried
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions, PreparedKafkaRestore
 from logkeep.kafka.restore.results import (
     RunStart,

@@ -31,8 +31,8 @@ from logkeep.kafka.restore.facts.units import (
     ReplayUnit,
     SourceLog,
 )
-from logkeep.kafka.restore.plan.plan import PlannedLog, RestorePlan
 from logkeep.kafka.restore.plan.refusals import join_names
+from logkeep.kafka.restore.plan.values import PlannedLog, RestorePlan
 from logkeep.kafka.restore.prepare import TRANSACTIONAL_PREFIX
 from logkeep.kafka.restore.proof.task import ProveUnit, prove_logs
 from logkeep.kafka.restore.replay.bundles import bundles

@@ -14,8 +14,8 @@ from functools import cached_property
 from uuid import UUID
 
 from logkeep.kafka.admin.offsets import LogBounds
+from logkeep.kafka.backup.continuity.past_check import PastVerdict
 from logkeep.kafka.backup.findings import undecided_past
-from logkeep.kafka.backup.past_check import PastVerdict
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan

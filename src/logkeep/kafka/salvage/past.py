@@ -7,9 +7,9 @@ which: the archive must have it at the same offset.
 from pathlib import Path
 
 from logkeep.formats.kafka.batches import HEADER_BYTES
-from logkeep.kafka.backup.archived_batch import header_of
-from logkeep.kafka.backup.continuity import ArchivedRows, bodies_in
-from logkeep.kafka.backup.past_check import (
+from logkeep.kafka.backup.continuity.archived_batch import header_of
+from logkeep.kafka.backup.continuity.log_continuity import ArchivedRows, bodies_in
+from logkeep.kafka.backup.continuity.past_check import (
     Bodies,
     LeaderBatch,
     PastVerdict,

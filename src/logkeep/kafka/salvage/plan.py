@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from logkeep.kafka.backup.continuity import ArchivedRows
+from logkeep.kafka.backup.continuity.log_continuity import ArchivedRows
+from logkeep.kafka.backup.continuity.past_check import PastVerdict
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import gone_topics
-from logkeep.kafka.backup.past_check import PastVerdict
 from logkeep.kafka.backup.plan import Plan, UsedNumbers, next_history, plan_backup
 from logkeep.kafka.backup.transaction_activity import POSITIONS_TOPIC
 from logkeep.kafka.backup.units import DEFAULT_SEGMENT_BYTES

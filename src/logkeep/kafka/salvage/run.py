@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from logkeep.kafka.backup.assemble import Assembled, assemble
-from logkeep.kafka.backup.continuity import ArchivedRows
+from logkeep.kafka.backup.continuity.log_continuity import ArchivedRows
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.findings import damage_findings
 from logkeep.kafka.backup.plan import used_numbers

@@ -9,7 +9,7 @@ import hashlib
 
 from logkeep.errors import Damaged, ObjectMissing
 from logkeep.formats.zstd_frames import FRAME_BYTES, packed_frame
-from logkeep.formats.zstd_unpacking import opened_document, unpacked_frames
+from logkeep.formats.zstd_reader import opened_document, unpacked_frames
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import Codec
 from logkeep.repository.backups.manifest import AttachmentRef, Manifest

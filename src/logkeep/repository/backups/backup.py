@@ -19,6 +19,7 @@ from logkeep.model.segments import Segment
 from logkeep.model.time import rfc3339
 from logkeep.repository.backups.burials import burials_by_log
 from logkeep.repository.backups.content import PartReader, put_part, served_parts
+from logkeep.repository.backups.cut_coverage import inherited_gaps, untiled
 from logkeep.repository.backups.journal import BackupRequest, UnitReceipt, open_ids, put_request, read_request, receipts
 from logkeep.repository.backups.manifest import (
     MAX_PARTS,
@@ -30,7 +31,6 @@ from logkeep.repository.backups.manifest import (
 )
 from logkeep.repository.backups.source import SourceFacts, read_manifest
 from logkeep.repository.backups.states import OWNER_LOST
-from logkeep.repository.backups.tiling import inherited_gaps, untiled
 from logkeep.repository.backups.verification import inherited_damage, known_damaged, put_verification
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.actions import BackupAction, FailedAction, ObjectRef, PartRef, Summary

@@ -17,7 +17,7 @@ import numpy as np
 from logkeep.errors import Damaged, FormatTooNew, ObjectMissing
 from logkeep.formats.kafka.batch_index import BatchIndex, decode
 from logkeep.formats.zstd_frames import opened
-from logkeep.formats.zstd_unpacking import unpacked_frames
+from logkeep.formats.zstd_reader import unpacked_frames
 from logkeep.model.segments import Codec, Segment
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef

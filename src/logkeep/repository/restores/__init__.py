@@ -2,7 +2,7 @@
 
 - `documents`: the sealed documents and their rows
 - `stored`: one restore, from its plan to its receipt: the interface for every kind of restore
-- `storing`: plans, maps, aborts; also in a local directory, for read-only repositories
+- `plan_store`: plans, maps, aborts; also in a local directory, for read-only repositories
 - `attempts`: producers and resumes
 - `numbered`: numbered documents
 - `receipts`: the results
@@ -33,16 +33,7 @@ from logkeep.repository.restores.documents import (
     RestoreVerdict,
 )
 from logkeep.repository.restores.listing import RestoreRow, RestoreState, last_restores, list_restores
-from logkeep.repository.restores.receipts import (
-    FIRST,
-    newest_first,
-    newest_receipt,
-    own_receipt,
-    put_receipt,
-    read_receipt,
-    read_receipts,
-)
-from logkeep.repository.restores.storing import (
+from logkeep.repository.restores.plan_store import (
     NewRestore,
     begin_restore,
     plan_body,
@@ -52,6 +43,15 @@ from logkeep.repository.restores.storing import (
     read_map,
     read_plan,
     state_place,
+)
+from logkeep.repository.restores.receipts import (
+    FIRST,
+    newest_first,
+    newest_receipt,
+    own_receipt,
+    put_receipt,
+    read_receipt,
+    read_receipts,
 )
 
 __all__ = [

@@ -16,8 +16,8 @@ from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import Owner
 from logkeep.repository.restores.attempts import owner_of
 from logkeep.repository.restores.documents import RestoreVerdict, moment
+from logkeep.repository.restores.plan_store import read_aborted, read_plan
 from logkeep.repository.restores.receipts import ended, read_receipt
-from logkeep.repository.restores.storing import read_aborted, read_plan
 
 
 class RestoreState(StrEnum):

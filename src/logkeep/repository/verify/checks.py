@@ -19,9 +19,9 @@ from logkeep.model.ids import BackupId
 from logkeep.model.work import Engine, Progress, Task
 from logkeep.repository.backups.burials import read_burial
 from logkeep.repository.backups.content import PartReader, rows_of, served_parts
+from logkeep.repository.backups.cut_coverage import untiled
 from logkeep.repository.backups.manifest import LARGEST_ATTACHMENT, Manifest
 from logkeep.repository.backups.source import read_manifest
-from logkeep.repository.backups.tiling import untiled
 from logkeep.repository.chain import layout
 from logkeep.repository.chain.commits import SourceRef, read_chain, read_whole_chain
 from logkeep.repository.chain.fold import BackupEntry, Folded

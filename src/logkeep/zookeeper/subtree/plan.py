@@ -15,7 +15,7 @@ from logkeep.formats.zookeeper.transactions import Acl, Acls
 from logkeep.zookeeper.model.paths import above, in_order, is_system
 from logkeep.zookeeper.server.client import LiveNode
 from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, SetNode, SetNodeAcls
-from logkeep.zookeeper.subtree.wanted import LeftOutReason, SkippedNode, WantedNode, WantedSubtree
+from logkeep.zookeeper.subtree.source_nodes import LeftOutReason, SkippedNode, WantedNode, WantedSubtree
 
 _CREATE: Final = 4
 _OURS_ALONE: Final[Acls] = (Acl(31, b"auth", b""),)

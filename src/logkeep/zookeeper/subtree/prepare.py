@@ -13,7 +13,7 @@ from logkeep.zookeeper.server.client import LiveNode, ZooKeeperSession
 from logkeep.zookeeper.subtree.batches import Batch, cut_batches
 from logkeep.zookeeper.subtree.changes import CreateNode
 from logkeep.zookeeper.subtree.plan import SubtreePlan, plan
-from logkeep.zookeeper.subtree.wanted import wanted_subtree
+from logkeep.zookeeper.subtree.source_nodes import wanted_subtree
 
 _OLD: Final = re.compile(r"3\.[0-4](\.|-|$)")
 NEVER_RESTORED: Final = (

@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup.run import KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.repository.chain.format import open_format
 from tests.support.kafka.group_topic import commit
 from tests.support.kafka.topic_matrix import Matrix

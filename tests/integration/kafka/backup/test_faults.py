@@ -16,7 +16,7 @@ import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.errors import ClusterUnreachable, StoreDenied, StoreError
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.store.retrying import RetryingStore, RetryLimits
 from tests.e2e.test_bad_input import one_error
 from tests.support.cli.filled_repository import Filled

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.values import KafkaBackupDone
 from tests.support.cli.filled_repository import Done as Finished
 from tests.support.cli.filled_repository import Filled, document
 from tests.support.cli.processes import logkeep

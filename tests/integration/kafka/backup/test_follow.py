@@ -14,7 +14,7 @@ from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
 from logkeep.engine.stop import SignalStop
 from logkeep.errors import Locked
-from logkeep.kafka.backup.run import KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow.run import FollowedCluster
 from logkeep.model.time import random_token, utc_now
 from logkeep.repository.backups.journal import open_ids

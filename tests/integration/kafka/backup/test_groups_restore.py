@@ -15,7 +15,7 @@ from logkeep.cli.frame.world import World
 from logkeep.cli.terminal.console import standard_console
 from logkeep.config.places import NOWHERE
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.run_map.stored import Route
+from logkeep.formats.run_map.file_format import Route
 from logkeep.kafka.admin.group_changes import delete_groups, move_share_groups
 from logkeep.kafka.admin.groups import CommittedOffset, group_offsets, list_groups, share_group_offsets
 from logkeep.kafka.client.cluster import Cluster

@@ -13,11 +13,11 @@ from confluent_kafka.cimpl import NewPartitions
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.spark.engine import SparkEngine
 from logkeep.engine.spark.settings import SparkSettings
-from logkeep.kafka.backup import facts, run
+from logkeep.kafka.backup import facts, log_copier, planner, run
 from logkeep.kafka.backup.assemble import exit_code
 from logkeep.kafka.backup.log_ends import LogEnds, read_log_ends
 from logkeep.kafka.backup.plan import Plan, plan_backup
-from logkeep.kafka.backup.run import KafkaBackupOptions
+from logkeep.kafka.backup.values import KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.model.cache import cache_dir
@@ -66,7 +66,7 @@ def test_the_bytes_to_copy_are_known_before_groups_are_read(
         steps.append("groups and ends")
         return read_log_ends(*arguments)
 
-    monkeypatch.setattr(run, "_MANY_BYTES", 1)
+    monkeypatch.setattr(planner, "_MANY_BYTES", 1)
     monkeypatch.setattr(facts, "read_log_ends", read)
     topics.create("expected")
     _write(topics, "expected", 100)
@@ -191,7 +191,8 @@ def test_a_run_connects_once_and_plans_once(archive: Archive, topics: Matrix, mo
         return plans[-1]
 
     monkeypatch.setattr(run, "Cluster", CountedCluster)
-    monkeypatch.setattr(run, "plan_backup", counted_plan)
+    for module in (planner, log_copier):
+        monkeypatch.setattr(module, "plan_backup", counted_plan)
     for _ in range(2):
         _write(topics, topic, 10)
         archive.back_up(topic)

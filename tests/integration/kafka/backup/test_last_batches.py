@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import TopicPartition as Place
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.backup.archived_batch import header_of
-from logkeep.kafka.backup.last_batches import BatchRequest, bundled, fetch_again
-from logkeep.kafka.backup.past_check import LeaderBatch
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.continuity.archived_batch import header_of
+from logkeep.kafka.backup.continuity.last_batches import BatchRequest, bundled, fetch_again
+from logkeep.kafka.backup.continuity.past_check import LeaderBatch
+from logkeep.kafka.backup.values import KafkaBackupDone
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition

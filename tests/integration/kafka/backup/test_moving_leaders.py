@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from logkeep.formats.kafka.batches import walk
-from logkeep.kafka.backup.run import KafkaBackupDone
+from logkeep.kafka.backup.values import KafkaBackupDone
 from tests.support.kafka.backup_steps import beside
 from tests.support.kafka.copied_logs import on_disk
 from tests.support.kafka.whole_backups import Archive, new_place

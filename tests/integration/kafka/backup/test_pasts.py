@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.backup.run import KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow.run import FollowedCluster
 from logkeep.kafka.salvage.run import SalvageDone
 from tests.support.cli.filled_repository import Filled

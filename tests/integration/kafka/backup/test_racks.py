@@ -12,7 +12,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.fetch import FetchConnection
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import Brokers, Leader

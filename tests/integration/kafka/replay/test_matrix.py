@@ -3,7 +3,7 @@
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.formats.run_map.stored import decode
+from logkeep.formats.run_map.file_format import decode
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome
 from logkeep.kafka.restore.replay.task import replay
 from tests.integration.kafka.replay.conftest import Archived

@@ -12,7 +12,8 @@ from confluent_kafka import Producer
 
 from logkeep.embedded.kafka import EmbeddedKafka
 from logkeep.engine.inline import InlineEngine
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.logs.brokers import WireFetchConnection
 from logkeep.model.cache import cache_dir

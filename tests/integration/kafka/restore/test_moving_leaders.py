@@ -18,8 +18,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets, ReplayLog, ReplayOutcome
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.replay import request_sender, rounds
 from logkeep.kafka.restore.replay.log_sender import LogReplay

@@ -21,8 +21,8 @@ from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
 from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.kafka.restore.write import KafkaLogWriter

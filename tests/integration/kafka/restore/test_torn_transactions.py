@@ -5,7 +5,7 @@ import time
 import pytest
 
 from logkeep.embedded.kafka import EmbeddedKafka
-from logkeep.kafka.restore.plan.torn import TOGETHER_MS
+from logkeep.kafka.restore.plan.torn_transactions import TOGETHER_MS
 from tests.integration.kafka.restore.drivers import Drivers, Point
 from tests.integration.kafka.restore.scene import Scene, read
 from tests.support.cli.filled_repository import Filled

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from logkeep.checkpoint.zeebe.inventory import find_backup
-from logkeep.checkpoint.zeebe.taking.management import Management, ManagementAnswer
-from logkeep.checkpoint.zeebe.taking.rules import BeforeRequest, clock_of, other_history
-from logkeep.checkpoint.zeebe.taking.run import Take, TakeLimits, Waiting
+from logkeep.checkpoint.zeebe.take.management import Management, ManagementAnswer
+from logkeep.checkpoint.zeebe.take.rules import BeforeRequest, clock_of, other_history
+from logkeep.checkpoint.zeebe.take.run import Take, TakeLimits, Waiting
 from logkeep.checkpoint.zeebe.verify import verify_backup
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import BackupFailed

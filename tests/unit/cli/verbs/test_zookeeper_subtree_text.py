@@ -8,7 +8,7 @@ from logkeep.cli.verbs.zookeeper.restore.subtree_report import SubtreeReport, pl
 from logkeep.formats.zookeeper.transactions import OPEN_ACL, Acl, Acls
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.prepare import PreparedSubtree
-from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
+from logkeep.zookeeper.subtree.source_nodes import WantedNode, WantedSubtree
 from logkeep.zookeeper.timeline.plan import RestorePath
 from tests.support.zookeeper.live_model import live
 

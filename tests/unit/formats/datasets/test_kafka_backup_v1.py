@@ -16,7 +16,7 @@ from logkeep.formats.datasets.kafka_backup_v1 import (
     encode_groups,
     group_file,
     parse_partition_index,
-    partition_index,
+    partition_index_name,
     segment_name,
 )
 from tests.support.kafka.arrow_rows import ArrowRow, record_batch
@@ -62,8 +62,8 @@ def test_no_timestamp_is_distinct_from_a_create_time_without_a_time() -> None:
 
 
 def test_names_have_minimum_widths() -> None:
-    assert partition_index(7) == "index_partition_007"
-    assert partition_index(1000) == "index_partition_1000"
+    assert partition_index_name(7) == "index_partition_007"
+    assert partition_index_name(1000) == "index_partition_1000"
     assert group_file(12) == "consumer_offsets_partition_012"
     assert segment_name(3, 500) == "segment_partition_003_from_offset_0000000500"
     assert segment_name(3, 10**10) == "segment_partition_003_from_offset_10000000000"
@@ -124,7 +124,7 @@ def test_an_independent_reader_reads_any_records(
         (topic / f"{name}_records").write_bytes(MAGIC + bytes(encoded.data))
         (topic / f"{name}_index").write_bytes(MAGIC + encoded.index(0, len(rows), 1))
     listed = ListedSegment(segment_name(0, first), first).encoded() if rows else b""
-    (topic / partition_index(0)).write_bytes(MAGIC + listed)
+    (topic / partition_index_name(0)).write_bytes(MAGIC + listed)
     assert records(Path(topic), 0) == [expected(row) for row in given_rows]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew
+from logkeep.formats.run_map.file_format import Route, decode, decode_all, encode, unbundle
 from logkeep.formats.run_map.runs import RunMap, RunMapBuilder
-from logkeep.formats.run_map.stored import Route, decode, decode_all, encode, unbundle
 from tests.support.kafka.run_maps import encode_all
 
 GOLDEN = bytes.fromhex(

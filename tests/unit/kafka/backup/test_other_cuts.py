@@ -12,9 +12,11 @@ from logkeep.kafka.backup.assemble import Assembled
 from logkeep.kafka.backup.deletion_passes import CompactedMode, DeletionPasses, copied_again
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.plan import plan_backup
+from logkeep.kafka.backup.planner import BackupPlanner
 from logkeep.kafka.backup.preparation import PreparedBackup, PreviousBackup
-from logkeep.kafka.backup.run import CopiedLogs, KafkaBackup, KafkaBackupOptions, _BackupRun
+from logkeep.kafka.backup.run import KafkaBackup, _BackupRun
 from logkeep.kafka.backup.units import CopyResult
+from logkeep.kafka.backup.values import CopiedLogs, KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.client.topology import TopicPartition
@@ -41,15 +43,15 @@ class _Planned(Exception):
 
 
 @dataclass(frozen=True)
-class _Run(_BackupRun):
+class _Planner(BackupPlanner):
     """Finds these facts when it asks again."""
 
     then: Facts = field(default=NOW)
 
-    def _gather(self, *_: object) -> Facts:
+    def gather_facts(self, *_: object) -> Facts:
         return self.then
 
-    def _planned(
+    def plan_from(
         self,
         facts: Facts,
         base: PreviousBackup,
@@ -63,7 +65,7 @@ class _Run(_BackupRun):
 def _prove(made: Repository, mode: CompactedMode, then: Facts = NOW) -> DeletionPasses:
     """One log is archived; nothing of it is proven, since its read times are not known."""
     task = KafkaBackup(made.place, ClientSettings(()), made.clock, made.token)
-    run = _Run(task, KafkaBackupOptions(compacted=mode), cast(Cluster, None), then=then)
+    run = _BackupRun(task, _Planner(made.place, KafkaBackupOptions(compacted=mode), cast(Cluster, None), then=then))
     prepared = PreparedBackup(NOW, PreviousBackup(), plan_backup(NOW.topics, NOW.bounds, {}, {}), (), 1)
     copied = CopiedLogs(Assembled((LogCut(log_of(0), 0, 9),), (), (), (), {}), NOW)
     with writing(made.place, "backup", made.clock, made.token) as session:

@@ -9,13 +9,13 @@ import pytest
 from logkeep.engine.inline import InlineEngine
 from logkeep.errors import FormatTooNew, Locked, TargetUnsafe, UsageError
 from logkeep.kafka.datasets.dataset_lock import locked
-from logkeep.kafka.datasets.documents import DOCUMENT
 from logkeep.kafka.datasets.formats import DatasetOptions
 from logkeep.kafka.datasets.rewrite import rewrite_target
 from logkeep.kafka.datasets.run import DatasetExport, ExportOptions
 from logkeep.kafka.datasets.sources.export_sources import BackupSource
 from logkeep.kafka.datasets.sources.selection import ExportSelection
 from logkeep.kafka.datasets.target import DatasetTarget
+from logkeep.kafka.record.dataset_version import DOCUMENT
 from logkeep.kafka.scan.open_backup import open_backup
 from logkeep.kafka.scan.values import ScanIsolation
 from logkeep.model.time import random_token, utc_now

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from logkeep.errors import TargetUnsafe, UsageError
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.parquet import ParquetRecords
 from logkeep.kafka.datasets.files import writer as files_writer
 from logkeep.kafka.datasets.files.record_files import AVRO, PARQUET, RecordFiles

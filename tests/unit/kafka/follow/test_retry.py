@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from logkeep import errors
-from logkeep.kafka.backup.run import KafkaBackupOptions
+from logkeep.kafka.backup.values import KafkaBackupOptions
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.listener import other_protocol
 from logkeep.kafka.client.settings import ClientSettings, endpoints

@@ -12,9 +12,9 @@ import pytest
 from logkeep.errors import Damaged, LogkeepError
 from logkeep.formats.datasets.arrow import SCHEMA as SCHEMA_OF_RECORDS
 from logkeep.formats.datasets.avro_container import AvroCodec
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.java_values import decoded
 from logkeep.formats.datasets.parquet import ParquetFileWriter
 from logkeep.kafka.importing.reader import ReadNotes
@@ -31,7 +31,7 @@ from tests.support.datasets.trivadis_files import (
 )
 from tests.support.datasets.v1_files import HandRecord
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, sample
-from tests.unit.kafka.importing.test_oso_reading import plain
+from tests.unit.kafka.importing.test_oso_reader import plain
 
 JAVA = [
     (java_string(b"abc"), b"abc"),

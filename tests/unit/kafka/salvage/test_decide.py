@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from logkeep.kafka.backup.past_check import PastVerdict
+from logkeep.kafka.backup.continuity.past_check import PastVerdict
 from logkeep.kafka.client.fetch import DivergingEpoch
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.disks.scan_results import ReplicaScan

@@ -13,7 +13,7 @@ from logkeep.zookeeper.subtree.changes import CreateNode, DeleteNode, SetNode, S
 from logkeep.zookeeper.subtree.journal import read_journal
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.run import begin, resume, undo
-from logkeep.zookeeper.subtree.wanted import WantedNode, WantedSubtree
+from logkeep.zookeeper.subtree.source_nodes import WantedNode, WantedSubtree
 from tests.support.zookeeper.live_model import LiveModel, live
 from tests.unit.zookeeper.subtree.test_interrupted import HEADING, MAXBUFFER, killed, model, report, session
 

@@ -23,8 +23,8 @@ from logkeep.zookeeper.subtree.changes import Change, CreateNode, DeleteNode, Se
 from logkeep.zookeeper.subtree.journal import BatchBegan, BatchDone, Heading, new_journal, read_journal, reopen_journal
 from logkeep.zookeeper.subtree.plan import plan
 from logkeep.zookeeper.subtree.result_check import expected_nodes, is_as_expected
+from logkeep.zookeeper.subtree.source_nodes import LeftOutReason, WantedNode, WantedSubtree, wanted_subtree
 from logkeep.zookeeper.subtree.undo import undo_batches
-from logkeep.zookeeper.subtree.wanted import LeftOutReason, WantedNode, WantedSubtree, wanted_subtree
 from tests.support.zookeeper import raw_client as raw
 from tests.support.zookeeper.live_model import LiveModel, Refused, live, shape
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logkeep import errors
-from logkeep.embedded import booting
+from logkeep.embedded import zookeeper_boot
 from logkeep.engine.inline import InlineEngine
 from logkeep.model.ids import BackupId
 from logkeep.model.time import random_token, utc_now
@@ -138,7 +138,7 @@ class Unstartable:
 def test_a_server_takes_records_of_any_size_and_nobody_is_sent_to_a_log_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(booting, "EmbeddedZooKeeper", Unstartable)
-    with pytest.raises(errors.ServerFailed) as caught, booting.boot_of("3.9.5", tmp_path)(tmp_path / "data"):
+    monkeypatch.setattr(zookeeper_boot, "EmbeddedZooKeeper", Unstartable)
+    with pytest.raises(errors.ServerFailed) as caught, zookeeper_boot.boot_of("3.9.5", tmp_path)(tmp_path / "data"):
         pass
-    assert caught.value.remedy == f"the end of the server's log: -Djute.maxbuffer={booting.MAXBUFFER}"
+    assert caught.value.remedy == f"the end of the server's log: -Djute.maxbuffer={zookeeper_boot.MAXBUFFER}"

@@ -10,8 +10,8 @@ import msgspec
 
 from logkeep.application.client_config import client_config
 from logkeep.application.control_client import ControlClient
-from logkeep.checkpoint.archive.port import ApplicationPort
 from logkeep.checkpoint.archive.record import read_application
+from logkeep.checkpoint.archive.running_application import ApplicationPort
 from logkeep.checkpoint.archive.settle import settle
 from logkeep.checkpoint.archive.take import TakenBackup, TakeOptions, mark, take
 from logkeep.checkpoint.steps import run as run_steps

@@ -18,7 +18,7 @@ from logkeep.errors import LogkeepError
 from logkeep.kinds import APPLICATION
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.time import rfc3339
-from logkeep.reports.drill import SCRATCH, DrilledApplication, DrillReport
+from logkeep.reports.drill import SCRATCH, DrilledApplication, DrillReport, drill_report
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.documents import seal
 from logkeep.repository.chain.fold import BackupEntry, Folded
@@ -104,18 +104,11 @@ def _facts(opened: Sequence[DrilledPartition]) -> Mapping[str, str]:
 def _report(
     source: str, done: RestoredApplication, opened: Sequence[DrilledPartition], receipt: ReceiptDocument
 ) -> DrillReport:
-    return DrillReport(
-        source=source,
-        backup=receipt.backup,
-        restore=receipt.restore,
-        where=_WHERE,
-        verdict=receipt.verdict,
-        topics=0,
-        partitions=0,
-        records=0,
-        bytes=sum(each.log_bytes + each.snapshot_bytes for each in done.partitions),
-        seconds=round(receipt.duration_s, 3),
-        findings=receipt.findings,
+    return drill_report(
+        source,
+        receipt,
+        _WHERE,
+        sum(each.log_bytes + each.snapshot_bytes for each in done.partitions),
         application=DrilledApplication(
             partitions=len(opened),
             partitions_proven=sum(each.proven for each in opened),

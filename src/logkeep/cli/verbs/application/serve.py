@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from logkeep.application.client_config import client_config
-from logkeep.application.http_serving import ServingOptions, check_options, serve
+from logkeep.application.http_server import ServingOptions, check_options, serve
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.verbs.application.backup import data_directory, running_application

@@ -66,7 +66,8 @@ from logkeep.kafka.backup.deletion_passes import CompactedMode
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import GenerationRule
 from logkeep.kafka.backup.plan import UNIT_BYTES, Plan
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.client.properties import load_settings, settings_from
 from logkeep.kafka.client.settings import ClientSettings, endpoints
 from logkeep.kafka.record.scram import ScramOptions

@@ -25,8 +25,8 @@ from logkeep.kafka.client.properties import settings_from
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.record.backup_view import view_backup
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, prepare
 from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
 from logkeep.kafka.restore.topics import abort_topics

@@ -18,7 +18,8 @@ from logkeep.cli.verbs.kafka.backup_report import (
 )
 from logkeep.cli.wiring import WarmEngines
 from logkeep.config.options import ALLOW_GAPS, INSTANCE_ROLE, INTERVAL, LEASE_TTL, STANDBY
-from logkeep.kafka.backup.run import KafkaBackup, KafkaBackupDone, KafkaBackupOptions
+from logkeep.kafka.backup.run import KafkaBackup
+from logkeep.kafka.backup.values import KafkaBackupDone, KafkaBackupOptions
 from logkeep.kafka.follow.run import FollowedCluster
 from logkeep.model.findings import Finding
 from logkeep.model.ids import source_name

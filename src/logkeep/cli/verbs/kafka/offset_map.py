@@ -15,7 +15,7 @@ from logkeep.repository.restores import read_map
 def write_map(console: Console, place: SourceRef, restore_id: RestoreId, ref: ObjectRef, path: Path | None) -> None:
     """Write the whole map; None is stdout. An existing file is not changed. Raises UsageError and Damaged."""
     from logkeep.formats.run_map.csv_text import csv_chunks  # noqa: PLC0415 - Arrow, as well
-    from logkeep.formats.run_map.stored import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
+    from logkeep.formats.run_map.file_format import unbundle  # noqa: PLC0415 - numpy, only when a map is wanted
 
     subject = f"map of restore {restore_id}"
     chunks = csv_chunks(unbundle(read_map(place, restore_id, ref), subject), subject)

@@ -18,15 +18,16 @@ from logkeep.cli.terminal.text import plural
 from logkeep.cli.verbs.kafka.backup import client_settings
 from logkeep.cli.verbs.kafka.datasets.restore_from import NOT_RESUMED, imported, refuse_without_from
 from logkeep.cli.verbs.kafka.declarations import RESTORE
-from logkeep.cli.verbs.kafka.restore_report import BAD, KafkaRestoreReport, confirm_plan, restore_text
-from logkeep.cli.verbs.next_steps import after_restore
-from logkeep.cli.wiring import (
-    chosen_engine,
-    chosen_source,
-    named_backup,
-    refuse_contradictions,
-    restores_place,
+from logkeep.cli.verbs.kafka.restore_report import (
+    BAD,
+    KafkaRestoreReport,
+    confirm_plan,
+    plan_report,
+    restore_text,
+    result_report,
 )
+from logkeep.cli.verbs.next_steps import after_restore
+from logkeep.cli.wiring import chosen_engine, chosen_source, named_backup, refuse_contradictions, restores_place
 from logkeep.config.option import Option
 from logkeep.config.options import (
     BOOTSTRAP_SERVERS,
@@ -64,13 +65,13 @@ from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings
 from logkeep.kafka.record.backup_view import KIND, KafkaBackupView, view_backup
 from logkeep.kafka.restore.facts.units import Offsets, RestoreIsolation
-from logkeep.kafka.restore.plan.plan import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.plan.selection import RestoreSelection
-from logkeep.kafka.restore.plan.torn import TORN_CODES
+from logkeep.kafka.restore.plan.torn_transactions import TORN_CODES
+from logkeep.kafka.restore.plan.values import DEFAULT_PARTS, PARTS, PlanOptions, RestorePlan
 from logkeep.kafka.restore.prepare import ClockAndTokens, KafkaRestoreOptions, PreparedKafkaRestore, prepare
-from logkeep.kafka.restore.run import KafkaRestore, KafkaRestoreDone
+from logkeep.kafka.restore.run import KafkaRestore
 from logkeep.kafka.restore.write import write_label
-from logkeep.model.findings import Finding, Severity
+from logkeep.model.findings import Severity
 from logkeep.model.ids import BackupId, RestoreId
 from logkeep.model.work import EngineFor
 from logkeep.reports.backups import health_of, read_source
@@ -78,7 +79,7 @@ from logkeep.repository.backups.holds import reading
 from logkeep.repository.backups.source import read_manifest
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.owner import Owner, is_alive, is_dead, this_process
-from logkeep.repository.restores import RestoredPartition, RestoreRow, RestoreState, list_restores
+from logkeep.repository.restores import RestoreRow, RestoreState, list_restores
 
 
 def _code(report: KafkaRestoreReport) -> int:
@@ -172,14 +173,14 @@ def restore_backup(
         engines = restore_engines(run, prove=options.plan.prove)
         prepared = prepare(view, options, settings, engines, ClockAndTokens(run.clock, run.token))
         if run.dry_run:
-            return _plan_report(place.source, prepared)
+            return plan_report(place.source, prepared)
         _confirm_plan(run, prepared)
         state = restores_place(run, place, create=True)
         transit = TransitRecords(settings)
         task = KafkaRestore(place, state, settings, run.clock, run.token, transit.append)
         with _naming_restore(run) as begun:
             done = task.begin(prepared, options, engines(prepared.plan.bytes), typed, begun=begun)
-        return _with_appended(_result_report(place.source, done), cut, transit.appended)
+        return _with_appended(result_report(place.source, done), cut, transit.appended)
 
 
 def _restore_offline(run: Run, place: SourceRef, backup: str) -> KafkaRestoreReport:
@@ -223,7 +224,7 @@ def _resume(run: Run, place: SourceRef, settings: ClientSettings, restore_id: Re
         run.console.note(
             f"restore {restore_id} had already ended: nothing was sent, target and archive were compared again"
         )
-    return _with_appended(_result_report(place.source, done), cut, transit.appended)
+    return _with_appended(result_report(place.source, done), cut, transit.appended)
 
 
 def _with_appended(
@@ -352,7 +353,7 @@ def _confirm_plan(run: Run, prepared: PreparedKafkaRestore) -> None:
     if prepared.refusals:
         raise _refusal(run, prepared)
     target = prepared.target
-    planned = _plan_report(prepared.view.place.source, prepared)
+    planned = plan_report(prepared.view.place.source, prepared)
     amount = f"up to {plural(planned.records, 'record')} to {plural(len(planned.topics), 'topic')}"
     confirm_plan(run, planned, f"restore {amount}?", target.cluster_id if target.is_source else "")
 
@@ -375,77 +376,3 @@ def _unfinished_text(restore: RestoreRow, here: Owner) -> str:
     if restore.owner is None or is_dead(restore.owner, here):
         return f"Restore {restore.id} was interrupted: {ways}"
     return f"Restore {restore.id} has not ended. If {restore.owner} no longer works on it: {ways}"
-
-
-def _plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
-    plan = prepared.plan
-    return KafkaRestoreReport(
-        source=source,
-        backup=prepared.view.entry.id,
-        restore=None,
-        cluster_id=plan.cluster_id,
-        offsets=plan.offsets,
-        why=plan.why,
-        topics=tuple(t.name for t in plan.topics),
-        records=plan.records,
-        bytes=plan.bytes,
-        seconds=prepared.checked.seconds,
-        verdict="planned",
-        partitions=_plan_rows(plan),
-        groups=prepared.group_rows,
-        group_names=tuple(g.name for g in prepared.groups.groups),
-        refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
-        refusal_code=prepared.refusals[0].exit_code if prepared.refusals else 0,
-        findings=(*prepared.findings, *([_own_cluster(plan.cluster_id)] if prepared.target.is_source else [])),
-        dry_run=True,
-    )
-
-
-def _own_cluster(cluster_id: str) -> Finding:
-    return Finding(
-        code="source-cluster",
-        severity=Severity.NOTE,
-        where=cluster_id,
-        what="this is the cluster that was backed up: a run asks for its id, or for --confirm-cluster",
-    )
-
-
-def _plan_rows(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
-    return tuple(
-        RestoredPartition(
-            source_topic=log.log.name,
-            source_partition=log.log.partition,
-            topic=log.topic,
-            partition=log.partition,
-            mode=plan.offsets,
-            records=log.records,
-            bytes=log.bytes,
-            end=log.end,
-            outcome="planned",
-            detail=f"[{log.start}, {log.end})" + (" by key" if log.spread_over else ""),
-        )
-        for log in plan.logs
-    )
-
-
-def _result_report(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
-    receipt, plan = done.receipt, done.plan
-    return KafkaRestoreReport(
-        source=source,
-        backup=done.backup,
-        restore=done.restore_id,
-        cluster_id=plan.cluster_id,
-        offsets=plan.offsets,
-        why=plan.why,
-        topics=tuple(t.name for t in plan.topics),
-        records=sum(p.records for p in receipt.partitions),
-        bytes=sum(p.bytes for p in receipt.partitions),
-        seconds=receipt.duration_s,
-        verdict=receipt.verdict,
-        partitions=receipt.partitions,
-        groups=receipt.groups,
-        group_names=tuple(sorted({g.group for g in receipt.groups if g.offset is not None})),
-        refusals=(),
-        findings=receipt.findings,
-        dry_run=False,
-    )

@@ -37,9 +37,9 @@ from logkeep.kafka.offline_restore.values import (
 from logkeep.kafka.record.backup_view import KafkaBackupView, view_backup
 from logkeep.kafka.restore.plan.refusals import refuse_damage, refuse_nothing_before
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
-from logkeep.kafka.restore.plan.torn import torn_findings
+from logkeep.kafka.restore.plan.torn_transactions import torn_findings
 from logkeep.kafka.restore.prepare import survey_logs
-from logkeep.kafka.restore.tears import compare_transactions
+from logkeep.kafka.restore.transaction_check import compare_transactions
 from logkeep.model.findings import Finding
 from logkeep.model.ids import BackupId
 from logkeep.model.segments import LogName

@@ -12,7 +12,10 @@ from logkeep.cli.terminal.text import TerminalStyle, duration, plural, size
 from logkeep.cli.verbs.restore_text import finding_lines, group_lines, partition_lines, planned_lines
 from logkeep.config.options import CONFIRM_CLUSTER, JSON, QUIET, YES
 from logkeep.errors import TargetUnsafe
-from logkeep.model.findings import Finding
+from logkeep.kafka.restore.plan.values import RestorePlan
+from logkeep.kafka.restore.prepare import PreparedKafkaRestore
+from logkeep.kafka.restore.run import KafkaRestoreDone
+from logkeep.model.findings import Finding, Severity
 from logkeep.model.shell_words import shell_word
 from logkeep.repository.restores import RestoredGroup, RestoredPartition, RestoreVerdict
 
@@ -221,3 +224,77 @@ _FOR_GOOD = frozenset({"foreign-writer", "marker-misplaced", "topic-gone"})
 """Findings after which a resume cannot succeed. A failed proof is not one: perhaps a read permission was missing."""
 _NAMED, _SHORT_S = 8, 30.0
 _OWN = "this is the cluster that was backed up"
+
+
+def plan_report(source: str, prepared: PreparedKafkaRestore) -> KafkaRestoreReport:
+    plan = prepared.plan
+    return KafkaRestoreReport(
+        source=source,
+        backup=prepared.view.entry.id,
+        restore=None,
+        cluster_id=plan.cluster_id,
+        offsets=plan.offsets,
+        why=plan.why,
+        topics=tuple(t.name for t in plan.topics),
+        records=plan.records,
+        bytes=plan.bytes,
+        seconds=prepared.checked.seconds,
+        verdict="planned",
+        partitions=_plan_rows(plan),
+        groups=prepared.group_rows,
+        group_names=tuple(g.name for g in prepared.groups.groups),
+        refusals=tuple(f"{each}; {each.remedy}" for each in prepared.refusals),
+        refusal_code=prepared.refusals[0].exit_code if prepared.refusals else 0,
+        findings=(*prepared.findings, *([_own_cluster(plan.cluster_id)] if prepared.target.is_source else [])),
+        dry_run=True,
+    )
+
+
+def _own_cluster(cluster_id: str) -> Finding:
+    return Finding(
+        code="source-cluster",
+        severity=Severity.NOTE,
+        where=cluster_id,
+        what="this is the cluster that was backed up: a run asks for its id, or for --confirm-cluster",
+    )
+
+
+def _plan_rows(plan: RestorePlan) -> tuple[RestoredPartition, ...]:
+    return tuple(
+        RestoredPartition(
+            source_topic=log.log.name,
+            source_partition=log.log.partition,
+            topic=log.topic,
+            partition=log.partition,
+            mode=plan.offsets,
+            records=log.records,
+            bytes=log.bytes,
+            end=log.end,
+            outcome="planned",
+            detail=f"[{log.start}, {log.end})" + (" by key" if log.spread_over else ""),
+        )
+        for log in plan.logs
+    )
+
+
+def result_report(source: str, done: KafkaRestoreDone) -> KafkaRestoreReport:
+    receipt, plan = done.receipt, done.plan
+    return KafkaRestoreReport(
+        source=source,
+        backup=done.backup,
+        restore=done.restore_id,
+        cluster_id=plan.cluster_id,
+        offsets=plan.offsets,
+        why=plan.why,
+        topics=tuple(t.name for t in plan.topics),
+        records=sum(p.records for p in receipt.partitions),
+        bytes=sum(p.bytes for p in receipt.partitions),
+        seconds=receipt.duration_s,
+        verdict=receipt.verdict,
+        partitions=receipt.partitions,
+        groups=receipt.groups,
+        group_names=tuple(sorted({g.group for g in receipt.groups if g.offset is not None})),
+        refusals=(),
+        findings=receipt.findings,
+        dry_run=False,
+    )

@@ -33,8 +33,8 @@ from logkeep.kafka.registry.restore import RestoreWay, api_way, live_state, read
 from logkeep.kafka.registry.restore_plan import contracts, refuse_contracts, registrations
 from logkeep.kafka.registry.settings import RegistrySettings
 from logkeep.kafka.registry.values import ArchivedRegistry
-from logkeep.kafka.restore.plan.plan import PlanOptions
 from logkeep.kafka.restore.plan.selection import RestoreSelection
+from logkeep.kafka.restore.plan.values import PlanOptions
 from logkeep.kafka.restore.prepare import KafkaRestoreOptions
 from logkeep.model.findings import Finding, Severity
 

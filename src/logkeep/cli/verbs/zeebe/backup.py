@@ -3,8 +3,8 @@
 import time
 
 from logkeep.checkpoint.zeebe.inventory import find_backup, read_inventory
-from logkeep.checkpoint.zeebe.taking.management import Management
-from logkeep.checkpoint.zeebe.taking.run import Take, TakeLimits, Waiting
+from logkeep.checkpoint.zeebe.take.management import Management
+from logkeep.checkpoint.zeebe.take.run import Take, TakeLimits, Waiting
 from logkeep.checkpoint.zeebe.verify import verify_backup
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from logkeep.checkpoint.zeebe.inventory import find_backup
-from logkeep.checkpoint.zeebe.repo.exporting import StoreLayout, ZeebeExport
-from logkeep.checkpoint.zeebe.repo.importing import record_of
+from logkeep.checkpoint.zeebe.repo.export_run import StoreLayout, ZeebeExport
+from logkeep.checkpoint.zeebe.repo.import_run import record_of
 from logkeep.checkpoint.zeebe.repo.record import ZeebeRecord
 from logkeep.checkpoint.zeebe.verify import LABEL, VerifiedBackup, expected_bytes, verify_backup
 from logkeep.cli.frame.execute import Run
@@ -16,7 +16,7 @@ from logkeep.cli.wiring import chosen_engine, note_failed, restores_place, use_d
 from logkeep.errors import Damaged, LogkeepError
 from logkeep.kinds import ZEEBE
 from logkeep.model.ids import BackupId
-from logkeep.reports.drill import SCRATCH, DrilledZeebe, DrillReport
+from logkeep.reports.drill import SCRATCH, DrilledZeebe, DrillReport, drill_report
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef, read_chain
 from logkeep.repository.chain.fold import BackupEntry
@@ -75,18 +75,11 @@ def _cut(found: VerifiedBackup) -> str:
 
 
 def _report(source: str, size_bytes: int, found: VerifiedBackup, receipt: ReceiptDocument) -> DrillReport:
-    return DrillReport(
-        source=source,
-        backup=receipt.backup,
-        restore=receipt.restore,
-        where=_WHERE,
-        verdict=receipt.verdict,
-        topics=0,
-        partitions=0,
-        records=0,
-        bytes=size_bytes,
-        seconds=round(receipt.duration_s, 3),
-        findings=receipt.findings,
+    return drill_report(
+        source,
+        receipt,
+        _WHERE,
+        size_bytes,
         zeebe=DrilledZeebe(
             partitions=found.backup.partitions,
             records=sum(segment.records for copy in found.copies for segment in copy.segments),

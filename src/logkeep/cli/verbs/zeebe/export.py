@@ -1,8 +1,8 @@
 """`logkeep zeebe export`: a backup as a store that Zeebe restores from."""
 
 from logkeep.checkpoint.zeebe.inventory import find_backup
-from logkeep.checkpoint.zeebe.repo.exporting import StoreLayout, ZeebeExport
-from logkeep.checkpoint.zeebe.repo.importing import record_of
+from logkeep.checkpoint.zeebe.repo.export_run import StoreLayout, ZeebeExport
+from logkeep.checkpoint.zeebe.repo.import_run import record_of
 from logkeep.checkpoint.zeebe.verify import LABEL, expected_bytes, verify_backup
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb

@@ -3,7 +3,7 @@
 import msgspec
 
 from logkeep.checkpoint.zeebe.inventory import ZeebeBackup, find_backup
-from logkeep.checkpoint.zeebe.repo.importing import ZeebeImport, ZeebeImported, ZeebeImportOptions
+from logkeep.checkpoint.zeebe.repo.import_run import ZeebeImport, ZeebeImported, ZeebeImportOptions
 from logkeep.checkpoint.zeebe.verify import LABEL, verify_backup
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb

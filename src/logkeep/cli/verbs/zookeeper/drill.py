@@ -7,11 +7,11 @@ from logkeep.cli.frame.execute import Run
 from logkeep.cli.verbs.zookeeper.restore.verb import asked_moment, passed_over
 from logkeep.cli.wiring import note_failed, restores_place
 from logkeep.config.options import ZK_MOMENT, Options
-from logkeep.embedded.booting import MAXBUFFER, boot_of, nearest_release, version_of
+from logkeep.embedded.zookeeper_boot import MAXBUFFER, boot_of, nearest_release, version_of
 from logkeep.errors import ClusterError, EngineUnavailable, LogkeepError, ServerFailed
 from logkeep.formats.zookeeper.names import hex_zxid
 from logkeep.model.ids import BackupId
-from logkeep.reports.drill import SCRATCH, DrilledTree, DrillReport
+from logkeep.reports.drill import SCRATCH, DrilledTree, DrillReport, drill_report
 from logkeep.repository.backups.holds import reading
 from logkeep.repository.chain.commits import SourceRef
 from logkeep.repository.chain.fold import BackupEntry
@@ -93,18 +93,11 @@ def _report(
     source: str, view: ArchiveView, prepared: PreparedRestore, done: DrillOutcome, receipt: ReceiptDocument
 ) -> DrillReport:
     planned, path = prepared.planned, prepared.path
-    return DrillReport(
-        topics=0,
-        partitions=0,
-        records=0,
-        source=source,
-        backup=receipt.backup,
-        restore=receipt.restore,
-        where=f"embedded ZooKeeper {nearest_release(version_of(view))}",
-        verdict=receipt.verdict,
-        bytes=planned.size_bytes,
-        seconds=round(receipt.duration_s, 3),
-        findings=receipt.findings,
+    return drill_report(
+        source,
+        receipt,
+        f"embedded ZooKeeper {nearest_release(version_of(view))}",
+        planned.size_bytes,
         tree=DrilledTree(
             zxid=hex_zxid(planned.zxid),
             proof=", ".join([path.proof, *path.labels]),

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from logkeep.kafka.backup.assemble import done_ranges
+from logkeep.kafka.backup.continuity.history_check import BrokenLog, archive_progress
 from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.history_check import BrokenLog, archive_progress
 from logkeep.kafka.backup.plan import (
     UNIT_BYTES,
     Plan,

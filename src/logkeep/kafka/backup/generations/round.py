@@ -11,6 +11,7 @@ import msgspec
 
 from logkeep.errors import BackupFailed, Damaged, Interrupted, LogkeepError
 from logkeep.kafka.backup.assemble import changed_logs, deleted_logs, earlier_results, refuse_failures
+from logkeep.kafka.backup.continuity.history_check import BrokenLog
 from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.generations.plan import (
     CaughtUp,
@@ -29,7 +30,6 @@ from logkeep.kafka.backup.generations.plan import (
     unknown_starts,
     with_retention,
 )
-from logkeep.kafka.backup.history_check import BrokenLog
 from logkeep.kafka.backup.plan import Plan
 from logkeep.kafka.backup.units import CopyResult
 from logkeep.kafka.logs.batch_check import check_logs

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from logkeep.errors import UsageError
 from logkeep.formats.datasets.avro_container import AvroCodec, sync_marker
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.parquet import ParquetFileWriter, ParquetRecords
 from logkeep.kafka.datasets.formats import DatasetLog, DatasetOptions
 

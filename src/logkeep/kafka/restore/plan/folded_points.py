@@ -15,7 +15,7 @@ from logkeep.repository.chain.fold import FoldedLog
 
 if TYPE_CHECKING:
     from logkeep.kafka.record.backup_view import KafkaBackupView
-    from logkeep.kafka.restore.plan.plan import PlannedLog
+    from logkeep.kafka.restore.plan.values import PlannedLog
 
 _SHOWN = 8
 

@@ -7,8 +7,8 @@ offsets in it have another meaning.
 from collections.abc import Iterable, Mapping
 
 from logkeep.errors import Damaged, TargetUnsafe
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMap
-from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition
 from logkeep.kafka.restore.facts.units import Offsets, ReplayOutcome

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from logkeep.errors import Damaged, ObjectMissing
-from logkeep.formats.run_map.stored import encode
+from logkeep.formats.run_map.file_format import encode
 from logkeep.kafka.admin.topic_changes import delete_records
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.rate_limit import RateLimiter

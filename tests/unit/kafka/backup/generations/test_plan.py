@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from logkeep.kafka.backup.continuity.history_check import BrokenLog
 from logkeep.kafka.backup.generations.plan import (
     CaughtUp,
     ended_catch_ups,
@@ -15,7 +16,6 @@ from logkeep.kafka.backup.generations.plan import (
     ready_to_switch,
     without_unready,
 )
-from logkeep.kafka.backup.history_check import BrokenLog
 from logkeep.kafka.backup.plan import Plan, PlannedUnit, history_of
 from logkeep.kafka.backup.units import CopyOutcome, CopyRange, CopyResult, RangeResult
 from logkeep.kafka.client.topology import TopicPartition

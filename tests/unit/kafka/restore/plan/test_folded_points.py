@@ -5,7 +5,7 @@ import pytest
 
 from logkeep.errors import UsageError
 from logkeep.kafka.restore.plan.folded_points import folded_since, refuse_lost_points
-from logkeep.kafka.restore.plan.plan import PlannedLog
+from logkeep.kafka.restore.plan.values import PlannedLog
 from logkeep.model.ranges import Range
 from logkeep.model.segments import Collection, LogName, Segment
 from logkeep.repository.chain.fold import FoldedCut, FoldedLog

@@ -5,8 +5,8 @@ import pytest
 
 from logkeep.errors import Damaged, TargetUnsafe, UsageError
 from logkeep.formats.kafka.internal_topics.offsets_topic import PositionKey
+from logkeep.formats.run_map.file_format import Route
 from logkeep.formats.run_map.runs import RunMapBuilder
-from logkeep.formats.run_map.stored import Route
 from logkeep.kafka.admin.groups import CommittedOffset, Group, GroupMember
 from logkeep.kafka.admin.offsets import LogBounds
 from logkeep.kafka.client.topology import TopicPartition

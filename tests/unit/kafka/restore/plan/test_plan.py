@@ -11,8 +11,9 @@ from logkeep.kafka.record.documents import ClusterRecord, PartitionRecord, Topic
 from logkeep.kafka.restore.facts.survey_task import Cut, LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, plan_restore
+from logkeep.kafka.restore.plan.plan import plan_restore
 from logkeep.kafka.restore.plan.selection import RestoreSelection, SelectedLogs, choose
+from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan
 from logkeep.kafka.restore.topics import merge_configs
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut

@@ -10,9 +10,10 @@ from logkeep.kafka.record.documents import ClusterRecord, TopicRecord
 from logkeep.kafka.restore.facts.survey_task import LogSurvey
 from logkeep.kafka.restore.facts.target import TargetFacts, TargetTopic
 from logkeep.kafka.restore.facts.units import Offsets
-from logkeep.kafka.restore.plan.plan import CheckedPlan, PlanOptions, RestorePlan, plan_restore
+from logkeep.kafka.restore.plan.plan import plan_restore
 from logkeep.kafka.restore.plan.repartition import LARGEST_MADE_BYTES, MOST_RECORDS
 from logkeep.kafka.restore.plan.selection import RestoreSelection, choose
+from logkeep.kafka.restore.plan.values import CheckedPlan, PlanOptions, RestorePlan
 from logkeep.model.segments import Collection, LogName
 from logkeep.repository.backups.manifest import LogCut
 

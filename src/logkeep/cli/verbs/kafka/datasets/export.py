@@ -5,6 +5,7 @@ import msgspec
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.frame.verb import verb
 from logkeep.cli.terminal.text import TerminalStyle
+from logkeep.cli.verbs.kafka.datasets.dataset_settings import wanted_export, wanted_logs
 from logkeep.cli.verbs.kafka.datasets.declarations import EXPORT
 from logkeep.cli.verbs.kafka.datasets.report import (
     KafkaExportReport,
@@ -13,7 +14,6 @@ from logkeep.cli.verbs.kafka.datasets.report import (
     dataset_report,
     plan_report,
 )
-from logkeep.cli.verbs.kafka.datasets.wanted_dataset import wanted_export, wanted_logs
 from logkeep.cli.wiring import chosen_engine, chosen_source, refuse_contradictions
 from logkeep.config.options import ALLOW_GAPS, ISOLATION
 from logkeep.kafka.datasets.run import LABEL

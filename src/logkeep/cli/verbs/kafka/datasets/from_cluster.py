@@ -6,8 +6,8 @@ import msgspec
 
 from logkeep.cli.frame.execute import Run
 from logkeep.cli.terminal.text import duration, plural, size
+from logkeep.cli.verbs.kafka.datasets.dataset_settings import wanted_export, wanted_logs
 from logkeep.cli.verbs.kafka.datasets.report import DatasetReport, dataset_report, plan_report
-from logkeep.cli.verbs.kafka.datasets.wanted_dataset import wanted_export, wanted_logs
 from logkeep.cli.wiring import WarmEngines, chosen_engine, refuse_contradictions
 from logkeep.config.options import (
     ACCEPT_DELETIONS,

@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from logkeep.checkpoint.zeebe.taking.management import (
+from logkeep.checkpoint.zeebe.take.management import (
     BackupStatus,
     BrokerClock,
     LivePartition,
     Management,
     PartitionStatus,
 )
-from logkeep.checkpoint.zeebe.taking.rules import (
+from logkeep.checkpoint.zeebe.take.rules import (
     BeforeRequest,
     Seen,
     TakeStage,

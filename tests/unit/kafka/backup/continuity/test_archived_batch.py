@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch
-from logkeep.kafka.backup.continuity import LogContinuity
+from logkeep.kafka.backup.continuity.archived_batch import by_log, header_of, read_batch
+from logkeep.kafka.backup.continuity.log_continuity import LogContinuity
 from logkeep.kafka.backup.units import CopyOutcome, CopyResult, RangeResult
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.settings import ClientSettings, endpoints

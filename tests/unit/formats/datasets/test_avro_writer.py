@@ -11,11 +11,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from logkeep.formats.datasets import avro_writing
+from logkeep.formats.datasets import avro_writer
 from logkeep.formats.datasets.arrow import SCHEMA
 from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_schemas import AvroSchema
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroLoss, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroLoss, AvroOptions
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, header_rows, rows_of, sample
 
 SEED = """
@@ -121,7 +121,7 @@ def test_the_seeds_schema_reads_the_faithful_one_as_long_as_no_value_is_null() -
 
 @pytest.mark.parametrize("options", EVERY, ids=str)
 def test_bytes_do_not_depend_on_how_records_arrive(options: AvroOptions, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avro_writing, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(avro_writer, "BLOCK_BYTES", 2000)
     batch = sample(200)
     whole, writer = written([batch], options)
     cuts = [0, 0, 1, 2, 50, 51, 120, 200]

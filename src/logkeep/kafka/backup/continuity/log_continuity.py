@@ -15,10 +15,9 @@ import msgspec
 from logkeep.errors import Damaged, TopicMissing
 from logkeep.formats.kafka.plain_records import bodies_of
 from logkeep.kafka.admin.offsets import At, EpochEnd, FoundOffset, list_offsets, offset_for_leader_epoch
-from logkeep.kafka.backup.archived_batch import by_log, header_of, read_batch, rows_in
-from logkeep.kafka.backup.facts import Facts
-from logkeep.kafka.backup.last_batches import BatchRequest, FetchedBatch, fetch_again
-from logkeep.kafka.backup.past_check import (
+from logkeep.kafka.backup.continuity.archived_batch import by_log, header_of, read_batch, rows_in
+from logkeep.kafka.backup.continuity.last_batches import BatchRequest, FetchedBatch, fetch_again
+from logkeep.kafka.backup.continuity.past_check import (
     ArchivedBatch,
     Bodies,
     JudgedPasts,
@@ -29,6 +28,7 @@ from logkeep.kafka.backup.past_check import (
     compare_headers,
     partition_of,
 )
+from logkeep.kafka.backup.facts import Facts
 from logkeep.kafka.backup.units import CopyResult, RangeResult
 from logkeep.kafka.client.cluster import Cluster
 from logkeep.kafka.client.topology import TopicPartition

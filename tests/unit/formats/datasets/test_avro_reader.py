@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import avro_writing
+from logkeep.formats.datasets import avro_writer
 from logkeep.formats.datasets.avro_container import MAGIC, AvroCodec, number, piece
-from logkeep.formats.datasets.avro_reading import AvroFile
+from logkeep.formats.datasets.avro_reader import AvroFile
 from logkeep.formats.datasets.avro_schemas import AvroSchema, schema_text
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from tests.support.kafka.arrow_samples import PARTITION, TOPIC, rows_of, sample
 
 SYNC = b"0123456789abcdef"
@@ -52,7 +52,7 @@ def plain_record(offset: int, topic: bytes = b"t", partition: int = 0, rest: byt
 
 @pytest.mark.parametrize("codec", AvroCodec)
 def test_ours_come_back_whole(codec: AvroCodec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avro_writing, "BLOCK_BYTES", 3000)
+    monkeypatch.setattr(avro_writer, "BLOCK_BYTES", 3000)
     batch = sample(900)
     data = written(batch, AvroOptions(codec=codec))
     file = AvroFile(io.BytesIO(data))
@@ -126,7 +126,7 @@ def test_what_is_no_avro_file() -> None:
 @pytest.mark.parametrize("codec", AvroCodec)
 def test_a_file_cut_at_any_byte(codec: AvroCodec, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of whole blocks, then an error; without an error only where a block ends."""
-    monkeypatch.setattr(avro_writing, "BLOCK_BYTES", 150)
+    monkeypatch.setattr(avro_writer, "BLOCK_BYTES", 150)
     batch = sample(9, seed=5)
     data = written(batch, AvroOptions(codec=codec))
     rows, ends, complete = rows_of([batch]), 0, set[int]()

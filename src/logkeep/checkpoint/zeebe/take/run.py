@@ -7,8 +7,8 @@ import http.client
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 
-from logkeep.checkpoint.zeebe.taking.management import BackupStatus, Management
-from logkeep.checkpoint.zeebe.taking.rules import (
+from logkeep.checkpoint.zeebe.take.management import BackupStatus, Management
+from logkeep.checkpoint.zeebe.take.rules import (
     BeforeRequest,
     Seen,
     TakeStage,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from logkeep.kafka.admin.offsets import EpochEnd
-from logkeep.kafka.backup.history_check import (
+from logkeep.kafka.backup.continuity.history_check import (
     ArchiveProgress,
     BrokenLog,
     archive_progress,

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets import kafka_backup_v1_reading_kernels as k
+from logkeep.formats.datasets import kafka_backup_v1_reader_kernels as k
 from logkeep.formats.datasets.arrow import APPEND_TIME, CREATE_TIME
+from logkeep.formats.datasets.kafka_backup_v1 import index_entries
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 
@@ -31,6 +32,7 @@ ENTRY_BYTES = 24
 _SEGMENT = re.compile(r"segment_partition_(\d{3,10})_from_offset_(\d{10,19})(_records|_index|)")
 _OTHER = re.compile(r"(index|consumer_offsets)_partition_(\d{3,10})")
 _MOST_PARTITION = 2**31 - 1
+_LONGEST_NAME = 4096
 ROWS = 1 << 16
 """Records that are decoded at a time."""
 
@@ -80,27 +82,21 @@ class IndexedSegment:
     first: int
 
 
-def partition_index(data: bytes, partition: int, where: str) -> tuple[list[IndexedSegment], int]:
-    """The listed segments, and the bytes of a torn last entry. Raises Damaged for a name of another thing."""
+def listed_segments(data: bytes, partition: int, where: str) -> tuple[list[IndexedSegment], int]:
+    """The segments in a partition index, and the bytes of a torn last entry. Raises Damaged for any other name."""
     check_magic(data, where)
-    entries, at = list[IndexedSegment](), 1
-    while len(data) - at >= 4:
-        size = int.from_bytes(data[at : at + 4], "big", signed=True)
-        if not 0 < size <= 4096:
-            raise Damaged(f"an entry at byte {at} has a name of {size} bytes", subject=where, remedy=_REMEDY)
-        if len(data) - at < 4 + size + 8:
-            break
-        name, end = data[at + 4 : at + 4 + size], at + 4 + size
-        found = _SEGMENT.fullmatch(name.decode("utf-8", "replace"))
+    listed, end = list[IndexedSegment](), 1
+    for entry in index_entries(data, _LONGEST_NAME, where, _REMEDY):
+        found = _SEGMENT.fullmatch(entry.name.decode("utf-8", "replace"))
         if not found or found[3] or int(found[1]) != partition:
-            what = f"the entry at byte {at} names no segment of this partition"
+            what = f"the entry at byte {entry.at} names no segment of this partition"
             raise Damaged(what, subject=where, remedy=_REMEDY)
-        first = int.from_bytes(data[end : end + 8], "big", signed=True)
-        if first < 0 or (entries and first <= entries[-1].first):
-            raise Damaged(f"the first offset of the entry at byte {at} does not rise", subject=where, remedy=_REMEDY)
-        entries.append(IndexedSegment(int(found[2]), first))
-        at = end + 8
-    return entries, len(data) - at
+        if entry.start < 0 or (listed and entry.start <= listed[-1].first):
+            what = f"the first offset of the entry at byte {entry.at} does not rise"
+            raise Damaged(what, subject=where, remedy=_REMEDY)
+        listed.append(IndexedSegment(int(found[2]), entry.start))
+        end = entry.end
+    return listed, len(data) - end
 
 
 def segment_entries(data: bytes, at: int = 1) -> Longs:

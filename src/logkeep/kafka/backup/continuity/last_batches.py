@@ -14,7 +14,7 @@ from uuid import UUID
 from logkeep.errors import ClusterNotReady
 from logkeep.formats.kafka.batches import Batches, WalkEnd, first_broken, walk
 from logkeep.kafka.admin.offsets import log_bounds
-from logkeep.kafka.backup.past_check import LeaderBatch
+from logkeep.kafka.backup.continuity.past_check import LeaderBatch
 from logkeep.kafka.client.cluster import Answer, Cluster
 from logkeep.kafka.client.connection import Connection
 from logkeep.kafka.client.error_codes import OK, UNKNOWN_TOPIC

@@ -14,7 +14,7 @@ from logkeep.kafka.restore.facts.transaction_task import (
     transaction_units,
 )
 from logkeep.kafka.restore.plan.selection import SelectedLogs
-from logkeep.kafka.restore.plan.torn import TearReport, find_torn
+from logkeep.kafka.restore.plan.torn_transactions import TearReport, find_torn
 from logkeep.model.findings import Finding, Severity
 from logkeep.model.ranges import Range
 from logkeep.model.segments import LogName

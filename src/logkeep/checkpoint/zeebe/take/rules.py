@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from logkeep.checkpoint.zeebe.taking.management import BackupStatus, LivePartition, PartitionStatus
+from logkeep.checkpoint.zeebe.take.management import BackupStatus, LivePartition, PartitionStatus
 from logkeep.model.ids import BackupId, next_id
 
 _LATEST = re.compile(r"\bid[ =]+'?([0-9]{1,18})\b")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from logkeep.errors import Damaged, FormatTooNew, UsageError
-from logkeep.formats.datasets.kafka_backup_v1_reading import file_name, group_offsets, partition_index
+from logkeep.formats.datasets.kafka_backup_v1_reader import file_name, group_offsets, listed_segments
 from logkeep.kafka.importing.kafka_backup_v1 import open_kafka_backup_v1
 from logkeep.kafka.importing.reader import DatasetReader, ReadNotes
 from logkeep.store.local import LocalStore
@@ -209,13 +209,13 @@ def test_group_files_are_any_map(tmp_path: Path) -> None:
 def test_a_listing_that_names_anything_else_is_refused(name: bytes, first: int) -> None:
     entry = len(name).to_bytes(4, "big") + name + first.to_bytes(8, "big")
     with pytest.raises(Damaged, match="names no segment"):
-        partition_index(b"\x01" + entry, 0, "x")
+        listed_segments(b"\x01" + entry, 0, "x")
 
 
 @pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x00"])
 def test_hostile_sizes_of_names_are_refused(size: bytes) -> None:
     with pytest.raises(Damaged):
-        partition_index(b"\x01" + size + b"x" * 40, 0, "x")
+        listed_segments(b"\x01" + size + b"x" * 40, 0, "x")
 
 
 @pytest.mark.parametrize(("magic", "error"), [(b"\x02", FormatTooNew), (b"{", UsageError), (b"\x00", UsageError)])

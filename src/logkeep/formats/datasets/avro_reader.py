@@ -31,7 +31,7 @@ from logkeep.formats.datasets.avro_blocks import (
 )
 from logkeep.formats.datasets.avro_container import AvroCodec
 from logkeep.formats.datasets.avro_schemas import FIELD_NAMES, read_program
-from logkeep.formats.datasets.avro_writing import AvroFileWriter, AvroOptions
+from logkeep.formats.datasets.avro_writer import AvroFileWriter, AvroOptions
 from logkeep.formats.datasets.record_parts import BytesAt, headers_column, record_batch
 from logkeep.formats.kafka.record_kernels import Bytes, Longs
 

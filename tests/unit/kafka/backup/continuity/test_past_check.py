@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from logkeep.formats.kafka.plain_records import RecordBody, bodies_of
-from logkeep.kafka.backup.archived_batch import header_of
-from logkeep.kafka.backup.past_check import (
+from logkeep.kafka.backup.continuity.archived_batch import header_of
+from logkeep.kafka.backup.continuity.past_check import (
     ArchivedBatch,
     JudgedPasts,
     LeaderBatch,
