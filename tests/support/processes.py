@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from logkeep.engine.spark.processes import RunningProcess, descendants, kill_all
@@ -13,6 +13,7 @@ from tests.support.cli.forker import ForkedProcess
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0
+_ESTABLISHED = "01"
 
 
 @contextmanager
@@ -63,3 +64,17 @@ def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIE
 
 def files_below(directory: Path) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
+
+
+def is_connected(pid: int, port: int) -> bool:
+    """Whether a process has a TCP connection (IPv4) to this port."""
+    place, found = Path(f"/proc/{pid}"), set[str]()
+    with suppress(OSError):  # it has ended
+        for each in list((place / "fd").iterdir()):
+            with suppress(FileNotFoundError):  # closed while we looked
+                found.add(str(each.readlink()))
+        rows = [line.split() for line in (place / "net" / "tcp").read_text().splitlines()[1:]]
+        return any(
+            row[2].endswith(f":{port:04X}") and row[3] == _ESTABLISHED and f"socket:[{row[9]}]" in found for row in rows
+        )
+    return False

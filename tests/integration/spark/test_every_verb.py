@@ -8,8 +8,10 @@ engine cannot be forgotten.
 import json
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +43,7 @@ from tests.support.kafka.kernel_cache import share_kernels
 from tests.support.kafka.offline_restore import backed_up, made_target, offline, tree
 from tests.support.kafka.registry_steps import karapace_records
 from tests.support.kafka.topic_matrix import Matrix
-from tests.support.processes import wait_for
+from tests.support.processes import is_connected, wait_for
 from tests.support.scripted_application import ScriptedApplication, World
 from tests.support.servers.spark_cluster import SparkCluster, spark_cluster
 from tests.support.zeebe.golden import unpacked_store
@@ -452,7 +454,8 @@ class TestOneSession:
         with watched_command_lines() as seen:
             answer = in_session.units("meet_and_report", 2, tmp_path)
         assert len(set(answer["pids"])) == 2
-        for package, surroundings in map(json.loads, answer["texts"]):
+        for package, surroundings, core_limits in map(json.loads, answer["texts"]):
+            assert core_limits == [0, 0]
             assert Path(package).parent.parent.name == "logkeep.zip"
             directory, _mode, safe, paths = json.loads(surroundings)
             assert safe
@@ -525,6 +528,48 @@ def test_a_worker_is_killed_during_a_restore(stage: Stage, tmp_path: Path) -> No
         done = running.result()
     assert (done["verdict"], done["records"]) == ("proven", partitions * len(values))
     assert all(read(stage.kafka, "again", partition) == values for partition in range(partitions))
+
+
+@pytest.mark.soak
+def test_a_worker_that_was_given_up_wakes_up(stage: Stage, tmp_path: Path) -> None:
+    """It stands still in the middle of a unit until the other worker has taken the unit over, and then sends on."""
+    where, values = stage.init("paused"), [f"{number:06d}" + "x" * 1000 for number in range(20000)]
+    stage.topics.create("paused", 1)
+    write(stage.topics, "paused", values)
+    stage.prepare("kafka", "backup", *where, *stage.broker, "--topics", "paused")
+    more = ["--confirm-cluster", stage.cluster_id, "--rename", "paused=woken", "--limit-produce", "1MiB", "--yes"]
+    for setting in ("network.timeout=20s", "network.timeoutInterval=2s", "executor.heartbeatInterval=2s"):
+        more += ["--spark-conf", f"spark.{setting}"]
+    with spark_cluster(tmp_path) as cluster, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(stage.on, cluster, "kafka", "restore", "latest", *where, *stage.broker, *more)
+        wait_for(lambda: running.done() or _records(stage.kafka, "woken", 1) > 0, "the first records")
+        ((attempt, family),) = _sending(stage, cluster)
+        try:
+            _signal(family, signal.SIGSTOP)
+            wait_for(lambda: running.done() or len(_sending(stage, cluster)) == 2, "another attempt at the unit")
+            before = _records(stage.kafka, "woken", 1)
+            wait_for(lambda: running.done() or _records(stage.kafka, "woken", 1) > before, "its first records")
+            assert not running.done(), running.result()
+            _signal([attempt], signal.SIGCONT)
+            wait_for(lambda: attempt not in dict(_sending(stage, cluster)), "the end of the attempt that woke up")
+        finally:
+            _signal(family, signal.SIGCONT)
+        done = running.result()
+    print(f"woken at {before} of {len(values)} records: {done['verdict']}, {done['records']} records")
+    assert (done["verdict"], done["records"]) == ("proven", len(values))
+    assert read(stage.kafka, "woken") == values
+
+
+def _sending(stage: Stage, cluster: SparkCluster) -> list[tuple[int, list[int]]]:
+    """Processes of the cluster that have a connection to the broker, each with all processes of its worker."""
+    port = int(stage.kafka.bootstrap.rpartition(":")[2])
+    return [(pid, family) for family in cluster.families() for pid in family if is_connected(pid, port)]
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _records(kafka: EmbeddedKafka, topic: str, partitions: int) -> int:

@@ -66,6 +66,11 @@ class SparkCluster:
             worker.kill()
             kill_all(family)
 
+    def families(self) -> list[list[int]]:
+        """Of each worker: itself, its executors and their Python processes."""
+        pids = [worker.pid for worker in self.workers if worker.pid is not None]
+        return [[pid, *(each.pid for each in descendants(pid))] for pid in pids]
+
 
 @contextmanager
 def spark_cluster(
