@@ -126,7 +126,7 @@ class LogKeeping:
     most_unarchived_bytes: int
 
     def compact(self, log: PartitionLog) -> int:
-        """Remove records that are no longer needed, and return the first position left. It never waits for the archive."""
+        """Remove records that nothing needs; returns the first position left. Never waits for the archive."""
         kept = [one.log_from for one in self.snapshots.list()]
         over = log.size_bytes > self.most_unarchived_bytes
         bound = compaction_bound(kept, self.snapshots.reserved_from, self.archived_end, over_bound=over)
